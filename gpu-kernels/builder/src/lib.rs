@@ -1,0 +1,1 @@
+//! Builds the device code. (Stub: see the issue.)

@@ -1,0 +1,52 @@
+//! The element types a kernel can be instantiated with.
+
+use crate::problem::DType;
+
+/// A type of A and B, as a type parameter of a kernel.
+pub trait Element: Copy {
+    /// The same, as a value.
+    const DTYPE: DType;
+
+    /// The f32 that stored `bits` (the low 16 for 16-bit types) mean.
+    #[cfg(target_arch = "nvptx64")]
+    fn to_f32(bits: u32) -> f32;
+
+    /// `value` rounded to nearest even, as stored bits.
+    #[cfg(target_arch = "nvptx64")]
+    fn from_f32(value: f32) -> u32;
+}
+
+macro_rules! elements {
+    ($($(#[$doc:meta])* $name:ident = $dtype:ident, $to:path, $from:path;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        impl Element for $name {
+            const DTYPE: DType = DType::$dtype;
+
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn to_f32(bits: u32) -> f32 {
+                $to(bits)
+            }
+
+            #[cfg(target_arch = "nvptx64")]
+            #[inline(always)]
+            fn from_f32(value: f32) -> u32 {
+                $from(value)
+            }
+        }
+    )*};
+}
+
+elements! {
+    /// [`DType::F32`].
+    F32 = F32, f32::from_bits, f32::to_bits;
+    /// [`DType::Tf32`]: stored as f32.
+    Tf32 = Tf32, f32::from_bits, f32::to_bits;
+    /// [`DType::F16`].
+    F16 = F16, crate::isa::convert::f32_from_f16, crate::isa::convert::f16_from_f32;
+    /// [`DType::Bf16`].
+    Bf16 = Bf16, crate::isa::convert::f32_from_bf16, crate::isa::convert::bf16_from_f32;
+}

@@ -1,0 +1,64 @@
+//! The entry points: nothing but instantiations, each named once.
+//!
+//! The one list below becomes
+//!
+//! - on the device, an `extern "ptx-kernel"` function for each entry of the
+//!   target being compiled (cargo feature `sm_75`, `sm_80` or `sm_90a`);
+//! - on the host, [`KERNELS`], which the launcher, the build and every table read.
+//!
+//! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
+//! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile.
+
+use crate::element::{Bf16, F16, F32};
+use crate::kernel::Kernel;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::kernel::KernelInfo;
+use crate::kernels::naive::Naive;
+#[cfg(target_arch = "nvptx64")]
+use crate::problem::GemmParams;
+
+macro_rules! for_each_entry {
+    ($instantiate:ident) => {
+        $instantiate! {
+            "sm_75" {
+                naive_f32: Naive<F32>;
+                naive_f16: Naive<F16>;
+                naive_bf16: Naive<Bf16>;
+            }
+            "sm_80" {
+            }
+            "sm_90a" {
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "nvptx64")]
+macro_rules! define_entry_points {
+    ($($arch:literal { $($name:ident: $kernel:ty;)* })*) => {$($(
+        /// # Safety
+        /// See [`Kernel::run`].
+        #[cfg(feature = $arch)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "ptx-kernel" fn $name(params: GemmParams) {
+            // SAFETY: the launcher's duty.
+            unsafe { <$kernel as Kernel>::run(&params) }
+        }
+    )*)*};
+}
+
+#[cfg(target_arch = "nvptx64")]
+for_each_entry!(define_entry_points);
+
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! define_table {
+    ($($arch:literal { $($name:ident: $kernel:ty;)* })*) => {
+        /// Every kernel there is, in the order of the list.
+        pub const KERNELS: &[KernelInfo] = &[$($(
+            KernelInfo { name: stringify!($name), ..<$kernel as Kernel>::INFO },
+        )*)*];
+    };
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+for_each_entry!(define_table);

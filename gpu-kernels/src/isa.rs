@@ -1,0 +1,9 @@
+//! PTX instructions as Rust functions, one family a file.
+//!
+//! Each wrapper is a line or two of `asm!` and names its section of the PTX
+//! ISA. They carry no policy: a kernel that reads well is built from them.
+
+pub mod arithmetic;
+pub mod convert;
+pub mod global;
+pub mod thread;

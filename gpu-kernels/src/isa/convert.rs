@@ -1,0 +1,50 @@
+//! Conversions between element types (PTX ISA, "Data Movement and Conversion
+//! Instructions: cvt").
+//!
+//! `asm!` has no register class for 16-bit floats, so they travel as the low
+//! half of a `u32`.
+
+use core::arch::asm;
+
+/// `cvt.f32.f16`, exact.
+#[inline(always)]
+pub fn f32_from_f16(bits: u32) -> f32 {
+    let value: f32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("cvt.f32.f16 {}, {};", out(reg32) value, in(reg16) bits as u16,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    value
+}
+
+/// `cvt.rn.f16.f32`: to nearest even, overflow to infinity.
+#[inline(always)]
+pub fn f16_from_f32(value: f32) -> u32 {
+    let bits: u16;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("cvt.rn.f16.f32 {}, {};", out(reg16) bits, in(reg32) value,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    bits as u32
+}
+
+/// bfloat16 is the upper half of an f32: exact.
+#[inline(always)]
+pub fn f32_from_bf16(bits: u32) -> f32 {
+    f32::from_bits(bits << 16)
+}
+
+/// To nearest even, in integer arithmetic because `cvt.rn.bf16.f32` needs sm_90
+/// and even the packed form needs sm_80. NaN stays NaN (quiet).
+#[inline(always)]
+pub fn bf16_from_f32(value: f32) -> u32 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    if bits & 0x7fff_ffff > 0x7f80_0000 {
+        (bits >> 16) | 0x40
+    } else {
+        rounded
+    }
+}

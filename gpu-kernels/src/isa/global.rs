@@ -1,0 +1,82 @@
+//! Loads and stores in global memory (PTX ISA, "Data Movement and Conversion
+//! Instructions: ld, ld.global.nc, st").
+//!
+//! Addresses are plain `u64`: a Rust pointer would be a generic address, and
+//! the access a slower generic one.
+
+use core::arch::asm;
+
+use crate::element::Element;
+
+/// `ld.global.nc.u16`: 2 bytes that nobody writes during the launch.
+///
+/// # Safety
+/// `address` is readable, aligned to 2, and not written during the launch.
+#[inline(always)]
+pub unsafe fn load_u16(address: u64) -> u32 {
+    let value: u16;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.global.nc.u16 {}, [{}];", out(reg16) value, in(reg64) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    value as u32
+}
+
+/// `ld.global.nc.u32`.
+///
+/// # Safety
+/// `address` is readable, aligned to 4, and not written during the launch.
+#[inline(always)]
+pub unsafe fn load_u32(address: u64) -> u32 {
+    let value: u32;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.global.nc.u32 {}, [{}];", out(reg32) value, in(reg64) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    value
+}
+
+/// `st.global.u16`: the low 16 bits of `value`.
+///
+/// # Safety
+/// `address` is writable and aligned to 2.
+#[inline(always)]
+pub unsafe fn store_u16(address: u64, value: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.global.u16 [{}], {};", in(reg64) address, in(reg16) value as u16,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `st.global.u32`.
+///
+/// # Safety
+/// `address` is writable and aligned to 4.
+#[inline(always)]
+pub unsafe fn store_u32(address: u64, value: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.global.u32 [{}], {};", in(reg64) address, in(reg32) value,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// One element of type `T`, as f32.
+///
+/// # Safety
+/// `address` is readable, aligned to the element, and not written during the launch.
+#[inline(always)]
+pub unsafe fn load<T: Element>(address: u64) -> f32 {
+    // SAFETY: the caller's duty.
+    let bits = unsafe {
+        if T::DTYPE.bytes() == 4 {
+            load_u32(address)
+        } else {
+            load_u16(address)
+        }
+    };
+    T::to_f32(bits)
+}

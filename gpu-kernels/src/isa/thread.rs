@@ -1,0 +1,61 @@
+//! Who am I, and the barrier of the whole CTA (PTX ISA, "Special Registers",
+//! "Parallel Synchronization and Communication Instructions").
+
+use core::arch::asm;
+
+use crate::schedule::CtaPosition;
+
+macro_rules! special_registers {
+    ($($(#[$doc:meta])* $name:ident = $register:literal;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $name() -> u32 {
+            let value: u32;
+            // SAFETY: reads a special register; no memory, no side effect.
+            unsafe {
+                asm!(concat!("mov.u32 {}, ", $register, ";"), out(reg32) value,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            value
+        }
+    )*};
+}
+
+special_registers! {
+    /// `%tid.x`: index of this thread in its CTA.
+    thread_index = "%tid.x";
+    /// `%ctaid.x`.
+    cta_index_x = "%ctaid.x";
+    /// `%ctaid.y`.
+    cta_index_y = "%ctaid.y";
+    /// `%nctaid.x`: CTAs along x.
+    grid_size_x = "%nctaid.x";
+}
+
+/// Where this CTA stands in the launch grid.
+#[inline(always)]
+pub fn cta_position() -> CtaPosition {
+    CtaPosition {
+        x: cta_index_x(),
+        y: cta_index_y(),
+        grid_x: grid_size_x(),
+    }
+}
+
+/// `bar.sync 0`: every thread of the CTA arrives and waits; shared and global
+/// memory accesses before it are ordered before those after it.
+///
+/// # Safety
+/// All threads of the CTA must reach it.
+#[inline(always)]
+pub unsafe fn sync_cta() {
+    // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+    unsafe { asm!("bar.sync 0;", options(nostack)) }
+}
+
+/// `trap`: ends the grid with an error the host sees.
+#[inline(always)]
+pub fn trap() -> ! {
+    // SAFETY: `trap` does not return.
+    unsafe { asm!("trap;", options(noreturn, nostack)) }
+}

@@ -1,0 +1,134 @@
+//! What host, build and device must all know about one kernel.
+//!
+//! A kernel is a type that implements [`Kernel`]; its block shape, thread
+//! count, stages and shared memory are constants of that type. Everyone else
+//! reads them from [`KernelInfo`]: the launcher (grid, block, dynamic shared
+//! memory), the PTX post-processing (`.maxntid`, `.minnctapersm`,
+//! `.reqnctapercluster`), the tables of `cargo xtask ptx`.
+
+use crate::problem::DType;
+
+/// The ladder. Each step keeps the one before it runnable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// One thread computes one element of C.
+    Naive,
+    /// Shared-memory tiles and register tiles on the CUDA cores.
+    Tiled,
+    /// `cp.async` stages, `ldmatrix`, `mma.sync`.
+    TensorCore,
+    /// TMA, mbarrier ring, `wgmma`, warp specialisation.
+    Hopper,
+}
+
+impl Family {
+    /// The name used in entry points, tables and flags.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::Naive => "naive",
+            Family::Tiled => "tiled",
+            Family::TensorCore => "tensor_core",
+            Family::Hopper => "hopper",
+        }
+    }
+}
+
+/// The PTX target a kernel is compiled for: the oldest that has its
+/// instructions. `sm_75` and `sm_80` code also runs on anything newer;
+/// `sm_90a` runs on compute capability 9.0 alone (PTX ISA, "`.target`").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Arch {
+    /// Turing.
+    Sm75,
+    /// Ampere.
+    Sm80,
+    /// Hopper, with its architecture-specific instructions.
+    Sm90a,
+}
+
+impl Arch {
+    /// All of them, oldest first.
+    pub const ALL: [Arch; 3] = [Arch::Sm75, Arch::Sm80, Arch::Sm90a];
+
+    /// The name `rustc -C target-cpu` and `ptxas -arch` use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arch::Sm75 => "sm_75",
+            Arch::Sm80 => "sm_80",
+            Arch::Sm90a => "sm_90a",
+        }
+    }
+
+    /// Whether code for this target runs on compute capability `major.minor`.
+    pub const fn runs_on(self, major: u32, minor: u32) -> bool {
+        match self {
+            Arch::Sm75 => major > 7 || (major == 7 && minor >= 5),
+            Arch::Sm80 => major >= 8,
+            Arch::Sm90a => major == 9 && minor == 0,
+        }
+    }
+}
+
+/// The direction in which an operand's elements are contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Major {
+    /// Contiguous along K: A row-major, B column-major.
+    K,
+    /// Contiguous along M (for A) or N (for B): A column-major, B row-major.
+    Mn,
+}
+
+/// The part of C one CTA computes, and the depth of one step along K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Block {
+    /// BLOCK_M: rows of C a CTA computes.
+    pub m: u32,
+    /// BLOCK_N: columns of C a CTA computes.
+    pub n: u32,
+    /// BLOCK_K: depth of one step along K.
+    pub k: u32,
+}
+
+/// One instantiation of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// The PTX entry point; unique.
+    pub name: &'static str,
+    /// Which step of the ladder it instantiates.
+    pub family: Family,
+    /// The PTX target it is compiled for.
+    pub arch: Arch,
+    /// Element type of A and B. C is that type or f32, chosen at launch.
+    pub input: DType,
+    /// CTA tile.
+    pub block: Block,
+    /// The layout of A it reads; `None` for any strides.
+    pub a_major: Option<Major>,
+    /// The layout of B it reads; `None` for any strides.
+    pub b_major: Option<Major>,
+    /// CTAs along M that form one cluster and work on vertically adjacent
+    /// tiles; 1 without clusters.
+    pub cluster_m: u32,
+    /// Threads a CTA (`.maxntid`).
+    pub threads: u32,
+    /// CTAs an SM must hold at once (`.minnctapersm`); bounds registers.
+    pub ctas_per_sm: u32,
+    /// Depth of the shared-memory pipeline.
+    pub stages: u32,
+    /// Dynamic shared memory of one CTA, bytes.
+    pub shared_bytes: u32,
+}
+
+/// A kernel: its constants, and the function that runs it.
+pub trait Kernel {
+    /// Everything but the name, which the entry list gives.
+    const INFO: KernelInfo;
+
+    /// One thread's share of one launch.
+    ///
+    /// # Safety
+    /// Runs on the device, launched as [`Kernel::INFO`] says, with parameters
+    /// that describe live allocations.
+    #[cfg(target_arch = "nvptx64")]
+    unsafe fn run(params: &crate::problem::GemmParams);
+}

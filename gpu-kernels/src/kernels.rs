@@ -1,0 +1,3 @@
+//! The ladder of kernels, slowest and simplest first.
+
+pub mod naive;

@@ -1,0 +1,53 @@
+//! The device side of tilewise: GEMM kernels, and everything that host and
+//! device must agree on.
+//!
+//! One crate, compiled more than once:
+//!
+//! 1. for `nvptx64-nvidia-cuda`, where [`mod@entry`] becomes the PTX entry points;
+//! 2. for the host, where the same orders, schedules, constants and launch
+//!    parameters are plain functions and types.
+//!
+//! Read it in the direction the data flows:
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`problem`] | what does a launch receive? |
+//! | [`order`] | which tile of C does a linear id mean? |
+//! | [`schedule`] | which ids does one CTA run, and when does it stop? |
+//! | [`kernels`] | how is one tile computed? (the ladder: naive, tiled, tensor_core, hopper) |
+//! | `epilogue` | how does an accumulator become an element of C? |
+//! | `isa` | which PTX instruction does that, and where is it specified? |
+//! | [`mod@entry`] | which instantiations exist? (the one list) |
+
+#![cfg_attr(
+    target_arch = "nvptx64",
+    no_std,
+    feature(abi_ptx, asm_experimental_arch),
+    allow(missing_docs)
+)]
+
+pub mod element;
+pub mod entry;
+pub mod kernel;
+pub mod kernels;
+pub mod order;
+pub mod problem;
+pub mod schedule;
+
+#[cfg(target_arch = "nvptx64")]
+pub mod epilogue;
+#[cfg(target_arch = "nvptx64")]
+pub mod isa;
+
+pub use kernel::{Arch, Block, Family, KernelInfo, Major};
+pub use order::{Tile, TileGrid, TileOrder};
+pub use problem::{DType, GemmParams, Operand, OutputType};
+pub use schedule::Schedule;
+
+/// Panics cannot happen in the kernels (the build gate looks for any that
+/// survive); the language still asks for a handler.
+#[cfg(target_arch = "nvptx64")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    isa::thread::trap()
+}

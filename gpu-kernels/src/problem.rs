@@ -1,0 +1,103 @@
+//! What a launch receives: `C = A · B`, with A M×K, B K×N and C M×N.
+//!
+//! [`GemmParams`] crosses from host to device by value, as the one parameter
+//! of every entry point, so its layout is `repr(C)` and holds plain integers
+//! only. The host builds it from checked views; a kernel trusts it.
+
+use crate::order::TileOrder;
+use crate::schedule::Schedule;
+
+/// Element type of A and B, and the arithmetic that multiplies them.
+///
+/// Every type accumulates in f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DType {
+    /// IEEE binary32, multiplied by fused multiply-add on the CUDA cores.
+    F32,
+    /// Stored as f32; rounded to TF32 (8-bit exponent, 10-bit mantissa) on the
+    /// way into the tensor cores.
+    Tf32,
+    /// IEEE binary16.
+    F16,
+    /// bfloat16: f32 with the low 16 bits of the mantissa dropped.
+    Bf16,
+}
+
+impl DType {
+    /// Bytes of one stored element.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            DType::F32 | DType::Tf32 => 4,
+            DType::F16 | DType::Bf16 => 2,
+        }
+    }
+
+    /// The lower-case name used in entry points, tables and flags.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "f32",
+            DType::Tf32 => "tf32",
+            DType::F16 => "f16",
+            DType::Bf16 => "bf16",
+        }
+    }
+}
+
+/// Element type of C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum OutputType {
+    /// The stored type of A and B (f32 for TF32).
+    Input = 0,
+    /// f32, whatever the inputs are.
+    F32 = 1,
+}
+
+/// One matrix in device memory: element `(row, col)` stands at
+/// `address + (row · row_stride + col · col_stride) · size_of(element)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Operand {
+    /// Device address of element (0, 0).
+    pub address: u64,
+    /// Elements between (r, c) and (r + 1, c). Zero repeats a row (inputs only).
+    pub row_stride: u64,
+    /// Elements between (r, c) and (r, c + 1). Zero repeats a column (inputs only).
+    pub col_stride: u64,
+}
+
+/// The one parameter of every entry point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct GemmParams {
+    /// A, M×K.
+    pub a: Operand,
+    /// B, K×N.
+    pub b: Operand,
+    /// C, M×N. No two elements share an address.
+    pub c: Operand,
+    /// Device address of three consecutive 128-byte tensor maps, for A, B and
+    /// C in that order, aligned to 64 bytes; 0 for kernels that use no TMA.
+    pub tensor_maps: u64,
+    /// Rows of A and C; at most [`GemmParams::MAX_DIM`].
+    pub m: u32,
+    /// Columns of B and C; at most [`GemmParams::MAX_DIM`].
+    pub n: u32,
+    /// Columns of A and rows of B; at most [`GemmParams::MAX_DIM`].
+    pub k: u32,
+    /// Element type of C.
+    pub output: OutputType,
+    /// Which tile a linear id means.
+    pub order: TileOrder,
+    /// Which ids one CTA runs.
+    pub schedule: Schedule,
+    /// Nonzero when C can be written through its tensor map (16-byte aligned
+    /// base and row pitch, unit column stride, [`OutputType::Input`]).
+    pub store_by_tma: u32,
+}
+
+impl GemmParams {
+    /// Largest M, N or K: leaves room for a tile index to round up past the
+    /// edge without wrapping, in signed 32-bit TMA coordinates too.
+    pub const MAX_DIM: u64 = (1 << 31) - 1 - 4096;
+}

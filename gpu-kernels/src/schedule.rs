@@ -1,0 +1,93 @@
+//! Schedules: which tiles one CTA runs.
+//!
+//! ```text
+//! Grid2d      one CTA a tile, CTA (x, y) runs tile (m = y, n = x)
+//! Grid1d      one CTA a tile, CTA i runs tile order(i)
+//! Persistent  NUM_SMS CTAs (or fewer), CTA i runs order(i), order(i + grid), …
+//! ```
+
+use crate::order::{Tile, TileGrid, TileOrder};
+
+/// How the tiles of C are dealt to CTAs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Schedule {
+    /// One CTA a tile on a 2-D grid: x along N, y along M. The hardware's own
+    /// order, x fastest, is row-major; a [`TileOrder`] has no say.
+    Grid2d = 0,
+    /// One CTA a tile on a 1-D grid, through a [`TileOrder`].
+    Grid1d = 1,
+    /// As many CTAs as the device runs at once, each striding over the tiles.
+    Persistent = 2,
+}
+
+/// A position in the launch grid: the CTA's index and the grid's size.
+///
+/// For a kernel with clusters both count clusters along x, not CTAs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CtaPosition {
+    /// `blockIdx.x`.
+    pub x: u32,
+    /// `blockIdx.y`.
+    pub y: u32,
+    /// `gridDim.x`.
+    pub grid_x: u32,
+}
+
+/// The tiles of one CTA, in the order it runs them.
+#[derive(Clone, Copy, Debug)]
+pub struct TileWalk {
+    grid: TileGrid,
+    order: TileOrder,
+    id: u32,
+    step: u32,
+    tiles: u32,
+}
+
+impl TileWalk {
+    /// The walk of the CTA at `cta`.
+    #[inline(always)]
+    pub fn new(schedule: Schedule, order: TileOrder, grid: TileGrid, cta: CtaPosition) -> Self {
+        let tiles = grid.tiles();
+        match schedule {
+            // On the 2-D grid the linear id of a CTA is its row-major tile id.
+            Schedule::Grid2d => TileWalk {
+                grid,
+                order: TileOrder::RowMajor,
+                id: cta.y.wrapping_mul(cta.grid_x).wrapping_add(cta.x),
+                step: tiles,
+                tiles,
+            },
+            Schedule::Grid1d => TileWalk {
+                grid,
+                order,
+                id: cta.x,
+                step: tiles,
+                tiles,
+            },
+            Schedule::Persistent => TileWalk {
+                grid,
+                order,
+                id: cta.x,
+                step: cta.grid_x,
+                tiles,
+            },
+        }
+    }
+
+    /// The next tile, or `None` when this CTA has run its last.
+    #[inline(always)]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a kernel has no iterator adaptors to offer"
+    )]
+    pub fn next(&mut self) -> Option<Tile> {
+        if self.id >= self.tiles {
+            return None;
+        }
+        let tile = self.order.tile(self.grid, self.id);
+        // Saturating: an id past the last tile must not wrap round to the first.
+        self.id = self.id.saturating_add(self.step.max(1));
+        Some(tile)
+    }
+}
