@@ -1,1 +1,3 @@
 //! tilewise. (Stub.)
+
+pub mod l2;
