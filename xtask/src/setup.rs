@@ -41,9 +41,12 @@ pub fn device_toolchain() -> Option<Toolchain> {
         }
         Err(reason) => reason,
     };
-    println!("device toolchain: {reason}");
-    if reason == NoToolchain::Skipped {
-        return None;
+    match &reason {
+        NoToolchain::NotFound { tried } => println!("device toolchain: {}", tried.join("; ")),
+        NoToolchain::Skipped => {
+            println!("device toolchain: {reason}");
+            return None;
+        }
     }
     let mut attempts: Vec<Command> = Vec::new();
     if project::succeeds(Command::new("rustup").arg("--version")) {
