@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 /// Every way a command can fail.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The library refused or failed.
+    #[error(transparent)]
+    Tilewise(#[from] tilewise::Error),
+    /// A driver call of the harness failed.
+    #[error("CUDA driver: {0}")]
+    Cuda(#[from] cust::error::CudaError),
     /// A call of cuBLASLt failed.
     #[error("cuBLASLt: {call} answered {status}")]
     CublasLt {
