@@ -13,8 +13,8 @@ use crate::power::Monitor;
 use crate::record::{self, Record, Status};
 use crate::report;
 use crate::shape::Shape;
-use crate::suite::{self, Suite, set_times};
-use crate::workload::Problem;
+use crate::suite::Suite;
+use crate::workload::{Problem, problems};
 use tilewise::Device;
 
 /// Runs the command; prints tables, writes files.
@@ -64,7 +64,7 @@ fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
         println!("Triton not measured: {reason}");
     }
 
-    let problems = suite::problems(args, &shapes);
+    let problems = problems(args, &shapes);
     let mut suite = Suite::new(args, device, cublaslt.ok())?;
     let mut records = Vec::new();
     let mut result = suite.run(&problems, &mut records);
@@ -72,7 +72,7 @@ fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
         return result;
     }
     if result.is_ok() && triton.is_ok() {
-        with_triton(args, &problems, &suite, &mut records);
+        with_triton(args, &problems, &Machine::of(device), &mut records);
     }
     record::fill_speedups(&mut records);
     print!("{}", report::render(&records));
@@ -104,7 +104,12 @@ fn print_head(args: &BenchArgs, device: &Device) {
     }
 }
 
-fn with_triton(args: &BenchArgs, problems: &[Problem], suite: &Suite, records: &mut Vec<Record>) {
+fn with_triton(
+    args: &BenchArgs,
+    problems: &[Problem],
+    machine: &Machine,
+    records: &mut Vec<Record>,
+) {
     let outcome = match triton::run(args, problems) {
         Ok(outcome) => outcome,
         Err(reason) => return println!("Triton not measured: {reason}"),
@@ -121,17 +126,29 @@ fn with_triton(args: &BenchArgs, problems: &[Problem], suite: &Suite, records: &
         let Some(&problem) = problems.get(timed.case) else {
             continue;
         };
-        let mut record = suite.record(problem, &label(&timed.config), timed.regime);
+        let mut record = Record::new(
+            machine,
+            problem,
+            &label(&timed.config),
+            timed.regime,
+            args.seed,
+        );
         record.interleaved = false;
         record.relative_error = Some(timed.relative_error);
-        set_times(&mut record, &timed.milliseconds);
+        record.set_times(&timed.milliseconds);
         records.push(record);
     }
     for (case, reason) in &outcome.skipped {
         let Some(&problem) = problems.get(*case) else {
             continue;
         };
-        let mut record = suite.record(problem, &label(""), record::Regime::Cold);
+        let mut record = Record::new(
+            machine,
+            problem,
+            &label(""),
+            record::Regime::Cold,
+            args.seed,
+        );
         record.interleaved = false;
         record.status = Status::Skipped;
         record.note = reason.clone();
@@ -151,7 +168,7 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
         model::H200.name
     );
     let placements = choice::placements(&args.orders, &args.schedules);
-    for problem in suite::problems(args, &modelled) {
+    for problem in problems(args, &modelled) {
         let kernels = match args.kernels.as_slice() {
             [] => KernelChoice::defaults(problem.dtype),
             chosen => chosen,
@@ -173,7 +190,7 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     );
     let mut records = Vec::new();
     let mut suite = Suite::new(args, &device, None)?;
-    let result = suite.run(&suite::problems(args, timed), &mut records);
+    let result = suite.run(&problems(args, timed), &mut records);
     print!("{}", report::render(&records));
     write_files(args, &records).and(result)
 }

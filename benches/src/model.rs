@@ -61,21 +61,20 @@ pub fn table(
     let mut notes = String::new();
     let mut seen = Vec::new();
     for &kernel in kernels {
+        // A kernel that cannot run at all is said once, not once an order.
+        if let Err(reason) = choose(problem, kernel, Placement::default(), gpu) {
+            notes += &format!("  not modelled: {kernel}: {reason}\n");
+            continue;
+        }
         for &placement in placements {
             match choose(problem, kernel, placement, gpu) {
+                // The model knows no schedule: waves are the same.
+                Ok(choice) if seen.contains(&(choice.kernel.name, choice.order)) => {}
                 Ok(choice) => {
-                    // The model knows no schedule: waves are the same.
-                    if !seen.contains(&(choice.kernel.name, choice.order)) {
-                        seen.push((choice.kernel.name, choice.order));
-                        table.row(row(problem, &choice, gpu));
-                    }
+                    seen.push((choice.kernel.name, choice.order));
+                    table.row(row(problem, &choice, gpu));
                 }
-                Err(reason) => {
-                    let note = format!("  not modelled: {kernel}: {reason}\n");
-                    if !notes.contains(&note) {
-                        notes += &note;
-                    }
-                }
+                Err(reason) => notes += &format!("  not modelled: {kernel}: {reason}\n"),
             }
         }
     }
@@ -163,7 +162,7 @@ fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
     let loads = l2::block_loads(choice.order, choice.grid, product.tiles_k(), machine.ctas);
     let [unshared, a, b, shared] = means(loads);
     let traffic = l2::traffic(&product, choice.order, machine);
-    let gigabytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1e9);
+    let gigabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e9);
     let TileGrid { tiles_m, tiles_n } = choice.grid;
     vec![
         kernel.name.to_owned(),

@@ -4,7 +4,14 @@
 //! names its machine, data and regime: a row cut from a table still says what
 //! it is.
 
+use crate::candidate::Label;
+use crate::choice::output_name;
+use crate::device::Machine;
+use crate::inputs::DATA;
+use crate::peak::peak_tflops;
 use crate::shape::Shape;
+use crate::stats::Quartiles;
+use crate::workload::Problem;
 use serde::{Deserialize, Serialize};
 
 /// How launches follow each other; see [`crate::regime`].
@@ -126,6 +133,74 @@ pub struct Record {
 }
 
 impl Record {
+    /// A record of `label` on `problem`, without times.
+    pub fn new(
+        machine: &Machine,
+        problem: Problem,
+        label: &Label,
+        regime: Regime,
+        seed: u64,
+    ) -> Self {
+        let Problem {
+            shape,
+            layout,
+            dtype,
+            output,
+        } = problem;
+        Record {
+            device: machine.device.clone(),
+            driver: machine.driver.clone(),
+            compute_capability: machine.compute_capability.clone(),
+            sms: machine.chip.map(|chip| chip.sms),
+            toolchain: machine.toolchain.clone(),
+            m: shape.m,
+            n: shape.n,
+            k: shape.k,
+            dtype: dtype.name().to_owned(),
+            output: output_name(dtype, output).to_owned(),
+            layout: layout.to_string(),
+            data: DATA.to_owned(),
+            seed,
+            implementation: label.implementation.clone(),
+            kernel: label.kernel.clone(),
+            order: label.order.clone(),
+            schedule: label.schedule.clone(),
+            ctas: label.ctas,
+            regime,
+            interleaved: true,
+            status: Status::Timed,
+            note: String::new(),
+            samples: 0,
+            median_ms: None,
+            q1_ms: None,
+            q3_ms: None,
+            tflops: None,
+            peak_tflops: machine.chip.and_then(|chip| peak_tflops(chip, dtype)),
+            share_of_peak: None,
+            speedup_over_row_major: None,
+            speedup_over_cublaslt: None,
+            relative_error: None,
+            sm_clock_mhz: None,
+            power_w: None,
+            temperature_c: None,
+            throttle: String::new(),
+        }
+    }
+
+    /// Fills in what follows from the times of one product.
+    pub fn set_times(&mut self, milliseconds: &[f64]) {
+        self.samples = milliseconds.len();
+        let Some(quartiles) = Quartiles::of(milliseconds) else {
+            return;
+        };
+        let tflops = self.shape().tflops(quartiles.median);
+        self.median_ms = Some(quartiles.median);
+        self.q1_ms = Some(quartiles.q1);
+        self.q3_ms = Some(quartiles.q3);
+        self.tflops = Some(tflops);
+        self.share_of_peak = self.peak_tflops.map(|peak| tflops / peak);
+    }
+
     /// The problem's sizes.
     pub fn shape(&self) -> Shape {
         Shape::new(self.m, self.n, self.k)
@@ -179,47 +254,50 @@ pub fn fill_speedups(records: &mut [Record]) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::peak::Chip;
+    use crate::shape::Layout;
+    use gpu_kernels::{DType, OutputType};
 
     /// A timed record of a 4096-cube on a made-up GPU.
     pub(crate) fn sample(implementation: &str, order: &str, median_ms: f64) -> Record {
-        Record {
+        let machine = Machine {
             device: "Test GPU, \"quoted\"".to_owned(),
             driver: "13.0".to_owned(),
             compute_capability: "9.0".to_owned(),
-            sms: Some(132),
+            chip: Some(Chip {
+                compute_capability: (9, 0),
+                sms: 132,
+                max_clock_khz: 1_980_000,
+            }),
             toolchain: "rustc 1.95".to_owned(),
-            m: 4096,
-            n: 4096,
-            k: 4096,
-            dtype: "f16".to_owned(),
-            output: "f16".to_owned(),
-            layout: "nn".to_owned(),
-            data: "uniform [-1, 1)".to_owned(),
-            seed: 42,
+        };
+        let problem = Problem {
+            shape: Shape::new(4096, 4096, 4096),
+            layout: Layout::NN,
+            dtype: DType::F16,
+            output: OutputType::Input,
+        };
+        let label = Label {
             implementation: implementation.to_owned(),
             kernel: "kernel".to_owned(),
             order: order.to_owned(),
             schedule: "persistent".to_owned(),
             ctas: Some(132),
-            regime: Regime::Cold,
-            interleaved: true,
-            status: Status::Timed,
-            note: String::new(),
-            samples: 30,
-            median_ms: Some(median_ms),
-            q1_ms: Some(median_ms * 0.99),
-            q3_ms: Some(median_ms * 1.01),
-            tflops: Some(Shape::new(4096, 4096, 4096).tflops(median_ms)),
-            peak_tflops: Some(1070.5),
-            share_of_peak: Some(0.5),
-            speedup_over_row_major: None,
-            speedup_over_cublaslt: None,
-            relative_error: Some(2e-4),
-            sm_clock_mhz: Some(1755.0),
-            power_w: Some(612.3),
-            temperature_c: Some(55),
-            throttle: "SW_POWER_CAP".to_owned(),
-        }
+        };
+        let mut record = Record::new(&machine, problem, &label, Regime::Cold, 42);
+        record.set_times(&[median_ms]);
+        record.relative_error = Some(2e-4);
+        record.throttle = "SW_POWER_CAP".to_owned();
+        record
+    }
+
+    #[test]
+    fn times_give_throughput_and_share() {
+        let record = sample("tilewise", "row", 0.2);
+        let tflops = 2.0 * 4096f64.powi(3) / 0.2e-3 / 1e12;
+        assert!((record.tflops.unwrap() - tflops).abs() < 1e-9);
+        assert!((record.share_of_peak.unwrap() - tflops / 1070.53).abs() < 1e-4);
+        assert_eq!((record.samples, record.q1_ms), (1, Some(0.2)));
     }
 
     #[test]

@@ -26,6 +26,7 @@ impl Table {
     }
 
     /// The table, numbers to the right, text to the left, two spaces between.
+    /// Columns without a cell are left out.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
@@ -45,11 +46,15 @@ impl Table {
             cells.peek().is_some()
                 && cells.all(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
         };
-        let layout: Vec<_> = (0..columns).map(|c| (width(c), is_number(c))).collect();
+        let is_used = |&column: &usize| self.rows[1..].iter().any(|r| !cell(r, column).is_empty());
+        let layout: Vec<_> = (0..columns)
+            .filter(is_used)
+            .map(|column| (column, width(column), is_number(column)))
+            .collect();
         let mut text = String::new();
         for row in &self.rows {
             let mut line = String::new();
-            for (column, &(width, to_the_right)) in layout.iter().enumerate() {
+            for &(column, width, to_the_right) in &layout {
                 let cell = cell(row, column);
                 let padding = " ".repeat(width - cell.chars().count());
                 if to_the_right {
@@ -161,7 +166,10 @@ fn table(records: &[&Record]) -> Table {
             record.ctas.map_or(String::new(), |ctas| ctas.to_string()),
             number(record.median_ms, 4),
             spread,
-            number(record.tflops, 1),
+            number(
+                record.tflops,
+                if record.tflops < Some(10.0) { 3 } else { 1 },
+            ),
             number(record.share_of_peak.map(|share| share * 100.0), 1),
             number(record.speedup_over_row_major, 3),
             number(record.speedup_over_cublaslt, 3),
@@ -248,9 +256,9 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_numbers_stand_right() {
-        let mut table = Table::new(["name", "ms"]);
-        table.row(["a", "1.0"]);
-        table.row(["longer", "100.0"]);
+        let mut table = Table::new(["name", "unused", "ms"]);
+        table.row(["a", "", "1.0"]);
+        table.row(["longer", "", "100.0"]);
         assert_eq!(
             table.render(),
             "name       ms\na         1.0\nlonger  100.0\n"

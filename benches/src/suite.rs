@@ -9,15 +9,12 @@ use crate::choice::{self, KernelChoice, Placement};
 use crate::cli::{BenchArgs, RegimeChoice};
 use crate::device::Machine;
 use crate::error::Error;
-use crate::inputs::DATA;
 use crate::memory::L2Flush;
-use crate::peak;
 use crate::peers::cublaslt::CublasLt;
 use crate::power::{self, Monitor};
 use crate::record::{Record, Regime, Status};
 use crate::regime::{self, Samples};
-use crate::shape::Shape;
-use crate::stats::{Quartiles, median};
+use crate::stats::median;
 use crate::workload::{Problem, Workload};
 use gpu_kernels::{DType, OutputType};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -26,24 +23,6 @@ use tilewise::{Device, Element, Output, bf16, f16};
 
 /// Time for cold (GPU) and wall (CPU) samples, a candidate.
 const BUDGET: Duration = Duration::from_millis(250);
-
-/// Problems in the order they are measured.
-pub fn problems(args: &BenchArgs, shapes: &[Shape]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for &dtype in &args.dtypes {
-        for &layout in &args.layouts {
-            for &shape in shapes {
-                problems.push(Problem {
-                    shape,
-                    layout,
-                    dtype,
-                    output: args.output,
-                });
-            }
-        }
-    }
-    problems
-}
 
 /// One run on one device.
 pub struct Suite<'a> {
@@ -152,26 +131,27 @@ impl<'a> Suite<'a> {
     ) -> Result<Vec<Box<dyn Candidate<T, O>>>, Error> {
         let problem = workload.problem;
         let mut all: Vec<Box<dyn Candidate<T, O>>> = Vec::new();
-        for (kernel, placement) in self.forced(problem.dtype) {
-            match Planned::new(&self.device, kernel, placement, workload) {
-                // Two ways to force one thing are one candidate.
-                Ok(planned) if all.iter().any(|other| other.label() == planned.label()) => {}
-                Ok(planned) => all.push(Box::new(planned)),
-                Err(error) => {
-                    let label = Label {
-                        implementation: "tilewise".to_owned(),
-                        kernel: kernel.map_or(String::new(), |kernel| kernel.to_string()),
-                        ..Label::default()
-                    };
-                    let failure = self.failure(problem, &label, Status::Skipped, error.to_string());
-                    if !records.contains(&failure) {
-                        records.push(failure);
-                    }
+        for kernel in self.kernels(problem.dtype) {
+            // A kernel that cannot run at all is said once, not once an order.
+            if let Err(error) = Planned::new(&self.device, kernel, Placement::default(), workload) {
+                records.push(self.not_run(problem, kernel, Placement::default(), &error));
+                continue;
+            }
+            for placement in self.placements() {
+                match Planned::new(&self.device, kernel, placement, workload) {
+                    // Two ways to force one thing are one candidate.
+                    Ok(planned) if all.iter().any(|other| other.label() == planned.label()) => {}
+                    Ok(planned) => all.push(Box::new(planned)),
+                    Err(error) => records.push(self.not_run(problem, kernel, placement, &error)),
                 }
             }
         }
         if let (Some(cublaslt), Some(flush)) = (&self.cublaslt, &mut self.flush) {
-            match cublaslt.best(workload, flush) {
+            let gemm = match self.args.ncu {
+                true => cublaslt.first(workload),
+                false => cublaslt.best(workload, flush),
+            };
+            match gemm {
                 Ok(gemm) => all.push(Box::new(gemm)),
                 Err(error @ Error::CublasLt { .. }) => {
                     let label = Label {
@@ -187,20 +167,45 @@ impl<'a> Suite<'a> {
         Ok(all)
     }
 
-    /// What each candidate forces; the CPU lets nothing be forced.
-    fn forced(&self, dtype: DType) -> Vec<(Option<KernelChoice>, Placement)> {
+    /// Kernels to compare; the CPU has none to force.
+    fn kernels(&self, dtype: DType) -> Vec<Option<KernelChoice>> {
         if !self.device.is_gpu() {
-            return vec![(None, Placement::default())];
+            return vec![None];
         }
         let kernels = match self.args.kernels.as_slice() {
             [] => KernelChoice::defaults(dtype),
             chosen => chosen,
         };
-        let placements = choice::placements(&self.args.orders, &self.args.schedules);
-        kernels
-            .iter()
-            .flat_map(|&kernel| placements.iter().map(move |&p| (Some(kernel), p)))
-            .collect()
+        kernels.iter().copied().map(Some).collect()
+    }
+
+    /// Orders and schedules to compare; the CPU has none to force.
+    fn placements(&self) -> Vec<Placement> {
+        match self.device.is_gpu() {
+            true => choice::placements(&self.args.orders, &self.args.schedules),
+            false => vec![Placement::default()],
+        }
+    }
+
+    /// The record of a combination that the library refuses.
+    fn not_run(
+        &self,
+        problem: Problem,
+        kernel: Option<KernelChoice>,
+        placement: Placement,
+        error: &tilewise::Error,
+    ) -> Record {
+        let label = Label {
+            implementation: "tilewise".to_owned(),
+            kernel: kernel.map_or(String::new(), |kernel| kernel.to_string()),
+            order: placement.order.map_or(String::new(), choice::order_name),
+            schedule: placement
+                .schedule
+                .map_or("", choice::schedule_name)
+                .to_owned(),
+            ctas: None,
+        };
+        self.failure(problem, &label, Status::Skipped, error.to_string())
     }
 
     fn launch_once<T: Element, O: Output<T>>(
@@ -337,7 +342,7 @@ impl<'a> Suite<'a> {
             record.power_w = summary.power_w;
             record.temperature_c = summary.temperature_c;
             record.throttle = summary.throttle;
-            set_times(&mut record, &samples.milliseconds);
+            record.set_times(&samples.milliseconds);
             records.push(record);
         }
     }
@@ -354,66 +359,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// A record of `label` on `problem`, without times.
-    pub fn record(&self, problem: Problem, label: &Label, regime: Regime) -> Record {
-        let Problem {
-            shape,
-            layout,
-            dtype,
-            output,
-        } = problem;
-        let machine = &self.machine;
-        Record {
-            device: machine.device.clone(),
-            driver: machine.driver.clone(),
-            compute_capability: machine.compute_capability.clone(),
-            sms: machine.chip.map(|chip| chip.sms),
-            toolchain: machine.toolchain.clone(),
-            m: shape.m,
-            n: shape.n,
-            k: shape.k,
-            dtype: dtype.name().to_owned(),
-            output: choice::output_name(dtype, output).to_owned(),
-            layout: layout.to_string(),
-            data: DATA.to_owned(),
-            seed: self.args.seed,
-            implementation: label.implementation.clone(),
-            kernel: label.kernel.clone(),
-            order: label.order.clone(),
-            schedule: label.schedule.clone(),
-            ctas: label.ctas,
-            regime,
-            interleaved: true,
-            status: Status::Timed,
-            note: String::new(),
-            samples: 0,
-            median_ms: None,
-            q1_ms: None,
-            q3_ms: None,
-            tflops: None,
-            peak_tflops: machine.chip.and_then(|chip| peak::peak_tflops(chip, dtype)),
-            share_of_peak: None,
-            speedup_over_row_major: None,
-            speedup_over_cublaslt: None,
-            relative_error: None,
-            sm_clock_mhz: None,
-            power_w: None,
-            temperature_c: None,
-            throttle: String::new(),
-        }
+    fn record(&self, problem: Problem, label: &Label, regime: Regime) -> Record {
+        Record::new(&self.machine, problem, label, regime, self.args.seed)
     }
-}
-
-/// Fills in what follows from the samples.
-pub fn set_times(record: &mut Record, milliseconds: &[f64]) {
-    record.samples = milliseconds.len();
-    let Some(quartiles) = Quartiles::of(milliseconds) else {
-        return;
-    };
-    let tflops = record.shape().tflops(quartiles.median);
-    record.median_ms = Some(quartiles.median);
-    record.q1_ms = Some(quartiles.q1);
-    record.q3_ms = Some(quartiles.q3);
-    record.tflops = Some(tflops);
-    record.share_of_peak = record.peak_tflops.map(|peak| tflops / peak);
 }

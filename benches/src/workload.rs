@@ -1,6 +1,7 @@
 //! One problem on one device: its matrices, and the check that guards them.
 
 use crate::check::{self, POISON, Reference};
+use crate::cli::BenchArgs;
 use crate::error::Error;
 use crate::inputs::Pool;
 use crate::memory;
@@ -19,6 +20,24 @@ pub struct Problem {
     pub dtype: DType,
     /// Type of C.
     pub output: OutputType,
+}
+
+/// Every problem that the arguments name, at `shapes`, in the order of measuring.
+pub fn problems(args: &BenchArgs, shapes: &[Shape]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for &dtype in &args.dtypes {
+        for &layout in &args.layouts {
+            for &shape in shapes {
+                problems.push(Problem {
+                    shape,
+                    layout,
+                    dtype,
+                    output: args.output,
+                });
+            }
+        }
+    }
+    problems
 }
 
 /// A problem with its matrices; every candidate runs on the same ones.

@@ -58,6 +58,18 @@ impl CublasLt {
         })
     }
 
+    /// The first of the heuristics for `workload`, unmeasured: nothing is
+    /// launched, which is what a profiler's run wants.
+    ///
+    /// # Errors
+    /// No algorithm supports the problem, or a call failed.
+    pub fn first<T: Element, O: Output<T>>(
+        &self,
+        workload: &Workload<T, O>,
+    ) -> Result<CublasLtGemm, Error> {
+        CublasLtGemm::new(self, workload)
+    }
+
     /// The fastest of the heuristics for `workload`: each is run once to warm
     /// up, then measured cold in turns with the others.
     ///
@@ -78,8 +90,7 @@ impl CublasLt {
         let samples = regime::cold(stream, flush, count, Duration::ZERO, &mut launch)?;
         let time = |at: &usize| median(&samples[*at].milliseconds).unwrap_or(f64::INFINITY);
         let fastest = (0..count).min_by(|a, b| time(a).total_cmp(&time(b)));
-        gemm.chosen = fastest.unwrap_or(0);
-        gemm.label.kernel = format!("heuristic {} of {count}", gemm.chosen + 1);
+        gemm.choose(fastest.unwrap_or(0));
         Ok(gemm)
     }
 
@@ -140,7 +151,7 @@ impl CublasLtGemm {
             matrix_layout(O::DTYPE, (shape.m, shape.n))?,
         ];
         let algorithms = heuristics(library.handle, &operation, &layouts)?;
-        Ok(CublasLtGemm {
+        let mut gemm = CublasLtGemm {
             label: Label {
                 implementation: library.version.clone(),
                 ..Label::default()
@@ -153,7 +164,14 @@ impl CublasLtGemm {
             workspace,
             algorithms,
             chosen: 0,
-        })
+        };
+        gemm.choose(0);
+        Ok(gemm)
+    }
+
+    fn choose(&mut self, algorithm: usize) {
+        self.chosen = algorithm;
+        self.label.kernel = format!("heuristic {} of {}", algorithm + 1, self.algorithms.len());
     }
 
     fn enqueue(&mut self, algorithm: usize) -> Result<(), Error> {
