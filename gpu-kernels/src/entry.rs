@@ -10,9 +10,10 @@
 //! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile.
 
 use crate::element::{Bf16, F16, F32};
-use crate::kernel::Kernel;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::kernel::KernelInfo;
+use crate::kernel::{AlongK, AlongMn, Kernel};
+use crate::kernels::hopper::Hopper;
 use crate::kernels::naive::Naive;
 #[cfg(target_arch = "nvptx64")]
 use crate::problem::GemmParams;
@@ -28,6 +29,38 @@ macro_rules! for_each_entry {
             "sm_80" {
             }
             "sm_90a" {
+                hopper_f16_ak_bk_128x256x64: Hopper<F16, AlongK, AlongK, 128, 256, 4, 1>;
+                hopper_f16_ak_bk_128x256x64_cluster2: Hopper<F16, AlongK, AlongK, 128, 256, 4, 2>;
+                hopper_f16_ak_bk_128x128x64: Hopper<F16, AlongK, AlongK, 128, 128, 6, 1>;
+                hopper_f16_ak_bk_64x64x64: Hopper<F16, AlongK, AlongK, 64, 64, 8, 1>;
+                hopper_f16_ak_bn_128x256x64: Hopper<F16, AlongK, AlongMn, 128, 256, 4, 1>;
+                hopper_f16_ak_bn_128x256x64_cluster2: Hopper<F16, AlongK, AlongMn, 128, 256, 4, 2>;
+                hopper_f16_ak_bn_128x128x64: Hopper<F16, AlongK, AlongMn, 128, 128, 6, 1>;
+                hopper_f16_ak_bn_64x64x64: Hopper<F16, AlongK, AlongMn, 64, 64, 8, 1>;
+                hopper_f16_am_bk_128x256x64: Hopper<F16, AlongMn, AlongK, 128, 256, 4, 1>;
+                hopper_f16_am_bk_128x256x64_cluster2: Hopper<F16, AlongMn, AlongK, 128, 256, 4, 2>;
+                hopper_f16_am_bk_128x128x64: Hopper<F16, AlongMn, AlongK, 128, 128, 6, 1>;
+                hopper_f16_am_bk_64x64x64: Hopper<F16, AlongMn, AlongK, 64, 64, 8, 1>;
+                hopper_f16_am_bn_128x256x64: Hopper<F16, AlongMn, AlongMn, 128, 256, 4, 1>;
+                hopper_f16_am_bn_128x256x64_cluster2: Hopper<F16, AlongMn, AlongMn, 128, 256, 4, 2>;
+                hopper_f16_am_bn_128x128x64: Hopper<F16, AlongMn, AlongMn, 128, 128, 6, 1>;
+                hopper_f16_am_bn_64x64x64: Hopper<F16, AlongMn, AlongMn, 64, 64, 8, 1>;
+                hopper_bf16_ak_bk_128x256x64: Hopper<Bf16, AlongK, AlongK, 128, 256, 4, 1>;
+                hopper_bf16_ak_bk_128x256x64_cluster2: Hopper<Bf16, AlongK, AlongK, 128, 256, 4, 2>;
+                hopper_bf16_ak_bk_128x128x64: Hopper<Bf16, AlongK, AlongK, 128, 128, 6, 1>;
+                hopper_bf16_ak_bk_64x64x64: Hopper<Bf16, AlongK, AlongK, 64, 64, 8, 1>;
+                hopper_bf16_ak_bn_128x256x64: Hopper<Bf16, AlongK, AlongMn, 128, 256, 4, 1>;
+                hopper_bf16_ak_bn_128x256x64_cluster2: Hopper<Bf16, AlongK, AlongMn, 128, 256, 4, 2>;
+                hopper_bf16_ak_bn_128x128x64: Hopper<Bf16, AlongK, AlongMn, 128, 128, 6, 1>;
+                hopper_bf16_ak_bn_64x64x64: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8, 1>;
+                hopper_bf16_am_bk_128x256x64: Hopper<Bf16, AlongMn, AlongK, 128, 256, 4, 1>;
+                hopper_bf16_am_bk_128x256x64_cluster2: Hopper<Bf16, AlongMn, AlongK, 128, 256, 4, 2>;
+                hopper_bf16_am_bk_128x128x64: Hopper<Bf16, AlongMn, AlongK, 128, 128, 6, 1>;
+                hopper_bf16_am_bk_64x64x64: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8, 1>;
+                hopper_bf16_am_bn_128x256x64: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 4, 1>;
+                hopper_bf16_am_bn_128x256x64_cluster2: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 4, 2>;
+                hopper_bf16_am_bn_128x128x64: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 6, 1>;
+                hopper_bf16_am_bn_64x64x64: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8, 1>;
             }
         }
     };

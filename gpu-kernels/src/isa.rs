@@ -4,6 +4,12 @@
 //! ISA. They carry no policy: a kernel that reads well is built from them.
 
 pub mod arithmetic;
+pub mod cluster;
 pub mod convert;
 pub mod global;
+pub mod mbarrier;
+pub mod shared;
 pub mod thread;
+pub mod tma;
+pub mod warpgroup;
+pub mod wgmma;
