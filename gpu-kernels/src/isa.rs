@@ -6,4 +6,5 @@
 pub mod arithmetic;
 pub mod convert;
 pub mod global;
+pub mod shared;
 pub mod thread;
