@@ -60,8 +60,12 @@ pub unsafe fn arrive(barrier: u32) {
     }
 }
 
-/// `mapa` and `mbarrier.arrive.release.cluster`: one arrival at the barrier
-/// that stands at the same offset in CTA `rank` of the cluster.
+/// `mapa` and `mbarrier.arrive`: one arrival at the barrier that stands at the
+/// same offset in CTA `rank` of the cluster.
+///
+/// It says that this thread has finished *reading*; it releases no writes to the
+/// peer. (`.release.cluster` would, at the price of a GPU-wide memory barrier:
+/// a quarter of the kernel's speed, see `docs/perf-log.md`.)
 ///
 /// # Safety
 /// `barrier` is initialised in that CTA, which has not exited.
@@ -72,7 +76,7 @@ pub unsafe fn arrive_at(barrier: u32, rank: u32) {
         asm!(
             "{{ .reg .b32 remote;",
             "mapa.shared::cluster.u32 remote, {0}, {1};",
-            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }}",
+            "mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
             in(reg32) barrier, in(reg32) rank, options(nostack)
         );
     }

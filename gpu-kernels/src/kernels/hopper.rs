@@ -107,7 +107,7 @@ trait Shape {
             "M is 64, 128, 192 or 256"
         );
         assert!(
-            Self::SLABS * Self::N <= 256,
+            Self::SLABS * Self::N <= 384,
             "accumulators must fit in a consumer's registers"
         );
         assert!(

@@ -254,9 +254,9 @@ impl<S: Shape> Cta<'_, S> {
             unsafe {
                 let mut sums: [Slab<S>; 2] = core::mem::zeroed();
                 position = self.multiply(&mut sums, position, consumer, lane);
-                self.store(&sums[0], consumer, row, col);
+                buffer = self.store(&sums[0], consumer, buffer, row, col);
                 if S::SLABS > 1 {
-                    self.store(&sums[1], consumer, row + 64, col);
+                    buffer = self.store(&sums[1], consumer, buffer, row + 64, col);
                 }
             }
         }
@@ -336,26 +336,26 @@ impl<S: Shape> Cta<'_, S> {
     // ---------------------------------------------------------- epilogue
 
     /// Stores 64 rows of C from `row`, all columns of the tile from `col`.
+    /// `buffer` is the staging slab to use first; returns the one to use next.
     #[inline(always)]
-    unsafe fn store(&self, sums: &Slab<S>, consumer: u32, row: u32, col: u32) {
+    unsafe fn store(&self, sums: &Slab<S>, consumer: u32, buffer: u32, row: u32, col: u32) -> u32 {
         // SAFETY: the accumulator is finished; the warpgroup is together.
         unsafe {
             if self.params.store_by_tma != 0 {
-                let staging = self.ring + S::STAGING + consumer * (STAGING_SLABS * SLAB_BYTES);
-                sums.columns(&mut StagedStore::<S> {
+                let mut store = StagedStore::<S> {
                     map: self.map(2),
-                    staging,
+                    buffer,
                     barrier: 1 + consumer,
                     row,
                     col,
                     element: core::marker::PhantomData,
-                });
+                };
+                sums.columns(&mut store);
+                store.buffer
             } else {
-                sums.columns(&mut DirectStore {
-                    to: PairStore::<S::Element>::new(self.params),
-                    row,
-                    col,
-                });
+                let to = PairStore::<S::Element>::new(self.params);
+                sums.columns(&mut DirectStore { to, row, col });
+                buffer
             }
         }
     }
@@ -406,7 +406,9 @@ unsafe fn multiply_step<S: Shape>(
 /// thread sends each finished slab, and the next goes to the other buffer.
 struct StagedStore<S: Shape> {
     map: u64,
-    staging: u32,
+    /// The slab of staging memory being filled: one of two, which differ in one
+    /// address bit.
+    buffer: u32,
     /// The named barrier of this warpgroup.
     barrier: u32,
     row: u32,
@@ -419,8 +421,6 @@ impl<S: Shape> VisitColumns for StagedStore<S> {
     unsafe fn visit(&mut self, group: u32, values: [f32; 8]) {
         let [a, b, c, d, e, f, g, h] = values;
         let lane = thread::thread_index() % WARPGROUP;
-        let slab = group / 4;
-        let buffer = self.staging + slab % STAGING_SLABS * SLAB_BYTES;
         // SAFETY: a buffer is written only after its last copy has read it, and
         // read only after all have written and made it visible.
         unsafe {
@@ -435,7 +435,7 @@ impl<S: Shape> VisitColumns for StagedStore<S> {
             // XORs the chunk with the row.
             let row = lane / 32 * 16 + lane % 16;
             let chunk = group % 4 * 2 + lane % 32 / 16;
-            let address = buffer + row * 128 + ((chunk ^ (row % 8)) * 16);
+            let address = self.buffer + row * 128 + ((chunk ^ (row % 8)) * 16);
             warpgroup::store_matrices(
                 address,
                 [
@@ -449,9 +449,10 @@ impl<S: Shape> VisitColumns for StagedStore<S> {
                 tma::fence_shared();
                 warpgroup::sync(self.barrier);
                 if lane == 0 {
-                    tma::store(self.map, buffer, self.col + slab * 64, self.row);
+                    tma::store(self.map, self.buffer, self.col + group / 4 * 64, self.row);
                     tma::commit_stores();
                 }
+                self.buffer ^= SLAB_BYTES;
             }
         }
     }
