@@ -246,6 +246,7 @@ impl<S: Shape> Cta<'_, S> {
             stage: 0,
             parity: 0,
         };
+        let mut buffer = self.ring + S::STAGING + consumer * (STAGING_SLABS * SLAB_BYTES);
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);
