@@ -80,17 +80,3 @@ pub unsafe fn load<T: Element>(address: u64) -> f32 {
     };
     T::to_f32(bits)
 }
-
-/// `st.global.v2.u32`.
-///
-/// # Safety
-/// `address` is writable and aligned to 8.
-#[inline(always)]
-pub unsafe fn store_u32x2(address: u64, values: [u32; 2]) {
-    let [x, y] = values;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.global.v2.u32 [{}], {{{}, {}}};", in(reg64) address, in(reg32) x, in(reg32) y,
-             options(nostack, preserves_flags));
-    }
-}

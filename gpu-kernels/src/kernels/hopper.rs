@@ -10,7 +10,7 @@
 //!                 │ wgmma, accumulators in registers
 //!   consumers ────┤                 one to three warpgroups
 //!                 ▼
-//!   staging ── stmatrix ── TMA store (clips at the edges), or masked stores
+//!   staging ── one slab of C at a time ── TMA store, or masked stores
 //! ```
 //!
 //! The ring's state carries over from tile to tile, so a persistent CTA loads
@@ -30,7 +30,8 @@ use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
 /// Depth of one stage: 64 elements of 2 bytes, one row of the 128-byte swizzle.
 const BLOCK_K: u32 = 64;
 
-/// A slab: 64 rows (or columns) of an operand, one stage deep; or 64×64 of C.
+/// A slab: 64 rows (or columns) of an operand, one stage deep; or 64 rows of C,
+/// 128 bytes wide.
 const SLAB_BYTES: u32 = 64 * BLOCK_K * 2;
 
 /// Threads of a warpgroup.
@@ -183,3 +184,5 @@ where
 
 #[cfg(target_arch = "nvptx64")]
 mod device;
+#[cfg(target_arch = "nvptx64")]
+mod epilogue;

@@ -1,8 +1,9 @@
-//! The Hopper kernel, in reading order: setup, producer, consumer, epilogue.
+//! The Hopper kernel, in reading order: setup, producer, consumer. The
+//! consumers' last step, from registers to memory, is [`super::epilogue`].
 
-use super::{BLOCK_K, SLAB_BYTES, STAGING_SLABS, Shape, WARPGROUP, Width};
-use crate::epilogue::{PairStore, pack};
-use crate::isa::wgmma::{Accumulator, VisitColumns};
+use super::epilogue::SlabStore;
+use super::{BLOCK_K, SLAB_BYTES, Shape, WARPGROUP, Width};
+use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
 use crate::kernel::{Contiguous, Major};
 use crate::order::{Tile, TileGrid, ceil_div};
@@ -10,7 +11,7 @@ use crate::problem::GemmParams;
 use crate::schedule::{CtaPosition, TileWalk};
 
 /// The accumulator of one slab of 64 rows.
-type Slab<S> = <<S as Shape>::Width as Width>::Accumulator;
+pub(super) type Slab<S> = <<S as Shape>::Width as Width>::Accumulator;
 
 /// One CTA's view of the launch and of its shared memory.
 struct Cta<'a, S> {
@@ -40,8 +41,8 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
     unsafe {
         cta.set_up_barriers();
         if thread::thread_index() < WARPGROUP {
-            // The registers of one SM are 65536: 128 · (40 + 2 · 232) fit, and
-            // 128 · (32 + 3 · 160).
+            // What the roles have together must be what the CTA started with:
+            // 3 · 168 = 40 + 2 · 232, and 4 · 128 = 32 + 3 · 160.
             if S::CONSUMERS == 3 {
                 warpgroup::release_registers::<32>();
             } else {
@@ -246,7 +247,7 @@ impl<S: Shape> Cta<'_, S> {
             stage: 0,
             parity: 0,
         };
-        let mut buffer = self.ring + S::STAGING + consumer * (STAGING_SLABS * SLAB_BYTES);
+        let mut store = SlabStore::<S>::new(self.params, consumer, lane, self.ring + S::STAGING);
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);
@@ -255,16 +256,13 @@ impl<S: Shape> Cta<'_, S> {
             unsafe {
                 let mut sums: [Slab<S>; 2] = core::mem::zeroed();
                 position = self.multiply(&mut sums, position, consumer, lane);
-                buffer = self.store(&sums[0], consumer, buffer, row, col);
+                store.rows(&sums[0], row, col);
                 if S::SLABS > 1 {
-                    buffer = self.store(&sums[1], consumer, buffer, row + 64, col);
+                    store.rows(&sums[1], row + 64, col);
                 }
             }
         }
-        if lane == 0 {
-            // Shared memory must outlive the copies that read it.
-            tma::wait_stores();
-        }
+        store.finish();
     }
 
     /// The main loop. One group of multiplies stays in flight: a stage is
@@ -333,33 +331,6 @@ impl<S: Shape> Cta<'_, S> {
             }
         }
     }
-
-    // ---------------------------------------------------------- epilogue
-
-    /// Stores 64 rows of C from `row`, all columns of the tile from `col`.
-    /// `buffer` is the staging slab to use first; returns the one to use next.
-    #[inline(always)]
-    unsafe fn store(&self, sums: &Slab<S>, consumer: u32, buffer: u32, row: u32, col: u32) -> u32 {
-        // SAFETY: the accumulator is finished; the warpgroup is together.
-        unsafe {
-            if self.params.store_by_tma != 0 {
-                let mut store = StagedStore::<S> {
-                    map: self.map(2),
-                    buffer,
-                    barrier: 1 + consumer,
-                    row,
-                    col,
-                    element: core::marker::PhantomData,
-                };
-                sums.columns(&mut store);
-                store.buffer
-            } else {
-                let to = PairStore::<S::Element>::new(self.params);
-                sums.columns(&mut DirectStore { to, row, col });
-                buffer
-            }
-        }
-    }
 }
 
 impl RingPosition {
@@ -399,86 +370,6 @@ unsafe fn multiply_step<S: Shape>(
         if S::SLABS > 1 {
             let a = a + (SLAB_BYTES >> 4) as u64;
             sums[1].multiply::<S::Element, S::A, S::B>(a, b, accumulate);
-        }
-    }
-}
-
-/// Through shared memory: 64 columns make a slab, in the 128-byte swizzle; one
-/// thread sends each finished slab, and the next goes to the other buffer.
-struct StagedStore<S: Shape> {
-    map: u64,
-    /// The slab of staging memory being filled: one of two, which differ in one
-    /// address bit.
-    buffer: u32,
-    /// The named barrier of this warpgroup.
-    barrier: u32,
-    row: u32,
-    col: u32,
-    element: core::marker::PhantomData<S>,
-}
-
-impl<S: Shape> VisitColumns for StagedStore<S> {
-    #[inline(always)]
-    unsafe fn visit(&mut self, group: u32, values: [f32; 8]) {
-        let [a, b, c, d, e, f, g, h] = values;
-        let lane = thread::thread_index() % WARPGROUP;
-        // SAFETY: a buffer is written only after its last copy has read it, and
-        // read only after all have written and made it visible.
-        unsafe {
-            if group.is_multiple_of(4) {
-                if lane == 0 {
-                    tma::wait_stores_read::<{ STAGING_SLABS - 1 }>();
-                }
-                warpgroup::sync(self.barrier);
-            }
-            // Lane l of a warp addresses row l % 16 of the warp's 16, and the
-            // 16-byte chunk that its half of the lanes stands for; the swizzle
-            // XORs the chunk with the row.
-            let row = lane / 32 * 16 + lane % 16;
-            let chunk = group % 4 * 2 + lane % 32 / 16;
-            let address = self.buffer + row * 128 + ((chunk ^ (row % 8)) * 16);
-            warpgroup::store_matrices(
-                address,
-                [
-                    pack::<S::Element>(a, b),
-                    pack::<S::Element>(c, d),
-                    pack::<S::Element>(e, f),
-                    pack::<S::Element>(g, h),
-                ],
-            );
-            if group % 4 == 3 {
-                tma::fence_shared();
-                warpgroup::sync(self.barrier);
-                if lane == 0 {
-                    tma::store(self.map, self.buffer, self.col + group / 4 * 64, self.row);
-                    tma::commit_stores();
-                }
-                self.buffer ^= SLAB_BYTES;
-            }
-        }
-    }
-}
-
-/// Straight to global memory, masked: any strides, any output type.
-struct DirectStore<'a, T> {
-    to: PairStore<'a, T>,
-    row: u32,
-    col: u32,
-}
-
-impl<T: crate::element::Element> VisitColumns for DirectStore<'_, T> {
-    #[inline(always)]
-    unsafe fn visit(&mut self, group: u32, values: [f32; 8]) {
-        let [a, b, c, d, e, f, g, h] = values;
-        let lane = thread::thread_index() % WARPGROUP;
-        let row = self.row + lane / 32 * 16 + lane % 32 / 4;
-        let col = self.col + group * 16 + lane % 4 * 2;
-        // SAFETY: `PairStore` masks; columns are even.
-        unsafe {
-            self.to.store(row, col, a, b);
-            self.to.store(row + 8, col, c, d);
-            self.to.store(row, col + 8, e, f);
-            self.to.store(row + 8, col + 8, g, h);
         }
     }
 }
