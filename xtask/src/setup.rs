@@ -14,11 +14,12 @@ use ptx_builder::{NoToolchain, Toolchain, toolchain};
 use crate::project;
 
 /// The assembler and the disassemblers, from PyPI: programs in a wheel, a few
-/// tens of megabytes in place of a CUDA installation.
+/// tens of megabytes in place of a CUDA installation. The assembler is pinned,
+/// because registers and notes change with it; a disassembler reads older code.
 const NVIDIA_PACKAGES: [&str; 3] = [
     "nvidia-cuda-nvcc==13.0.*",
-    "nvidia-cuda-cuobjdump==13.0.*",
-    "nvidia-cuda-nvdisasm==13.0.*",
+    "nvidia-cuda-cuobjdump==13.*",
+    "nvidia-cuda-nvdisasm==13.*",
 ];
 
 /// Gets all there is to get, and fails if something is still missing.
@@ -40,9 +41,12 @@ pub fn device_toolchain() -> Option<Toolchain> {
         }
         Err(reason) => reason,
     };
-    println!("device toolchain: {reason}");
-    if reason == NoToolchain::Skipped {
-        return None;
+    match &reason {
+        NoToolchain::NotFound { tried } => println!("device toolchain: {}", tried.join("; ")),
+        NoToolchain::Skipped => {
+            println!("device toolchain: {reason}");
+            return None;
+        }
     }
     let mut attempts: Vec<Command> = Vec::new();
     if project::succeeds(Command::new("rustup").arg("--version")) {

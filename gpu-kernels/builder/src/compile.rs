@@ -7,9 +7,9 @@
 //!   cargo's, which is locked while the script runs.
 //! - It sees a generated manifest with one package, whose sources are those of
 //!   `gpu-kernels`. Nothing of the workspace around them has to be resolved, so
-//!   the build needs no lock file, no registry and no network, also where
-//!   tilewise is someone's dependency.
-//! - It sees none of the outer cargo's variables (see [`is_outer`]).
+//!   they need no lock file and no registry, also where tilewise is someone's
+//!   dependency.
+//! - It sees none of the outer cargo's variables.
 
 use std::env;
 use std::fmt::Write as _;
@@ -68,13 +68,7 @@ pub fn compile(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Compil
     }
     cargo
         .current_dir(&dir)
-        .args([
-            "rustc",
-            "--release",
-            "--lib",
-            "--offline",
-            "--manifest-path",
-        ])
+        .args(["rustc", "--release", "--lib", "--manifest-path"])
         .arg(&manifest_path)
         .args(["--features", arch.name(), "--target", TARGET])
         .arg("--target-dir")
@@ -87,18 +81,24 @@ pub fn compile(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Compil
         .env("RUSTC_WORKSPACE_WRAPPER", "")
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    if let CoreLibrary::Source(library) = &toolchain.core {
-        cargo.arg("-Zbuild-std=core");
-        // The rest of the standard library is resolved too, though not built;
-        // its dependencies come with its source.
-        let vendor = library.join("vendor");
-        if vendor.is_dir() {
-            cargo.args([
-                "--config",
-                "source.crates-io.replace-with='std'",
-                "--config",
-            ]);
-            cargo.arg(format!("source.std.directory='{}'", vendor.display()));
+    let vendor = match &toolchain.core {
+        CoreLibrary::Compiled => None,
+        CoreLibrary::Source(library) => {
+            cargo.arg("-Zbuild-std=core");
+            Some(library.join("vendor"))
+        }
+    };
+    match vendor {
+        // Cargo resolves all of the standard library before it builds `core`.
+        // Where its dependencies come with its source, nothing else is read.
+        Some(vendor) if vendor.is_dir() => {
+            let std = format!("source.std.directory='{}'", vendor.display());
+            let replace = "source.crates-io.replace-with='std'";
+            cargo.args(["--offline", "--config", replace, "--config", &std]);
+        }
+        Some(_) => {}
+        None => {
+            cargo.arg("--offline");
         }
     }
     let output = cargo
@@ -111,8 +111,11 @@ pub fn compile(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Compil
             output: messages.into_owned(),
         });
     }
-    let path = target_dir.join(TARGET).join("release/deps/gpu_kernels.s");
-    let ptx = fs::read_to_string(&path).map_err(|source| Error::File { path, source })?;
+    let assembly = target_dir.join(TARGET).join("release/deps/gpu_kernels.s");
+    let ptx = fs::read_to_string(&assembly).map_err(file_error(&assembly))?;
+    // The linker's output. Cargo compiles again as long as it is missing.
+    let linked = assembly.with_extension("ptx");
+    fs::write(&linked, &ptx).map_err(file_error(&linked))?;
     Ok(Compiled {
         ptx,
         warnings: warnings(&messages),
@@ -189,10 +192,7 @@ fn warnings(messages: &str) -> Vec<String> {
 
 /// `path` from the root.
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })
+    std::path::absolute(path).map_err(file_error(path))
 }
 
 /// Writes a file unless it already says `text`: cargo goes by modification times.
@@ -204,10 +204,13 @@ fn write_if_changed(path: &Path, text: &str) -> Result<(), Error> {
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         fs::write(path, text)
     };
-    write().map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })
+    write().map_err(file_error(path))
+}
+
+/// What to make of a failure with a file.
+fn file_error(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.to_owned();
+    |source| Error::File { path, source }
 }
 
 #[cfg(test)]
