@@ -6,5 +6,6 @@
 pub mod arithmetic;
 pub mod convert;
 pub mod global;
+pub mod hint;
 pub mod shared;
 pub mod thread;
