@@ -15,6 +15,7 @@ use crate::kernel::KernelInfo;
 use crate::kernel::{AlongK, AlongMn, Kernel};
 use crate::kernels::hopper::Hopper;
 use crate::kernels::naive::Naive;
+use crate::kernels::tiled::Tiled;
 #[cfg(target_arch = "nvptx64")]
 use crate::problem::GemmParams;
 
@@ -25,6 +26,12 @@ macro_rules! for_each_entry {
                 naive_f32: Naive<F32>;
                 naive_f16: Naive<F16>;
                 naive_bf16: Naive<Bf16>;
+                tiled_f32_128x128x16: Tiled<F32, 128, 128, 16>;
+                tiled_f32_64x64x16: Tiled<F32, 64, 64, 16>;
+                tiled_f16_128x128x16: Tiled<F16, 128, 128, 16>;
+                tiled_f16_64x64x16: Tiled<F16, 64, 64, 16>;
+                tiled_bf16_128x128x16: Tiled<Bf16, 128, 128, 16>;
+                tiled_bf16_64x64x16: Tiled<Bf16, 64, 64, 16>;
             }
             "sm_80" {
             }

@@ -7,6 +7,7 @@ pub mod arithmetic;
 pub mod cluster;
 pub mod convert;
 pub mod global;
+pub mod hint;
 pub mod mbarrier;
 pub mod shared;
 pub mod thread;

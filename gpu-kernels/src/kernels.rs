@@ -2,3 +2,4 @@
 
 pub mod hopper;
 pub mod naive;
+pub mod tiled;

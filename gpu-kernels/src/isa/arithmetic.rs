@@ -14,15 +14,3 @@ pub fn fma(a: f32, b: f32, c: f32) -> f32 {
     }
     value
 }
-
-/// `value`, but nothing that depends on it can be computed before this point.
-#[inline(always)]
-pub fn pin(value: u64) -> u64 {
-    let pinned: u64;
-    // SAFETY: a move between registers. Not `pure`, so it stays where it is.
-    unsafe {
-        asm!("mov.b64 {}, {};", out(reg64) pinned, in(reg64) value,
-             options(nomem, nostack, preserves_flags));
-    }
-    pinned
-}

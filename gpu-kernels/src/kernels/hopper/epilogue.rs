@@ -18,8 +18,8 @@ use super::device::Slab;
 use super::{SLAB_BYTES, STAGING_SLABS, Shape, WARPGROUP};
 use crate::element::Element;
 use crate::epilogue::pack;
+use crate::isa::hint::compute_here_u64;
 use crate::isa::wgmma::{Accumulator, VisitColumns};
-use crate::isa::arithmetic::pin;
 use crate::isa::{global, shared, tma, warpgroup};
 use crate::problem::{GemmParams, OutputType};
 
@@ -126,10 +126,10 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         let (first, word) = (self.lane / 32 * 16, self.lane % 32);
         let col = col + word * 4 / bytes;
         let start = c.address + bytes as u64 * (col as u64 * c.col_stride);
-        // Pinned, or these would be computed once and for all before the main
+        // Here, or these would be computed once and for all before the main
         // loop, which has no registers to keep them in.
-        let pitch = bytes as u64 * pin(c.row_stride);
-        let step = 2 * pin(c.col_stride);
+        let pitch = bytes as u64 * compute_here_u64(c.row_stride);
+        let step = 2 * compute_here_u64(c.col_stride);
         // Two 16-bit elements as one word, where that is an aligned access.
         let packed = step == 2 && (c.address | pitch) & 3 == 0;
         let mut i = first;
