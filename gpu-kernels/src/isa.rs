@@ -5,5 +5,8 @@
 
 pub mod arithmetic;
 pub mod convert;
+pub mod cp_async;
 pub mod global;
+pub mod mma;
+pub mod shared;
 pub mod thread;

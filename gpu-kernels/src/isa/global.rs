@@ -64,6 +64,20 @@ pub unsafe fn store_u32(address: u64, value: u32) {
     }
 }
 
+/// `st.global.v2.u32`: 8 bytes.
+///
+/// # Safety
+/// `address` is writable and aligned to 8.
+#[inline(always)]
+pub unsafe fn store_u32x2(address: u64, values: [u32; 2]) {
+    let [x, y] = values;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.global.v2.u32 [{}], {{{}, {}}};", in(reg64) address, in(reg32) x, in(reg32) y,
+             options(nostack, preserves_flags));
+    }
+}
+
 /// One element of type `T`, as f32.
 ///
 /// # Safety
