@@ -15,6 +15,7 @@ use crate::kernel::KernelInfo;
 use crate::kernel::{AlongK, AlongMn, Kernel};
 use crate::kernels::hopper::Hopper;
 use crate::kernels::naive::Naive;
+use crate::kernels::tensor_core::{Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32};
 use crate::kernels::tiled::Tiled;
 #[cfg(target_arch = "nvptx64")]
 use crate::problem::GemmParams;
@@ -34,6 +35,42 @@ macro_rules! for_each_entry {
                 tiled_bf16_64x64x16: Tiled<Bf16, 64, 64, 16>;
             }
             "sm_80" {
+                tensor_core_f16_ak_bk_128x256x64: Large<F16, AlongK, AlongK>;
+                tensor_core_f16_ak_bn_128x256x64: Large<F16, AlongK, AlongMn>;
+                tensor_core_f16_am_bk_128x256x64: Large<F16, AlongMn, AlongK>;
+                tensor_core_f16_am_bn_128x256x64: Large<F16, AlongMn, AlongMn>;
+                tensor_core_f16_ak_bk_128x128x64: Medium<F16, AlongK, AlongK>;
+                tensor_core_f16_ak_bn_128x128x64: Medium<F16, AlongK, AlongMn>;
+                tensor_core_f16_am_bk_128x128x64: Medium<F16, AlongMn, AlongK>;
+                tensor_core_f16_am_bn_128x128x64: Medium<F16, AlongMn, AlongMn>;
+                tensor_core_f16_ak_bk_64x64x64: Small<F16, AlongK, AlongK>;
+                tensor_core_f16_ak_bn_64x64x64: Small<F16, AlongK, AlongMn>;
+                tensor_core_f16_am_bk_64x64x64: Small<F16, AlongMn, AlongK>;
+                tensor_core_f16_am_bn_64x64x64: Small<F16, AlongMn, AlongMn>;
+                tensor_core_bf16_ak_bk_128x256x64: Large<Bf16, AlongK, AlongK>;
+                tensor_core_bf16_ak_bn_128x256x64: Large<Bf16, AlongK, AlongMn>;
+                tensor_core_bf16_am_bk_128x256x64: Large<Bf16, AlongMn, AlongK>;
+                tensor_core_bf16_am_bn_128x256x64: Large<Bf16, AlongMn, AlongMn>;
+                tensor_core_bf16_ak_bk_128x128x64: Medium<Bf16, AlongK, AlongK>;
+                tensor_core_bf16_ak_bn_128x128x64: Medium<Bf16, AlongK, AlongMn>;
+                tensor_core_bf16_am_bk_128x128x64: Medium<Bf16, AlongMn, AlongK>;
+                tensor_core_bf16_am_bn_128x128x64: Medium<Bf16, AlongMn, AlongMn>;
+                tensor_core_bf16_ak_bk_64x64x64: Small<Bf16, AlongK, AlongK>;
+                tensor_core_bf16_ak_bn_64x64x64: Small<Bf16, AlongK, AlongMn>;
+                tensor_core_bf16_am_bk_64x64x64: Small<Bf16, AlongMn, AlongK>;
+                tensor_core_bf16_am_bn_64x64x64: Small<Bf16, AlongMn, AlongMn>;
+                tensor_core_tf32_ak_bk_128x256x32: LargeTf32<AlongK, AlongK>;
+                tensor_core_tf32_ak_bn_128x256x32: LargeTf32<AlongK, AlongMn>;
+                tensor_core_tf32_am_bk_128x256x32: LargeTf32<AlongMn, AlongK>;
+                tensor_core_tf32_am_bn_128x256x32: LargeTf32<AlongMn, AlongMn>;
+                tensor_core_tf32_ak_bk_128x128x32: MediumTf32<AlongK, AlongK>;
+                tensor_core_tf32_ak_bn_128x128x32: MediumTf32<AlongK, AlongMn>;
+                tensor_core_tf32_am_bk_128x128x32: MediumTf32<AlongMn, AlongK>;
+                tensor_core_tf32_am_bn_128x128x32: MediumTf32<AlongMn, AlongMn>;
+                tensor_core_tf32_ak_bk_64x64x32: SmallTf32<AlongK, AlongK>;
+                tensor_core_tf32_ak_bn_64x64x32: SmallTf32<AlongK, AlongMn>;
+                tensor_core_tf32_am_bk_64x64x32: SmallTf32<AlongMn, AlongK>;
+                tensor_core_tf32_am_bn_64x64x32: SmallTf32<AlongMn, AlongMn>;
             }
             "sm_90a" {
                 hopper_f16_ak_bk_128x256x64: Hopper<F16, AlongK, AlongK, 128, 256, 4, 1>;

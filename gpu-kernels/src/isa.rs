@@ -6,9 +6,11 @@
 pub mod arithmetic;
 pub mod cluster;
 pub mod convert;
+pub mod cp_async;
 pub mod global;
 pub mod hint;
 pub mod mbarrier;
+pub mod mma;
 pub mod shared;
 pub mod thread;
 pub mod tma;

@@ -2,4 +2,5 @@
 
 pub mod hopper;
 pub mod naive;
+pub mod tensor_core;
 pub mod tiled;

@@ -154,3 +154,19 @@ pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
              options(nostack, preserves_flags));
     }
 }
+
+/// `ld.shared.v2.f32`: 8 bytes.
+///
+/// # Safety
+/// As [`load_f32`], aligned to 8.
+#[inline(always)]
+pub unsafe fn load_f32x2(address: u32) -> [f32; 2] {
+    let (x, y): (f32, f32);
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.shared.v2.f32 {{{}, {}}}, [{}];",
+             out(reg32) x, out(reg32) y, in(reg32) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    [x, y]
+}

@@ -69,6 +69,16 @@ pub unsafe fn sync_cta() {
     unsafe { asm!("bar.sync 0;", options(nostack)) }
 }
 
+/// `bar.warp.sync`: as [`sync_cta`], for the 32 lanes of a warp.
+///
+/// # Safety
+/// All lanes of the warp must reach it.
+#[inline(always)]
+pub unsafe fn sync_warp() {
+    // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+    unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
+}
+
 /// `trap`: ends the grid with an error the host sees.
 #[inline(always)]
 pub fn trap() -> ! {
