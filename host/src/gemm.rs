@@ -151,7 +151,7 @@ impl Gemm {
                 let choice = select::choose(catalog, &problem, &target, &self.request)?;
                 let plan = GpuPlan::new(gpu, choice, &problem)?;
                 let info = plan.info();
-                (Work::Gpu(plan), info)
+                (Work::Gpu(Box::new(plan)), info)
             }
         };
         Ok(Plan {
@@ -247,7 +247,7 @@ pub struct Plan<T, O> {
 #[derive(Debug)]
 enum Work {
     Cpu(CpuPlan),
-    Gpu(GpuPlan),
+    Gpu(Box<GpuPlan>),
 }
 
 /// What a plan will do.

@@ -131,10 +131,10 @@ impl Lines {
         } else {
             line.next_multiple_of(ALIGNMENT)
         };
-        if pitch % ALIGNMENT != 0 || pitch < line || pitch >= MAX_PITCH {
+        if !pitch.is_multiple_of(ALIGNMENT) || pitch < line || pitch >= MAX_PITCH {
             return Err(Unreadable::Pitch { pitch, line });
         }
-        if address % ALIGNMENT != 0 {
+        if !address.is_multiple_of(ALIGNMENT) {
             return Err(Unreadable::Address { address });
         }
         Ok(Lines {

@@ -82,7 +82,7 @@ impl HopperMaps {
     pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
         let [a, b, c] = addresses;
         for (operand, address) in [("a", a), ("b", b)] {
-            if address % tma::ALIGNMENT != 0 {
+            if !address.is_multiple_of(tma::ALIGNMENT) {
                 return Err(Error::Misaligned {
                     operand,
                     address,
@@ -90,7 +90,7 @@ impl HopperMaps {
                 });
             }
         }
-        let c_map = self.c.filter(|_| c % tma::ALIGNMENT == 0);
+        let c_map = self.c.filter(|_| c.is_multiple_of(tma::ALIGNMENT));
         if self.copied != Some(addresses) {
             if gpu.is_capturing()? {
                 return Err(Error::Capturing {
