@@ -9,7 +9,10 @@
 //! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
 //! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile.
 
-#![cfg_attr(target_arch = "nvptx64", allow(unused_imports, reason = "a build instantiates one target"))]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    allow(unused_imports, reason = "a build instantiates one target")
+)]
 
 use crate::element::{Bf16, F16, F32};
 #[cfg(not(target_arch = "nvptx64"))]

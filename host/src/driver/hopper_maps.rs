@@ -61,8 +61,9 @@ impl HopperMaps {
             },
             ..*problem
         });
-        let spec = |lines: Lines, box_dims| TensorMapSpec {
-            dtype: kernel.input,
+        let c_dtype = tma::output_dtype(problem);
+        let spec = |dtype, lines: Lines, box_dims| TensorMapSpec {
+            dtype,
             dims: lines.dims,
             pitch_bytes: lines.pitch_bytes,
             box_dims,
@@ -70,9 +71,9 @@ impl HopperMaps {
         Ok(HopperMaps {
             device: DeviceBuffer::zeroed(gpu, 3 * TensorMap::BYTES)?,
             kernel: kernel.name,
-            a: spec(a, tma::a_box(kernel, a_major)),
-            b: spec(b, tma::b_box(kernel, b_major)),
-            c: c.map(|lines| spec(lines, tma::c_box())),
+            a: spec(kernel.input, a, tma::a_box(kernel, a_major)),
+            b: spec(kernel.input, b, tma::b_box(kernel, b_major)),
+            c: c.map(|lines| spec(c_dtype, lines, tma::c_box(c_dtype))),
             copied: None,
         })
     }
