@@ -14,7 +14,9 @@ use crate::kernel::Kernel;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::kernel::KernelInfo;
 use crate::kernels::naive::Naive;
-use crate::kernels::tensor_core::{AlongK, AlongMn, Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32};
+use crate::kernels::tensor_core::{
+    AlongK, AlongMn, Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32,
+};
 #[cfg(target_arch = "nvptx64")]
 use crate::problem::GemmParams;
 

@@ -8,10 +8,11 @@
 
 use crate::element::Element;
 use crate::isa::{global, shared, thread};
-use crate::kernels::tensor_core::fragment::Accumulators;
-use crate::kernels::tensor_core::layout::{WARP, accumulator_position, staging_offset};
-use crate::kernels::tensor_core::unroll;
 use crate::problem::{GemmParams, OutputType};
+
+use super::fragment::Accumulators;
+use super::layout::{WARP, accumulator_position, staging_offset};
+use super::unroll;
 
 /// A warp's tile: its place in C and its size.
 #[derive(Clone, Copy)]
@@ -33,7 +34,13 @@ pub struct WarpTile {
 /// width` bytes of shared memory that only this warp uses; `params.c`
 /// describes a live allocation.
 #[inline(always)]
-pub unsafe fn store<T: Element>(params: &GemmParams, tile: WarpTile, lane: u32, staging: u32, c: &Accumulators) {
+pub unsafe fn store<T: Element>(
+    params: &GemmParams,
+    tile: WarpTile,
+    lane: u32,
+    staging: u32,
+    c: &Accumulators,
+) {
     let (row, col) = accumulator_position(lane, 0);
     unroll!(I in [0, 1, 2, 3] {
         unroll!(J in [0, 1, 2, 3, 4, 5, 6, 7] {
