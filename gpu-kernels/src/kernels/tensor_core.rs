@@ -21,10 +21,9 @@
 //!
 //! TF32 fragments are rounded (not truncated) on their way to the tensor core.
 
+pub mod copy;
 pub mod layout;
 
-#[cfg(target_arch = "nvptx64")]
-mod copy;
 #[cfg(target_arch = "nvptx64")]
 mod fragment;
 #[cfg(target_arch = "nvptx64")]
@@ -208,6 +207,7 @@ impl<
         use crate::order::TileGrid;
         use crate::schedule::TileWalk;
         use copy::{Copier, Source};
+        use fragment::Reader;
         use store::WarpTile;
 
         const { Self::CHECK };
@@ -228,8 +228,8 @@ impl<
             params.b.col_stride,
             params.b.row_stride,
         );
-        let a_lane = Self::A_PANEL.lane_offset(warp_m, lane);
-        let b_lane = Self::B_PANEL.lane_offset(warp_n, lane);
+        let a_reader = Reader::new(Self::A_PANEL, warp_m, WM, lane);
+        let b_reader = Reader::new(Self::B_PANEL, warp_n, WN, lane);
 
         let grid = TileGrid::cover(params.m, params.n, BM, BN);
         let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
@@ -256,7 +256,7 @@ impl<
             // SAFETY: all threads of the CTA run the same tiles; the barriers
             // in `accumulate`, and the one below, order the uses of shared memory.
             unsafe {
-                let c = Self::accumulate(a, b, base, a_lane, b_lane, params.k);
+                let c = Self::accumulate(a, b, a_reader, b_reader, base, params.k);
                 let place = WarpTile {
                     row: row + warp_m,
                     col: col + warp_n,
@@ -294,13 +294,13 @@ impl<
     unsafe fn accumulate(
         mut a: copy::Copier,
         mut b: copy::Copier,
+        a_reader: fragment::Reader,
+        b_reader: fragment::Reader,
         base: u32,
-        a_lane: u32,
-        b_lane: u32,
         k: u32,
     ) -> fragment::Accumulators {
         use crate::isa::{cp_async, thread};
-        use fragment::{Accumulators, Fragments};
+        use fragment::{Accumulators, Fragments, multiply};
 
         let next_stage = |address: u32| {
             if address + Self::STAGE_BYTES < base + Self::PIPELINE_BYTES {
@@ -342,9 +342,12 @@ impl<
             thread::sync_cta();
 
             let mut read = base;
-            fragment::load(&mut even.a, Self::A_PANEL, WM, read, a_lane, 0);
-            fragment::load(&mut even.b, Self::B_PANEL, WN, read + b_panel, b_lane, 0);
-            even.round(T::DTYPE, WM, WN);
+            unroll!(QUAD in [0, 1, 2, 3] {
+                a_reader.load(&mut even.a, read, 0, QUAD);
+                b_reader.load(&mut even.b, read + b_panel, 0, QUAD);
+                a_reader.round(&mut even.a, T::DTYPE, QUAD);
+                b_reader.round(&mut even.b, T::DTYPE, QUAD);
+            });
 
             let mut depth = 0;
             while depth < k {
@@ -353,35 +356,39 @@ impl<
                 a.copy_edge(whole_a, copied, write);
                 b.copy_edge(whole_b, copied, write + b_panel);
                 unroll!(STEP in [0, 1, 2, 3, 4, 5, 6, 7] {
-                        if STEP < Self::STEPS {
-                            // The last step's next fragments are the next stage's first.
-                            if STEP + 1 == Self::STEPS {
-                                cp_async::commit_group();
-                                cp_async::wait_for_oldest::<STAGES>();
-                thread::sync_cta();
-                                read = next_stage(read);
-                            }
-                            let (this, next) = if STEP % 2 == 0 {
-                                (&even, &mut odd)
-                            } else {
-                                (&odd, &mut even)
-                            };
-                            let step = (STEP + 1) % Self::STEPS;
-                            fragment::load(&mut next.a, Self::A_PANEL, WM, read, a_lane, step);
-                            fragment::load(&mut next.b, Self::B_PANEL, WN, read + b_panel, b_lane, step);
-                            if STEP + 1 < Self::STEPS {
-                                a.start_whole(whole_a, write, STEP, Self::STEPS - 1);
-                                b.start_whole(whole_b, write + b_panel, STEP, Self::STEPS - 1);
-                            }
-                            fragment::multiply(&mut c, this, next, T::DTYPE, WM, WN);
+                    if STEP < Self::STEPS {
+                        // The last step's next fragments are the next stage's first.
+                        if STEP + 1 == Self::STEPS {
+                            cp_async::commit_group();
+                            cp_async::wait_for_oldest::<STAGES>();
+                            thread::sync_cta();
+                            read = next_stage(read);
+                        } else {
+                            a.start_whole(whole_a, write, STEP, Self::STEPS - 1);
+                            b.start_whole(whole_b, write + b_panel, STEP, Self::STEPS - 1);
                         }
-                    });
+                        let (this, next) = if STEP % 2 == 0 {
+                            (&even, &mut odd)
+                        } else {
+                            (&odd, &mut even)
+                        };
+                        let step = (STEP + 1) % Self::STEPS;
+                        let (a_reader, b_reader) = (a_reader.here(), b_reader.here());
+                        unroll!(QUAD in [0, 1, 2, 3] {
+                            a_reader.load(&mut next.a, read, step, QUAD);
+                            b_reader.load(&mut next.b, read + b_panel, step, QUAD);
+                            multiply(&mut c, this, T::DTYPE, (WM, WN), QUAD);
+                            a_reader.round(&mut next.a, T::DTYPE, QUAD);
+                            b_reader.round(&mut next.b, T::DTYPE, QUAD);
+                        });
+                    }
+                });
                 a.advance();
                 b.advance();
                 write = next_stage(write);
                 depth += BK;
             }
-            // Groups still open hold no data that counts, but may write.
+            // Nothing may still be on its way into memory that is used again.
             cp_async::wait_all();
             thread::sync_cta();
         }

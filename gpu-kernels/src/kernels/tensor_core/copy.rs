@@ -1,18 +1,31 @@
 //! Global to shared memory: one operand's share of one thread.
 
-use crate::isa::{arithmetic::opaque, cp_async, global, shared};
 use crate::kernel::Major;
-use crate::kernels::tensor_core::layout::Panel;
-use crate::kernels::tensor_core::unroll;
 use crate::problem::Operand;
 
+use super::layout::Panel;
+#[cfg(target_arch = "nvptx64")]
+use super::unroll;
+#[cfg(target_arch = "nvptx64")]
+use crate::isa::{
+    arithmetic::{opaque, opaque_u64},
+    cp_async, global, shared,
+};
+
+/// Nothing to hide from on the host.
+#[cfg(not(target_arch = "nvptx64"))]
+fn opaque(value: u32) -> u32 {
+    value
+}
+
 /// An operand as its panel sees it: lines, and the direction along a line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Source {
     address: u64,
     /// Bytes between lines.
     line_stride: u64,
-    /// Bytes between elements of a line.
+    /// Elements between elements of a line; not bytes, so that the parameter
+    /// itself is used and no register held for the rare use.
     run_stride: u64,
     /// Whether chunks can be copied whole: contiguous, and 16-byte aligned in
     /// address and pitch.
@@ -32,13 +45,37 @@ impl Source {
         Source {
             address: operand.address,
             line_stride: line * bytes,
-            run_stride: run * bytes,
+            run_stride: run,
             aligned: run == 1 && (operand.address | (line * bytes)).is_multiple_of(16),
         }
     }
 }
 
+/// One of a thread's chunks of a block that may reach past the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where its first element stands in global memory.
+    pub address: u64,
+    /// Its byte offset in the panel.
+    pub offset: u32,
+    /// Its line of the panel.
+    pub line: u32,
+    /// Lines of the panel that exist in the operand.
+    lines: u32,
+    /// Elements of the chunk that exist in such a line, counted from its first.
+    run: u32,
+}
+
+impl Chunk {
+    /// Elements that exist, counted from the first; the others are zeros.
+    #[inline(always)]
+    pub fn elements(&self) -> u32 {
+        if self.line < self.lines { self.run } else { 0 }
+    }
+}
+
 /// Copies the blocks of one tile, one after the other along K.
+#[derive(Clone, Debug)]
 pub struct Copier {
     panel: Panel,
     threads: u32,
@@ -47,13 +84,14 @@ pub struct Copier {
     address: u64,
     /// Offset of its first chunk in the panel.
     offset: u32,
-    /// Line and first element of that chunk, in the panel.
-    line: u32,
-    element: u32,
-    /// Elements of the operand from the tile's origin on, along M or N.
-    mn_left: u32,
-    /// Elements of the operand along K.
+    thread: u32,
+    /// Where the tile starts along M or N.
+    mn: u32,
+    /// Elements of the operand along M or N, and along K.
+    mn_size: u32,
     k_size: u32,
+    /// Whether blocks are whole, as far as M or N and alignment go.
+    whole: bool,
 }
 
 impl Copier {
@@ -71,9 +109,10 @@ impl Copier {
     ) -> Self {
         let (line, chunk) = panel.first_chunk(thread);
         let element = chunk * panel.chunk_elements();
+        let bytes = panel.element_bytes as u64;
         let origin = match panel.major {
             Major::K => source.line_stride,
-            Major::Mn => source.run_stride,
+            Major::Mn => source.run_stride * bytes,
         };
         Copier {
             panel,
@@ -82,12 +121,13 @@ impl Copier {
             address: source.address
                 + origin * mn as u64
                 + source.line_stride * line as u64
-                + source.run_stride * element as u64,
+                + source.run_stride * bytes * element as u64,
             offset: panel.offset(line, chunk),
-            line,
-            element,
-            mn_left: mn_size.saturating_sub(mn),
+            thread,
+            mn,
+            mn_size,
             k_size,
+            whole: source.aligned && mn + panel.extent <= mn_size,
         }
     }
 
@@ -95,9 +135,7 @@ impl Copier {
     /// can be copied in aligned chunks. The same for all threads of the CTA.
     #[inline(always)]
     pub fn is_whole(&self, k: u32) -> bool {
-        self.source.aligned
-            && self.mn_left >= self.panel.extent
-            && k + self.panel.depth <= self.k_size
+        self.whole && k + self.panel.depth <= self.k_size
     }
 
     /// Moves on to the next block, after all parts of this one.
@@ -106,11 +144,56 @@ impl Copier {
         // The passes have moved the address over all lines. That is the next
         // block if lines are counted along K.
         if let Major::K = self.panel.major {
-            self.address += self.source.run_stride * self.panel.depth as u64;
+            self.address +=
+                self.source.run_stride * (self.panel.depth * self.panel.element_bytes) as u64;
             self.address -= self.source.line_stride * self.panel.lines() as u64;
         }
     }
 
+    /// Moves on to the next pass over the block.
+    #[inline(always)]
+    pub fn next_pass(&mut self) {
+        self.address += self.source.line_stride * self.panel.pass_lines(self.threads) as u64;
+    }
+
+    /// This thread's first chunk of the next block, which starts at `k`, before
+    /// any pass is moved over. The little it needs is computed anew each time:
+    /// edges are rare, and registers are not to be held for them.
+    #[inline(always)]
+    pub fn first_chunk(&self, k: u32) -> Chunk {
+        let (line, chunk) = self.panel.first_chunk(opaque(self.thread));
+        let mn_left = self.mn_size.saturating_sub(opaque(self.mn));
+        let k_left = self.k_size.saturating_sub(k);
+        let (lines, run) = match self.panel.major {
+            Major::K => (mn_left, k_left),
+            Major::Mn => (k_left, mn_left),
+        };
+        Chunk {
+            address: self.address,
+            offset: self.offset,
+            line,
+            lines,
+            run: run
+                .saturating_sub(chunk * self.panel.chunk_elements())
+                .min(self.panel.chunk_elements()),
+        }
+    }
+
+    /// Its chunk of the pass after that of `chunk`.
+    #[inline(always)]
+    pub fn next_chunk(&self, chunk: Chunk) -> Chunk {
+        let lines = self.panel.pass_lines(self.threads);
+        Chunk {
+            address: chunk.address + self.source.line_stride * lines as u64,
+            offset: chunk.offset + Panel::pass_bytes(self.threads),
+            line: chunk.line + lines,
+            ..chunk
+        }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Copier {
     /// Starts part `part` of `parts` of the next block, if it is whole, and
     /// passes over it in any case. Parts come in order.
     ///
@@ -119,7 +202,6 @@ impl Copier {
     /// reads until it is waited for; the source describes a live allocation.
     #[inline(always)]
     pub unsafe fn start_whole(&mut self, whole: bool, panel: u32, part: u32, parts: u32) {
-        let pass_stride = self.source.line_stride * self.panel.pass_lines(self.threads) as u64;
         let passes = self.panel.passes(self.threads);
         unroll!(PASS in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] {
             if PASS < passes && PASS * parts / passes == part {
@@ -128,7 +210,7 @@ impl Copier {
                     let destination = panel + self.offset + PASS * Panel::pass_bytes(self.threads);
                     cp_async::copy_16_if(whole, destination, self.address);
                 }
-                self.address += pass_stride;
+                self.next_pass();
             }
         });
     }
@@ -144,33 +226,19 @@ impl Copier {
         if whole || k >= self.k_size {
             return;
         }
-        let k_left = self.k_size - k;
-        let (lines, run) = match self.panel.major {
-            Major::K => (self.mn_left, k_left),
-            Major::Mn => (k_left, self.mn_left),
-        };
-        let run = run
-            .saturating_sub(self.element)
-            .min(self.panel.chunk_elements());
-        let (mut line, mut address, mut destination) =
-            (self.line, self.address, panel + self.offset);
-        while line < self.panel.lines() {
-            let elements = if line < lines { run } else { 0 };
+        let mut chunk = self.first_chunk(k);
+        while chunk.line < self.panel.lines() {
+            let (elements, destination) = (chunk.elements(), panel + chunk.offset);
             // SAFETY: the first `elements` elements of the chunk lie inside the operand.
             unsafe {
                 if self.source.aligned {
-                    cp_async::copy_16_clipped(
-                        destination,
-                        address,
-                        elements * self.panel.element_bytes,
-                    );
+                    let bytes = elements * self.panel.element_bytes;
+                    cp_async::copy_16_clipped(destination, chunk.address, bytes);
                 } else {
-                    self.gather(destination, address, elements);
+                    self.gather(destination, chunk.address, elements);
                 }
             }
-            line += self.panel.pass_lines(self.threads);
-            address += self.source.line_stride * self.panel.pass_lines(self.threads) as u64;
-            destination += Panel::pass_bytes(self.threads);
+            chunk = self.next_chunk(chunk);
         }
     }
 
@@ -181,7 +249,7 @@ impl Copier {
     /// rest as [`Copier::start_whole`].
     #[inline(always)]
     unsafe fn gather(&self, destination: u32, address: u64, elements: u32) {
-        let stride = opaque(self.source.run_stride);
+        let stride = opaque_u64(self.source.run_stride) * self.panel.element_bytes as u64;
         let (mut word, mut address, mut left) = (0, address, elements);
         while word < 4 {
             let mut bits = 0;

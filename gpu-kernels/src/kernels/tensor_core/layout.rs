@@ -22,8 +22,12 @@ pub const CHUNK: u32 = 16;
 /// Lanes of a warp.
 pub const WARP: u32 = 32;
 
+/// Quads (see [`Panel::quad_offset`]) of one operand of one warp and step, at
+/// most: 64 along M or N.
+pub const MAX_QUADS: usize = 4;
+
 /// One of the two operands of a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Factor {
     /// The left one, M×K.
     A,
@@ -32,7 +36,7 @@ pub enum Factor {
 }
 
 /// The block of A or B in one pipeline stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Panel {
     /// Whose block.
     pub factor: Factor,
@@ -208,6 +212,17 @@ impl Panel {
         };
         let (swizzled, plain) = (chunk % 8, chunk / 8 * 8);
         (lane_offset ^ (swizzled * CHUNK)) + plain * CHUNK + line * self.line_bytes()
+    }
+}
+
+/// The registers of n8 tile `tile` of B, out of B's quads.
+#[inline(always)]
+pub fn n8_fragment<R: Copy>(quads: &[[R; 4]; MAX_QUADS], tile: usize) -> [R; 2] {
+    let quad = quads[tile / 2];
+    if tile.is_multiple_of(2) {
+        [quad[0], quad[1]]
+    } else {
+        [quad[2], quad[3]]
     }
 }
 

@@ -8,10 +8,11 @@
 
 use crate::element::Element;
 use crate::isa::{global, shared, thread};
-use crate::kernels::tensor_core::fragment::Accumulators;
-use crate::kernels::tensor_core::layout::{WARP, accumulator_position, staging_offset};
-use crate::kernels::tensor_core::unroll;
 use crate::problem::{GemmParams, OutputType};
+
+use super::fragment::Accumulators;
+use super::layout::{WARP, accumulator_position, staging_offset};
+use super::unroll;
 
 /// A warp's tile: its place in C and its size.
 #[derive(Clone, Copy)]
