@@ -223,7 +223,7 @@ impl<
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
-        use crate::isa::{shared, thread};
+        use crate::isa::{arithmetic::opaque, shared, thread};
         use crate::order::TileGrid;
         use crate::schedule::TileWalk;
         use copy::{Copier, Source};
@@ -233,9 +233,7 @@ impl<
         const { Self::CHECK };
         let base = shared::base();
         let thread = thread::thread_index();
-        let (warp, lane) = (thread / WARP, thread % WARP);
-        let (warp_m, warp_n) = (warp % Self::WARPS_M * WM, warp / Self::WARPS_M * WN);
-
+        let (_, lane, warp_m, warp_n) = Self::place(thread);
         let a_source = Source::new(
             Self::A_PANEL,
             &params.a,
@@ -255,6 +253,8 @@ impl<
         let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
         while let Some(tile) = walk.next() {
             let (row, col) = (tile.m * BM, tile.n * BN);
+            // What starting a tile needs is not to be kept from the last one.
+            let thread = opaque(thread);
             let a = Copier::new(
                 Self::A_PANEL,
                 Self::THREADS,
@@ -277,6 +277,8 @@ impl<
             // in `accumulate`, and the one below, order the uses of shared memory.
             unsafe {
                 let c = Self::accumulate(a, b, a_reader, b_reader, base, params.k);
+                // Nor is what storing it needs.
+                let (warp, lane, warp_m, warp_n) = Self::place(opaque(thread));
                 let place = WarpTile {
                     row: row + warp_m,
                     col: col + warp_n,
@@ -304,6 +306,14 @@ impl<
     const STAGES: u32,
 > TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
 {
+    /// (warp, lane, first row, first column) of a thread's warp tile.
+    #[inline(always)]
+    fn place(thread: u32) -> (u32, u32, u32, u32) {
+        let (warp, lane) = (thread / WARP, thread % WARP);
+        let (warp_m, warp_n) = (warp % Self::WARPS_M, warp / Self::WARPS_M);
+        (warp, lane, warp_m * WM, warp_n * WN)
+    }
+
     /// The pipeline of one tile: this lane's accumulators after all of `k`.
     /// Shared memory is free, and no copy is pending, before and after.
     ///
@@ -362,9 +372,10 @@ impl<
             thread::sync_cta();
 
             let mut read = base;
+            let (a_first, b_first) = (a_reader.here(), b_reader.here());
             unroll!(QUAD in [0, 1, 2, 3] {
-                a_reader.load(&mut even.a, read, 0, QUAD);
-                b_reader.load(&mut even.b, read + b_panel, 0, QUAD);
+                a_first.load(&mut even.a, read, 0, QUAD);
+                b_first.load(&mut even.b, read + b_panel, 0, QUAD);
                 a_reader.round(&mut even.a, T::DTYPE, QUAD);
                 b_reader.round(&mut even.b, T::DTYPE, QUAD);
             });
