@@ -61,3 +61,27 @@ pub fn bf16_from_f32(value: f32) -> u32 {
         rounded
     }
 }
+
+/// `cvt.rn.f16x2.f32`: two values, `low` in the low half.
+#[inline(always)]
+pub fn f16x2_from_f32(low: f32, high: f32) -> u32 {
+    let bits: u32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("cvt.rn.f16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    bits
+}
+
+/// `cvt.rn.bf16x2.f32` (sm_80): two values, `low` in the low half.
+#[inline(always)]
+pub fn bf16x2_from_f32(low: f32, high: f32) -> u32 {
+    let bits: u32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("cvt.rn.bf16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    bits
+}

@@ -36,30 +36,10 @@ mod tests;
 use core::marker::PhantomData;
 
 use crate::element::{Element, Tf32};
-use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo, Major};
+use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
 use crate::problem::DType;
 
 use layout::{Factor, Panel, WARP};
-
-/// A direction as a type parameter.
-pub trait Contiguous {
-    /// The same, as a value.
-    const MAJOR: Major;
-}
-
-/// [`Major::K`].
-pub struct AlongK;
-
-/// [`Major::Mn`].
-pub struct AlongMn;
-
-impl Contiguous for AlongK {
-    const MAJOR: Major = Major::K;
-}
-
-impl Contiguous for AlongMn {
-    const MAJOR: Major = Major::Mn;
-}
 
 /// The tensor-core kernel for elements of type `T`, A contiguous along `A` and
 /// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`.
@@ -234,7 +214,7 @@ impl<
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
-        use crate::isa::{arithmetic::opaque, shared, thread};
+        use crate::isa::{hint::compute_here, shared, thread};
         use crate::order::TileGrid;
         use crate::schedule::TileWalk;
         use copy::{Copier, Source};
@@ -265,7 +245,7 @@ impl<
         while let Some(tile) = walk.next() {
             let (row, col) = (tile.m * BM, tile.n * BN);
             // What starting a tile needs is not to be kept from the last one.
-            let thread = opaque(thread);
+            let thread = compute_here(thread);
             let a = Copier::new(
                 Self::A_PANEL,
                 Self::THREADS,
@@ -289,7 +269,7 @@ impl<
             unsafe {
                 let c = Self::accumulate(a, b, a_reader, b_reader, base, params.k);
                 // Nor is what storing it needs.
-                let (warp, lane, warp_m, warp_n) = Self::place(opaque(thread));
+                let (warp, lane, warp_m, warp_n) = Self::place(compute_here(thread));
                 let place = WarpTile {
                     row: row + warp_m,
                     col: col + warp_n,
@@ -303,16 +283,3 @@ impl<
         }
     }
 }
-
-/// Repeats a block with a constant index: loops over registers must be gone
-/// before the optimiser meets them, or the array lands in local memory.
-#[cfg(target_arch = "nvptx64")]
-macro_rules! unroll {
-    ($index:ident in [$($value:literal),*] $body:block) => {$({
-        const $index: u32 = $value;
-        $body
-    })*};
-}
-
-#[cfg(target_arch = "nvptx64")]
-use unroll;

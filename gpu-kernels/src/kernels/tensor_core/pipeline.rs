@@ -3,10 +3,12 @@
 
 use crate::element::Element;
 use crate::isa::{cp_async, thread};
+use crate::kernel::Contiguous;
+use crate::unroll::unroll;
 
+use super::TensorCore;
 use super::copy::Copier;
 use super::fragment::{Accumulators, Fragments, Reader, multiply};
-use super::{Contiguous, TensorCore, unroll};
 
 impl<
     T: Element,
@@ -76,7 +78,7 @@ impl<
 
             let mut read = base;
             let (a_first, b_first) = (a_reader.here(), b_reader.here());
-            unroll!(QUAD in [0, 1, 2, 3] {
+            unroll!(QUAD < 4, {
                 a_first.load(&mut even.a, read, 0, QUAD);
                 b_first.load(&mut even.b, read + b_panel, 0, QUAD);
                 a_reader.round(&mut even.a, T::DTYPE, QUAD);
@@ -89,7 +91,8 @@ impl<
                 let (whole_a, whole_b) = (a.is_whole(copied), b.is_whole(copied));
                 a.copy_edge(whole_a, copied, write);
                 b.copy_edge(whole_b, copied, write + b_panel);
-                unroll!(STEP in [0, 1, 2, 3, 4, 5, 6, 7] {
+                unroll!(INDEX < 8, {
+                    const STEP: u32 = INDEX as u32;
                     if STEP < Self::STEPS {
                         // The last step's next fragments are the next stage's first.
                         if STEP + 1 == Self::STEPS {
@@ -108,7 +111,7 @@ impl<
                         };
                         let step = (STEP + 1) % Self::STEPS;
                         let (a_reader, b_reader) = (a_reader.here(), b_reader.here());
-                        unroll!(QUAD in [0, 1, 2, 3] {
+                        unroll!(QUAD < 4, {
                             a_reader.load(&mut next.a, read, step, QUAD);
                             b_reader.load(&mut next.b, read + b_panel, step, QUAD);
                             multiply(&mut c, this, T::DTYPE, (WM, WN), QUAD);

@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use super::layout::*;
 use super::*;
 use crate::element::{Bf16, F16};
+use crate::kernel::{AlongK, AlongMn, Major};
 
 /// The constants of one instantiation.
 #[derive(Clone, Copy, Debug)]
