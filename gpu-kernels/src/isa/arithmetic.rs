@@ -19,15 +19,7 @@ pub fn fma(a: f32, b: f32, c: f32) -> f32 {
 /// stays where it is written, instead of being hoisted into registers that a
 /// hot loop needs.
 #[inline(always)]
-pub fn opaque(mut value: u32) -> u32 {
-    // SAFETY: an empty instruction.
-    unsafe { asm!("// {}", inout(reg32) value, options(nomem, nostack, preserves_flags)) }
-    value
-}
-
-/// [`opaque`] for 64 bits.
-#[inline(always)]
-pub fn opaque_u64(mut value: u64) -> u64 {
+pub fn opaque(mut value: u64) -> u64 {
     // SAFETY: an empty instruction.
     unsafe { asm!("// {}", inout(reg64) value, options(nomem, nostack, preserves_flags)) }
     value

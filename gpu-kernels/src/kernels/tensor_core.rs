@@ -27,6 +27,8 @@ pub mod layout;
 #[cfg(target_arch = "nvptx64")]
 mod fragment;
 #[cfg(target_arch = "nvptx64")]
+mod pipeline;
+#[cfg(target_arch = "nvptx64")]
 mod store;
 #[cfg(test)]
 mod tests;
@@ -92,6 +94,15 @@ impl<
 
     const STAGE_BYTES: u32 = Self::A_PANEL.bytes() + Self::B_PANEL.bytes();
     const PIPELINE_BYTES: u32 = STAGES * Self::STAGE_BYTES;
+
+    /// (warp, lane, first row, first column) of a thread's warp tile.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    fn place(thread: u32) -> (u32, u32, u32, u32) {
+        let (warp, lane) = (thread / WARP, thread % WARP);
+        let (warp_m, warp_n) = (warp % Self::WARPS_M, warp / Self::WARPS_M);
+        (warp, lane, warp_m * WM, warp_n * WN)
+    }
 
     /// What the arithmetic below and in [`layout`] takes for granted.
     const CHECK: () = {
@@ -203,7 +214,7 @@ impl<
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
-        use crate::isa::{shared, thread};
+        use crate::isa::{hint::compute_here, shared, thread};
         use crate::order::TileGrid;
         use crate::schedule::TileWalk;
         use copy::{Copier, Source};
@@ -213,9 +224,7 @@ impl<
         const { Self::CHECK };
         let base = shared::base();
         let thread = thread::thread_index();
-        let (warp, lane) = (thread / WARP, thread % WARP);
-        let (warp_m, warp_n) = (warp % Self::WARPS_M * WM, warp / Self::WARPS_M * WN);
-
+        let (_, lane, warp_m, warp_n) = Self::place(thread);
         let a_source = Source::new(
             Self::A_PANEL,
             &params.a,
@@ -235,6 +244,8 @@ impl<
         let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
         while let Some(tile) = walk.next() {
             let (row, col) = (tile.m * BM, tile.n * BN);
+            // What starting a tile needs is not to be kept from the last one.
+            let thread = compute_here(thread);
             let a = Copier::new(
                 Self::A_PANEL,
                 Self::THREADS,
@@ -257,6 +268,8 @@ impl<
             // in `accumulate`, and the one below, order the uses of shared memory.
             unsafe {
                 let c = Self::accumulate(a, b, a_reader, b_reader, base, params.k);
+                // Nor is what storing it needs.
+                let (warp, lane, warp_m, warp_n) = Self::place(compute_here(thread));
                 let place = WarpTile {
                     row: row + warp_m,
                     col: col + warp_n,
@@ -270,141 +283,3 @@ impl<
         }
     }
 }
-
-#[cfg(target_arch = "nvptx64")]
-impl<
-    T: Element,
-    A: Contiguous,
-    B: Contiguous,
-    const BM: u32,
-    const BN: u32,
-    const BK: u32,
-    const WM: u32,
-    const WN: u32,
-    const STAGES: u32,
-> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
-{
-    /// The pipeline of one tile: this lane's accumulators after all of `k`.
-    /// Shared memory is free, and no copy is pending, before and after.
-    ///
-    /// # Safety
-    /// All threads of the CTA execute it; `base` is the address of
-    /// `PIPELINE_BYTES` of shared memory; the copiers describe live operands.
-    #[inline(always)]
-    unsafe fn accumulate(
-        mut a: copy::Copier,
-        mut b: copy::Copier,
-        a_reader: fragment::Reader,
-        b_reader: fragment::Reader,
-        base: u32,
-        k: u32,
-    ) -> fragment::Accumulators {
-        use crate::isa::{cp_async, thread};
-        use fragment::{Accumulators, Fragments, multiply};
-
-        let next_stage = |address: u32| {
-            if address + Self::STAGE_BYTES < base + Self::PIPELINE_BYTES {
-                address + Self::STAGE_BYTES
-            } else {
-                base
-            }
-        };
-        let b_panel = Self::A_PANEL.bytes();
-
-        // SAFETY: plain numbers. `zeroed` and not an array expression, which
-        // would become a loop of stores to local memory.
-        let mut c: Accumulators = unsafe { core::mem::zeroed() };
-        // SAFETY: as above.
-        let mut even: Fragments = unsafe { core::mem::zeroed() };
-        // SAFETY: as above.
-        let mut odd: Fragments = unsafe { core::mem::zeroed() };
-
-        // SAFETY: a stage is written only after the barrier that follows its
-        // last read, and read only after the wait and the barrier that follow
-        // its copies.
-        unsafe {
-            // Fill all stages but one.
-            let mut write = base;
-            let mut copied = 0;
-            while copied < (STAGES - 1) * BK {
-                let (whole_a, whole_b) = (a.is_whole(copied), b.is_whole(copied));
-                a.copy_edge(whole_a, copied, write);
-                b.copy_edge(whole_b, copied, write + b_panel);
-                a.start_whole(whole_a, write, 0, 1);
-                b.start_whole(whole_b, write + b_panel, 0, 1);
-                cp_async::commit_group();
-                a.advance();
-                b.advance();
-                write += Self::STAGE_BYTES;
-                copied += BK;
-            }
-            cp_async::wait_for_oldest::<STAGES>();
-            thread::sync_cta();
-
-            let mut read = base;
-            unroll!(QUAD in [0, 1, 2, 3] {
-                a_reader.load(&mut even.a, read, 0, QUAD);
-                b_reader.load(&mut even.b, read + b_panel, 0, QUAD);
-                a_reader.round(&mut even.a, T::DTYPE, QUAD);
-                b_reader.round(&mut even.b, T::DTYPE, QUAD);
-            });
-
-            let mut depth = 0;
-            while depth < k {
-                let copied = depth + (STAGES - 1) * BK;
-                let (whole_a, whole_b) = (a.is_whole(copied), b.is_whole(copied));
-                a.copy_edge(whole_a, copied, write);
-                b.copy_edge(whole_b, copied, write + b_panel);
-                unroll!(STEP in [0, 1, 2, 3, 4, 5, 6, 7] {
-                    if STEP < Self::STEPS {
-                        // The last step's next fragments are the next stage's first.
-                        if STEP + 1 == Self::STEPS {
-                            cp_async::commit_group();
-                            cp_async::wait_for_oldest::<STAGES>();
-                            thread::sync_cta();
-                            read = next_stage(read);
-                        } else {
-                            a.start_whole(whole_a, write, STEP, Self::STEPS - 1);
-                            b.start_whole(whole_b, write + b_panel, STEP, Self::STEPS - 1);
-                        }
-                        let (this, next) = if STEP % 2 == 0 {
-                            (&even, &mut odd)
-                        } else {
-                            (&odd, &mut even)
-                        };
-                        let step = (STEP + 1) % Self::STEPS;
-                        let (a_reader, b_reader) = (a_reader.here(), b_reader.here());
-                        unroll!(QUAD in [0, 1, 2, 3] {
-                            a_reader.load(&mut next.a, read, step, QUAD);
-                            b_reader.load(&mut next.b, read + b_panel, step, QUAD);
-                            multiply(&mut c, this, T::DTYPE, (WM, WN), QUAD);
-                            a_reader.round(&mut next.a, T::DTYPE, QUAD);
-                            b_reader.round(&mut next.b, T::DTYPE, QUAD);
-                        });
-                    }
-                });
-                a.advance();
-                b.advance();
-                write = next_stage(write);
-                depth += BK;
-            }
-            // Nothing may still be on its way into memory that is used again.
-            cp_async::wait_all();
-            thread::sync_cta();
-        }
-        c
-    }
-}
-
-/// Repeats a block with a constant index: loops over registers must be gone
-/// before the optimiser meets them, or the array lands in local memory.
-#[cfg(target_arch = "nvptx64")]
-macro_rules! unroll {
-    ($index:ident in [$($value:literal),*] $body:block) => {$({
-        const $index: u32 = $value;
-        $body
-    })*};
-}
-
-#[cfg(target_arch = "nvptx64")]
-use unroll;

@@ -5,16 +5,17 @@ use crate::problem::Operand;
 
 use super::layout::Panel;
 #[cfg(target_arch = "nvptx64")]
-use super::unroll;
-#[cfg(target_arch = "nvptx64")]
 use crate::isa::{
-    arithmetic::{opaque, opaque_u64},
-    cp_async, global, shared,
+    cp_async, global,
+    hint::{compute_here, compute_here_u64},
+    shared,
 };
+#[cfg(target_arch = "nvptx64")]
+use crate::unroll::unroll;
 
-/// Nothing to hide from on the host.
+/// The host has no registers to spare.
 #[cfg(not(target_arch = "nvptx64"))]
-fn opaque(value: u32) -> u32 {
+fn compute_here(value: u32) -> u32 {
     value
 }
 
@@ -161,8 +162,8 @@ impl Copier {
     /// edges are rare, and registers are not to be held for them.
     #[inline(always)]
     pub fn first_chunk(&self, k: u32) -> Chunk {
-        let (line, chunk) = self.panel.first_chunk(opaque(self.thread));
-        let mn_left = self.mn_size.saturating_sub(opaque(self.mn));
+        let (line, chunk) = self.panel.first_chunk(compute_here(self.thread));
+        let mn_left = self.mn_size.saturating_sub(compute_here(self.mn));
         let k_left = self.k_size.saturating_sub(k);
         let (lines, run) = match self.panel.major {
             Major::K => (mn_left, k_left),
@@ -203,7 +204,8 @@ impl Copier {
     #[inline(always)]
     pub unsafe fn start_whole(&mut self, whole: bool, panel: u32, part: u32, parts: u32) {
         let passes = self.panel.passes(self.threads);
-        unroll!(PASS in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] {
+        unroll!(INDEX < 16, {
+            const PASS: u32 = INDEX as u32;
             if PASS < passes && PASS * parts / passes == part {
                 // SAFETY: a whole block exists in the operand; the rest is the caller's duty.
                 unsafe {
@@ -249,7 +251,7 @@ impl Copier {
     /// rest as [`Copier::start_whole`].
     #[inline(always)]
     unsafe fn gather(&self, destination: u32, address: u64, elements: u32) {
-        let stride = opaque_u64(self.source.run_stride) * self.panel.element_bytes as u64;
+        let stride = compute_here_u64(self.source.run_stride) * self.panel.element_bytes as u64;
         let (mut word, mut address, mut left) = (0, address, elements);
         while word < 4 {
             let mut bits = 0;

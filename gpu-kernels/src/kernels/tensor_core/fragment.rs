@@ -4,12 +4,12 @@
 //! the kernel loads a quad of the next step, multiplies a row of this one, and
 //! so on, which keeps both units busy and few registers alive.
 
-use crate::isa::{arithmetic::opaque, convert, mma, shared};
+use crate::isa::{convert, hint::compute_here, mma, shared};
 use crate::kernel::Major;
 use crate::problem::DType;
 
 use super::layout::{MAX_QUADS, Panel, n8_fragment};
-use super::unroll;
+use crate::unroll::unroll;
 
 /// The f32 accumulators of one warp: `[quad of A][n8 tile]`.
 pub type Accumulators = [[[f32; 4]; 2 * MAX_QUADS]; MAX_QUADS];
@@ -52,7 +52,7 @@ impl Reader {
     #[inline(always)]
     pub fn here(self) -> Self {
         Reader {
-            lane_offset: opaque(self.lane_offset),
+            lane_offset: compute_here(self.lane_offset),
             ..self
         }
     }
@@ -64,16 +64,16 @@ impl Reader {
     /// All lanes execute it; `address` is that of a complete panel; `quad` is
     /// a constant below `MAX_QUADS`.
     #[inline(always)]
-    pub unsafe fn load(&self, quads: &mut Quads, address: u32, step: u32, quad: u32) {
-        if 16 * quad >= self.extent {
+    pub unsafe fn load(&self, quads: &mut Quads, address: u32, step: u32, quad: usize) {
+        if 16 * quad as u32 >= self.extent {
             return;
         }
         let offset = |register| {
             self.panel
-                .quad_offset(self.lane_offset, quad, step, register)
+                .quad_offset(self.lane_offset, quad as u32, step, register)
         };
         // SAFETY: the quad lies inside the panel; the rest is the caller's duty.
-        quads[quad as usize] = unsafe {
+        quads[quad] = unsafe {
             if self.panel.scalar_fragments() {
                 let word = |register| shared::load_f32(address + offset(register)).to_bits();
                 [word(0), word(1), word(2), word(3)]
@@ -89,11 +89,11 @@ impl Reader {
     /// Rounds quad `quad` of f32 fragments to TF32, which the tensor core
     /// would truncate; nothing for 16-bit types and past the warp tile.
     #[inline(always)]
-    pub fn round(&self, quads: &mut Quads, dtype: DType, quad: u32) {
-        if matches!(dtype, DType::Tf32) && 16 * quad < self.extent {
-            let [x, y, z, w] = quads[quad as usize];
+    pub fn round(&self, quads: &mut Quads, dtype: DType, quad: usize) {
+        if matches!(dtype, DType::Tf32) && 16 * (quad as u32) < self.extent {
+            let [x, y, z, w] = quads[quad];
             let round = |bits| convert::tf32_from_f32(f32::from_bits(bits));
-            quads[quad as usize] = [round(x), round(y), round(z), round(w)];
+            quads[quad] = [round(x), round(y), round(z), round(w)];
         }
     }
 }
@@ -109,12 +109,12 @@ pub unsafe fn multiply(
     fragments: &Fragments,
     dtype: DType,
     (warp_m, warp_n): (u32, u32),
-    row: u32,
+    row: usize,
 ) {
-    unroll!(J in [0, 1, 2, 3, 4, 5, 6, 7] {
-        if 16 * row < warp_m && 8 * J < warp_n {
-            let (a, b) = (fragments.a[row as usize], n8_fragment(&fragments.b, J as usize));
-            let c = &mut c[row as usize][J as usize];
+    unroll!(J < 8, {
+        if 16 * (row as u32) < warp_m && 8 * (J as u32) < warp_n {
+            let (a, b) = (fragments.a[row], n8_fragment(&fragments.b, J));
+            let c = &mut c[row][J];
             // SAFETY: the caller's duty.
             unsafe {
                 match dtype {

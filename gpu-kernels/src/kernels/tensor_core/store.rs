@@ -7,12 +7,13 @@
 //! conversion) for each register.
 
 use crate::element::Element;
+use crate::epilogue::{self, pack};
 use crate::isa::{global, shared, thread};
 use crate::problem::{GemmParams, OutputType};
 
 use super::fragment::Accumulators;
 use super::layout::{WARP, accumulator_position, staging_offset};
-use super::unroll;
+use crate::unroll::unroll;
 
 /// A warp's tile: its place in C and its size.
 #[derive(Clone, Copy)]
@@ -42,11 +43,12 @@ pub unsafe fn store<T: Element>(
     c: &Accumulators,
 ) {
     let (row, col) = accumulator_position(lane, 0);
-    unroll!(I in [0, 1, 2, 3] {
-        unroll!(J in [0, 1, 2, 3, 4, 5, 6, 7] {
-            if 16 * I < tile.height && 8 * J < tile.width {
-                let [x, y, z, w] = c[I as usize][J as usize];
-                let (row, col) = (16 * I + row, 8 * J + col);
+    unroll!(I < 4, {
+        unroll!(J < 8, {
+            let (first_row, first_col) = (16 * I as u32, 8 * J as u32);
+            if first_row < tile.height && first_col < tile.width {
+                let [x, y, z, w] = c[I][J];
+                let (row, col) = (first_row + row, first_col + col);
                 // SAFETY: inside the warp's staging area.
                 unsafe {
                     shared::store_f32x2(staging + staging_offset(row, col, tile.width), [x, y]);
@@ -101,22 +103,23 @@ unsafe fn store_pairs<T: Element>(
     let row_stride = params.c.row_stride;
     let mut pair = lane;
     while pair < tile.height * tile.width / 2 {
-        unroll!(STEP in [0, 1, 2, 3] {
-            let pair = pair + STEP * WARP;
+        unroll!(STEP < 4, {
+            let pair = pair + STEP as u32 * WARP;
             let (row, col) = (pair / (tile.width / 2), pair % (tile.width / 2) * 2);
             // SAFETY: inside the staging area.
-            let [x, y] = unsafe { shared::load_f32x2(staging + staging_offset(row, col, tile.width)) };
+            let [x, y] =
+                unsafe { shared::load_f32x2(staging + staging_offset(row, col, tile.width)) };
             if row < rows && col < cols {
                 let index = (tile.row + row) as u64 * row_stride + (tile.col + col) as u64;
                 let address = params.c.address + index * bytes as u64;
                 // SAFETY: C(row, col) exists, and C(row, col + 1) where it is written.
                 unsafe {
                     if col + 1 == cols {
-                        crate::epilogue::store::<T>(params, tile.row + row, tile.col + col, x);
+                        epilogue::store::<T>(params, tile.row + row, tile.col + col, x);
                     } else if bytes == 4 {
                         global::store_u32x2(address, [x.to_bits(), y.to_bits()]);
                     } else {
-                        global::store_u32(address, T::from_f32(x) | T::from_f32(y) << 16);
+                        global::store_u32(address, pack::<T>(x, y));
                     }
                 }
             }
@@ -152,7 +155,7 @@ unsafe fn store_elements<T: Element>(
             // SAFETY: inside the staging area, and C(row, col) exists.
             unsafe {
                 let value = shared::load_f32(staging + offset);
-                crate::epilogue::store::<T>(params, tile.row + row, tile.col + col, value);
+                epilogue::store::<T>(params, tile.row + row, tile.col + col, value);
             }
         }
         element += WARP;
