@@ -500,3 +500,6 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
