@@ -209,6 +209,18 @@ mod tests {
     }
 
     #[test]
+    fn a_call_of_a_missing_function_says_that_the_driver_is_too_old() {
+        MISSING.set(Some("cuNoSuchFunction"));
+        let error = crate::driver::failure("cuInit", Code::CUDA_ERROR_NOT_SUPPORTED as u32);
+        match error {
+            crate::Error::DriverTooOld { lacks, .. } => {
+                assert_eq!(lacks, "function cuNoSuchFunction");
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
     fn unnamed_codes_become_unknown() {
         assert_eq!(named(222), Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION as u32);
         assert_eq!(named(226), Code::CUDA_ERROR_UNKNOWN as u32);

@@ -1,6 +1,9 @@
 //! The rule against made-up kernels, on made-up devices.
 
+use gpu_kernels::{Arch, DType, Operand, OutputType};
+
 use super::*;
+use crate::tma;
 
 const H200: Target = Target {
     compute_capability: (9, 0),
