@@ -160,7 +160,7 @@ forward! {
     cuEventCreate cuEventDestroy_v2 cuEventElapsedTime cuEventQuery cuEventRecord
     cuEventSynchronize cuExternalMemoryGetMappedBuffer
     cuFuncGetAttribute cuFuncSetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
-    cuGetErrorName cuGetErrorString
+    cuGetErrorString
     cuGraphAddKernelNode cuGraphCreate cuGraphDebugDotPrint cuGraphDestroy cuGraphGetEdges
     cuGraphGetNodes cuGraphKernelNodeGetParams cuGraphNodeGetType
     cuImportExternalMemory cuInit cuLaunchHostFunc cuLaunchKernel
