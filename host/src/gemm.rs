@@ -131,7 +131,7 @@ impl Gemm {
             Kind::Cpu => {
                 self.check_nothing_forced()?;
                 (
-                    Work::Cpu(CpuPlan::new::<T, O>(m, n, k)),
+                    Work::Cpu(CpuPlan::new::<T, O>(m, n, k)?),
                     PlanInfo::cpu(m, n, k),
                 )
             }
@@ -341,5 +341,40 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// What the plan does.
     pub fn info(&self) -> &PlanInfo {
         &self.info
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_past_what_a_kernel_can_index_are_named() {
+        let max = GemmParams::MAX_DIM as usize;
+        assert_eq!(dimension("K", max), Ok(max as u32));
+        let value = max + 1;
+        let error = dimension("K", value).unwrap_err();
+        assert_eq!(
+            error,
+            Error::DimensionTooLarge {
+                dimension: "K",
+                value,
+                max
+            }
+        );
+        assert_eq!(
+            error.to_string(),
+            "K = 2147479552; accepted: at most 2147479551"
+        );
+    }
+
+    #[test]
+    fn handles_may_cross_threads() {
+        fn crosses<T: Send + Sync>() {}
+        crosses::<Device>();
+        crosses::<crate::Matrix<f32>>();
+        crosses::<MatrixView<f32>>();
+        crosses::<MatrixViewMut<f32>>();
+        crosses::<Plan<f32, f32>>();
     }
 }

@@ -178,3 +178,91 @@ pub fn output_dtype(problem: &Problem) -> DType {
 pub fn c_box(dtype: DType) -> [u32; 2] {
     [BOX_BYTES / dtype.bytes(), C_BOX_LINES]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpu_kernels::{DType, Operand};
+
+    /// f16, A 300×200, B 200×100 and C 300×100.
+    fn problem(a: (u64, u64), b: (u64, u64), c: (u64, u64)) -> Problem {
+        let operand = |(row_stride, col_stride)| Operand {
+            address: 256,
+            row_stride,
+            col_stride,
+        };
+        Problem {
+            m: 300,
+            n: 100,
+            k: 200,
+            input: DType::F16,
+            output: OutputType::Input,
+            a: operand(a),
+            b: operand(b),
+            c: operand(c),
+        }
+    }
+
+    #[test]
+    fn lines_follow_the_contiguous_direction() {
+        let rows = problem((200, 1), (104, 1), (104, 1));
+        let a = Lines::of_a(&rows, Major::K).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([200, 300], 400));
+        let b = Lines::of_b(&rows, Major::Mn).unwrap();
+        assert_eq!((b.dims, b.pitch_bytes), ([100, 200], 208));
+        let c = Lines::of_c(&rows).unwrap();
+        assert_eq!((c.dims, c.pitch_bytes), ([100, 300], 208));
+
+        let columns = problem((1, 304), (1, 200), (1, 300));
+        let a = Lines::of_a(&columns, Major::Mn).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([300, 200], 608));
+        let b = Lines::of_b(&columns, Major::K).unwrap();
+        assert_eq!((b.dims, b.pitch_bytes), ([200, 100], 400));
+        assert_eq!(Lines::of_c(&columns), None);
+    }
+
+    #[test]
+    fn what_tma_cannot_read_is_named() {
+        let lines = |a| Lines::of_a(&problem(a, (104, 1), (104, 1)), Major::K);
+        assert_eq!(
+            lines((1, 300)).unwrap_err(),
+            Unreadable::Stride {
+                direction: "K",
+                stride: 300
+            }
+        );
+        for stride in [201, 192, 0, u64::MAX] {
+            let pitch = stride.saturating_mul(2);
+            assert_eq!(
+                lines((stride, 1)).unwrap_err(),
+                Unreadable::Pitch { pitch, line: 400 }
+            );
+        }
+        let mut moved = problem((200, 1), (104, 1), (104, 1));
+        moved.a.address += 8;
+        let address = moved.a.address;
+        assert_eq!(
+            Lines::of_a(&moved, Major::K).unwrap_err(),
+            Unreadable::Address { address }
+        );
+    }
+
+    #[test]
+    fn strides_over_one_element_do_not_matter() {
+        let mut row = problem((3, 1), (104, 1), (104, 1));
+        row.m = 1;
+        let a = Lines::of_a(&row, Major::K).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([200, 1], 400));
+        row.a.col_stride = 7;
+        row.k = 1;
+        let a = Lines::of_a(&row, Major::K).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([1, 1], 16));
+    }
+
+    #[test]
+    fn c_is_written_through_tma_in_the_input_type_alone() {
+        let mut wide = problem((200, 1), (104, 1), (104, 1));
+        wide.output = OutputType::F32;
+        assert_eq!(Lines::of_c(&wide), None);
+    }
+}
