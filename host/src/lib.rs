@@ -1,1 +1,77 @@
-//! tilewise. (Stub.)
+//! GEMM for NVIDIA GPUs in pure Rust, kernels included: C = A·B with A M×K,
+//! B K×N and C M×N, and the choice of which tile of C runs when.
+//!
+//! ```
+//! use tilewise::{Device, Gemm};
+//!
+//! # fn main() -> Result<(), tilewise::Error> {
+//! // The first GPU, or the CPU where there is none. Same API, same results.
+//! let device = Device::best();
+//! let a = device.from_slice(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3)?;
+//! let b = device.from_slice(&[1.0_f32, 0.0, 0.0, 1.0, 1.0, 1.0], 3, 2)?;
+//!
+//! // Short: kernel and tile order are chosen.
+//! let c = device.matmul(&a, &b)?;
+//! assert_eq!(c.to_vec()?, [4.0, 5.0, 10.0, 11.0]);
+//!
+//! // Long: plan once, run often. Views transpose and slice without a copy.
+//! let bt = device.from_slice(&[1.0_f32, 0.0, 1.0, 0.0, 1.0, 1.0], 2, 3)?;
+//! let mut d = device.zeros::<f32>(2, 2)?;
+//! let mut plan = Gemm::new(&device).plan(a.view(), bt.view().t(), d.view_mut())?;
+//! plan.run(a.view(), bt.view().t(), d.view_mut())?;
+//! assert_eq!(d.to_vec()?, c.to_vec()?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! On a GPU, [`Gemm`] can force what [`select`] would choose: the kernel, the
+//! CTA tile, the [`TileOrder`] and the [`Schedule`].
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Device`] | a GPU or the CPU |
+//! | [`Matrix`] | elements on one device |
+//! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
+//! | [`Gemm`], [`Plan`] | what to force; a product ready to run |
+//! | [`select`] | the rule for what is not forced |
+//! | [`tma`] | which matrices the hopper kernels can read |
+//! | [`oracle`] | products in f64, for tests |
+//! | [`Error`] | everything that can go wrong |
+//!
+//! Elements are [`f32`], [`f16`] or [`bf16`]; sums are f32; C has the type of
+//! A and B or f32. Strides count elements and are not negative.
+//!
+//! The driver is opened at run time, so one program runs with and without a
+//! GPU. Building needs no CUDA: `cust` looks for `libcuda` in the folder that
+//! the environment variable `CUDA_LIBRARY_PATH` names, and an empty one is in
+//! this crate's `stub` folder.
+
+mod cpu;
+mod device;
+mod driver;
+mod element;
+mod embedded;
+mod error;
+mod gemm;
+mod layout;
+mod matrix;
+pub mod oracle;
+pub mod select;
+mod storage;
+pub mod tma;
+mod transfer;
+mod view;
+
+pub use device::Device;
+pub use driver::gpu::GpuInfo;
+pub use element::{Element, Output, bf16, f16};
+pub use embedded::{BuildInfo, build_info};
+pub use error::Error;
+pub use gemm::{Gemm, Plan, PlanInfo, Precision};
+pub use gpu_kernels::{
+    Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, Tile, TileGrid,
+    TileOrder,
+};
+pub use layout::Layout;
+pub use matrix::Matrix;
+pub use view::{AsView, MatrixView, MatrixViewMut};

@@ -1,1 +1,110 @@
-fn main() {}
+//! The project's own commands, as `cargo xtask COMMAND`.
+//!
+//! A program in the workspace in place of shell scripts, after the
+//! [cargo-xtask](https://github.com/matklad/cargo-xtask) convention. Each command
+//! does the set-up it needs, so all of them work in a fresh clone.
+
+mod bench;
+mod bundle;
+mod project;
+mod ptx;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use gpu_kernels::Arch;
+
+/// Builds, checks and measures tilewise.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Find or get a device toolchain, ptxas and cuobjdump; quick when nothing is missing
+    Setup,
+    /// Compile the kernels to PTX, assemble them, print what they cost, and fail on the gates
+    Ptx {
+        /// PTX targets, comma-separated: sm_75, sm_80, sm_90a [default: all]
+        #[arg(long, value_delimiter = ',', value_parser = parse_arch)]
+        arch: Vec<Arch>,
+    },
+    /// Measure: `tilewise-bench bench`, release build; on a machine without a GPU, the model and the CPU
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Arguments of `tilewise-bench bench`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, a benchmark without a GPU
+    Test,
+    /// Collect the benchmark and the GPU tests in bundle/, to run on a machine without Rust
+    Bundle,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Setup => setup::run(),
+        Command::Ptx { arch } => ptx::run(&arch),
+        Command::Bench { arguments } => bench::run(&arguments),
+        Command::Test => test::run(),
+        Command::Bundle => bundle::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A PTX target by its name.
+fn parse_arch(name: &str) -> Result<Arch, String> {
+    let known = || Arch::ALL.map(Arch::name).join(", ");
+    Arch::ALL
+        .into_iter()
+        .find(|arch| arch.name() == name)
+        .ok_or_else(|| format!("not one of {}", known()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn targets_are_a_list() {
+        let parse = |list| Arguments::try_parse_from(["xtask", "ptx", "--arch", list]);
+        let Ok(Arguments {
+            command: Command::Ptx { arch },
+        }) = parse("sm_75,sm_90a")
+        else {
+            panic!("not accepted");
+        };
+        assert_eq!(arch, [Arch::Sm75, Arch::Sm90a]);
+        assert!(parse("sm_75,sm_91").is_err());
+    }
+
+    #[test]
+    fn the_benchmark_gets_its_flags_unread() {
+        let parsed = Arguments::try_parse_from(["xtask", "bench", "--json", "out.json", "--help"]);
+        let Ok(Arguments {
+            command: Command::Bench { arguments },
+        }) = parsed
+        else {
+            panic!("not accepted");
+        };
+        assert_eq!(arguments, ["--json", "out.json", "--help"]);
+    }
+}

@@ -1,1 +1,126 @@
-//! Builds the device code. (Stub: see the issue.)
+//! Builds the device code: `gpu-kernels` to PTX, with launch bounds, checked by `ptxas`.
+//!
+//! This is to tilewise what `cuda_builder` is to rust-cuda, with the NVPTX
+//! backend that every `rustc` has in place of a code generator of its own. Two
+//! programs use it, so that both build the very same PTX: `host/build.rs`, which
+//! embeds it, and `cargo xtask ptx`, which inspects it.
+//!
+//! The modules are the steps, in order:
+//!
+//! | module | step |
+//! |---|---|
+//! | [`toolchain`] | find a `rustc` that has `core` for `nvptx64-nvidia-cuda` |
+//! | [`compile`](mod@compile) | run it, through a cargo of its own |
+//! | [`ptx`] | cut the text into entry points, and join it again, one program each |
+//! | [`launch_bounds`] | add what `rustc` has no attribute for |
+//! | [`ptxas`] | assemble, and read back registers, spills, notes |
+//! | [`gates`] | refuse a kernel whose machine code is not what was meant |
+//!
+//! A build needs the first four alone; [`build`] does them. The last two need
+//! NVIDIA's `ptxas` and no GPU.
+//!
+//! ```no_run
+//! use gpu_kernels::Arch;
+//!
+//! # fn main() -> Result<(), ptx_builder::Error> {
+//! let toolchain = ptx_builder::toolchain::find()?;
+//! let cache = ptx_builder::cache_dir("target/debug/build/x/out".as_ref());
+//! for program in ptx_builder::build(&toolchain, Arch::Sm80, &cache)?.programs {
+//!     println!("{}: {} bytes of PTX", program.kernel.name, program.ptx.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod compile;
+mod error;
+pub mod gates;
+pub mod launch_bounds;
+pub mod ptx;
+pub mod ptxas;
+pub mod toolchain;
+
+use std::path::{Path, PathBuf};
+
+use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{Arch, KernelInfo};
+
+pub use compile::compile;
+pub use error::Error;
+pub use toolchain::{NoToolchain, Toolchain};
+
+/// One kernel as the driver gets it: a PTX module with one entry point.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The kernel's row in [`KERNELS`]; `kernel.name` is the entry point.
+    pub kernel: &'static KernelInfo,
+    /// The text of the module, launch bounds included.
+    pub ptx: String,
+}
+
+/// What [`build`] made for one target.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// The kernels, in the order of [`KERNELS`].
+    pub programs: Vec<Program>,
+    /// What the compiler had to say about the device code.
+    pub warnings: Vec<String>,
+    /// Names of functions and variables outside the entry points. [`gates`]
+    /// wants none; until then every program carries them all.
+    pub leftovers: Vec<String>,
+}
+
+/// Compiles the kernels of `arch`, adds their launch bounds and gives each a
+/// PTX module of its own, so that the driver compiles only what a program uses.
+///
+/// `cache` keeps the compiled `core` between calls; see [`cache_dir`].
+///
+/// # Errors
+/// The compiler fails, or its output and [`KERNELS`] disagree about which entry
+/// points there are.
+pub fn build(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Build, Error> {
+    let kernels: Vec<&'static KernelInfo> = KERNELS.iter().filter(|k| k.arch == arch).collect();
+    if kernels.is_empty() {
+        return Ok(Build {
+            programs: Vec::new(),
+            warnings: Vec::new(),
+            leftovers: Vec::new(),
+        });
+    }
+    let compiled = compile(toolchain, arch, cache)?;
+    let mut module = ptx::Module::parse(&compiled.ptx)?;
+    launch_bounds::add(&mut module, &kernels)?;
+    let programs = kernels
+        .iter()
+        .map(|kernel| {
+            let ptx = module
+                .program(kernel.name)
+                .ok_or_else(|| Error::EntryMissing(kernel.name.to_owned()))?;
+            Ok(Program { kernel, ptx })
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok(Build {
+        programs,
+        warnings: compiled.warnings,
+        leftovers: module.leftovers(),
+    })
+}
+
+/// The directory for nested builds that belongs to the cargo target directory
+/// around `path` (a build script's `OUT_DIR`, or a program that cargo built).
+///
+/// Cargo marks a target directory with a `CACHEDIR.TAG`; without one around it,
+/// `path` itself is used. The result is never the outer cargo's own target
+/// directory: that one is locked for as long as a build script runs.
+pub fn cache_dir(path: &Path) -> PathBuf {
+    path.ancestors()
+        .find(|dir| dir.join("CACHEDIR.TAG").is_file())
+        .unwrap_or(path)
+        .join("ptx")
+}
+
+/// The files that decide what [`build`] makes, for `cargo::rerun-if-changed`:
+/// the device sources.
+pub fn source_dir() -> PathBuf {
+    compile::device_crate().join("src")
+}

@@ -1,0 +1,257 @@
+//! What a kernel must be before it may be called built.
+//!
+//! Each gate stands for a way in which Rust that looks right becomes machine
+//! code that is slow: an accumulator array that went to memory, a bounds check
+//! that kept its panic, a `wgmma` that was serialised. None of them is visible
+//! in a result, so they are looked for in the PTX, in what `ptxas` says and in
+//! the SASS.
+
+use std::fmt;
+
+use gpu_kernels::Family;
+
+use crate::ptxas::Report;
+
+/// A kernel that did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Registers were spilled to local memory.
+    Spill {
+        /// Bytes stored.
+        store_bytes: u32,
+        /// Bytes loaded.
+        load_bytes: u32,
+    },
+    /// A thread has a stack frame.
+    StackFrame {
+        /// Its size.
+        bytes: u32,
+    },
+    /// The PTX declares local memory: an array that did not become registers.
+    LocalMemory {
+        /// The declaration.
+        line: String,
+    },
+    /// The PTX calls a function: one not inlined, or a panic.
+    Call {
+        /// The instruction.
+        line: String,
+    },
+    /// A function or a variable stands outside the entry points.
+    Leftover {
+        /// Its first line.
+        line: String,
+    },
+    /// `ptxas` gave up something that matters (its notes C7500 to C7599:
+    /// `wgmma` serialised, `setmaxnreg` ignored).
+    Note {
+        /// The note.
+        text: String,
+    },
+    /// The SASS lacks the instruction that the kernel is for.
+    NoInstruction {
+        /// The instruction.
+        mnemonic: &'static str,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Spill {
+                store_bytes,
+                load_bytes,
+            } => write!(f, "spills: {store_bytes} bytes stored, {load_bytes} loaded"),
+            Violation::StackFrame { bytes } => write!(f, "stack frame of {bytes} bytes"),
+            Violation::LocalMemory { line } => write!(f, "local memory: {line}"),
+            Violation::Call { line } => write!(f, "call: {line}"),
+            Violation::Leftover { line } => write!(f, "outside the kernel: {line}"),
+            Violation::Note { text } => write!(f, "ptxas: {text}"),
+            Violation::NoInstruction { mnemonic } => write!(f, "no {mnemonic} in the SASS"),
+        }
+    }
+}
+
+/// Checks the PTX of one program.
+pub fn check_ptx(ptx: &str) -> Vec<Violation> {
+    let lines = ptx.lines().map(str::trim);
+    lines
+        .filter_map(|line| {
+            let text = || line.to_owned();
+            // An instruction may follow a predicate: `@%p1 call …`.
+            let mut words = line
+                .split([' ', '\t'])
+                .filter(|word| !word.starts_with('@'));
+            let first = words.next().unwrap_or_default();
+            match first.split('.').find(|part| !part.is_empty())? {
+                "local" => Some(Violation::LocalMemory { line: text() }),
+                "call" => Some(Violation::Call { line: text() }),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// Checks what stands outside the entry points of a module.
+pub fn check_leftovers(leftovers: &[String]) -> Vec<Violation> {
+    let violation = |line: &String| Violation::Leftover { line: line.clone() };
+    leftovers.iter().map(violation).collect()
+}
+
+/// Checks what `ptxas` said.
+pub fn check_report(report: &Report) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    if report.spill_store_bytes + report.spill_load_bytes > 0 {
+        violations.push(Violation::Spill {
+            store_bytes: report.spill_store_bytes,
+            load_bytes: report.spill_load_bytes,
+        });
+    }
+    if report.stack_bytes > 0 {
+        violations.push(Violation::StackFrame {
+            bytes: report.stack_bytes,
+        });
+    }
+    let serious = report.notes.iter().filter(|note| note.starts_with("(C75"));
+    violations.extend(serious.map(|note| Violation::Note { text: note.clone() }));
+    violations
+}
+
+/// The SASS instruction a family lives by.
+pub fn required_instruction(family: Family) -> Option<&'static str> {
+    match family {
+        Family::Naive | Family::Tiled => None,
+        Family::TensorCore => Some("HMMA"),
+        Family::Hopper => Some("HGMMA"),
+    }
+}
+
+/// Checks the SASS of one program.
+pub fn check_sass(family: Family, sass: &str) -> Vec<Violation> {
+    let Some(mnemonic) = required_instruction(family) else {
+        return Vec::new();
+    };
+    let mut words = sass.split_whitespace();
+    if words.any(|word| word.split('.').next() == Some(mnemonic)) {
+        return Vec::new();
+    }
+    vec![Violation::NoInstruction { mnemonic }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptx::Module;
+
+    const CLEAN: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+        .extern .shared .align 1024 .b8 dyn_smem[];\n\
+        .visible .entry one(\n\t.param .u64 one_param_0\n)\n.maxntid 64, 1, 1\n{\n\
+        \t.reg .b32 \t%r<4>;\n\tld.shared.b32 \t%r1, [dyn_smem];\n\tbar.sync \t0;\n\tret;\n}\n";
+
+    #[test]
+    fn a_clean_kernel_passes() {
+        assert_eq!(check_ptx(CLEAN), []);
+        assert_eq!(
+            check_leftovers(&Module::parse(CLEAN).unwrap().leftovers()),
+            []
+        );
+        let note = "Value of threads per SM is out of range, ignored".to_owned();
+        let report = Report {
+            registers: 128,
+            shared_bytes: 1024,
+            notes: vec![note],
+            ..Report::default()
+        };
+        assert_eq!(check_report(&report), []);
+        let sass = "/*0100*/  HGMMA.64x256x16.F32 R24, gdesc[UR8], R24, gsb0 ;";
+        assert_eq!(check_sass(Family::Hopper, sass), []);
+        assert_eq!(check_sass(Family::Tiled, "FFMA R1, R2, R3, R1 ;"), []);
+    }
+
+    #[test]
+    fn a_spill_fails() {
+        for report in [
+            Report {
+                spill_store_bytes: 4,
+                ..Report::default()
+            },
+            Report {
+                spill_load_bytes: 4,
+                ..Report::default()
+            },
+        ] {
+            assert!(matches!(
+                check_report(&report)[..],
+                [Violation::Spill { .. }]
+            ));
+        }
+    }
+
+    #[test]
+    fn a_stack_frame_fails() {
+        let report = Report {
+            stack_bytes: 16,
+            ..Report::default()
+        };
+        assert_eq!(check_report(&report), [Violation::StackFrame { bytes: 16 }]);
+    }
+
+    #[test]
+    fn local_memory_fails() {
+        let ptx = CLEAN.replace(
+            "\tbar.sync",
+            "\t.local .align 4 .b8 \t__local_depot0[64];\n\tbar.sync",
+        );
+        assert!(matches!(
+            check_ptx(&ptx)[..],
+            [Violation::LocalMemory { .. }]
+        ));
+    }
+
+    #[test]
+    fn a_call_fails_with_and_without_a_predicate() {
+        for call in ["call.uni \n", "call.uni panic, ();", "@%p1 call panic, ();"] {
+            let ptx = CLEAN.replace("\tret;", &format!("\t{call}\n\tret;"));
+            assert!(
+                matches!(check_ptx(&ptx)[..], [Violation::Call { .. }]),
+                "{call}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_function_or_a_variable_fails() {
+        for statement in [
+            ".func panic()\n.noreturn\n{\n\ttrap;\n}\n",
+            ".global .align 4 .b8 table[64];\n",
+        ] {
+            let module = Module::parse(&format!("{CLEAN}{statement}")).unwrap();
+            let violations = check_leftovers(&module.leftovers());
+            assert!(matches!(violations[..], [Violation::Leftover { .. }]));
+        }
+    }
+
+    #[test]
+    fn a_note_of_ptxas_fails() {
+        let messages = "ptxas info    : (C7510) Potential Performance Loss: \
+            wgmma.mma_async instructions are serialized due to non wgmma instructions";
+        let violations = check_report(&Report::parse(messages));
+        assert!(matches!(violations[..], [Violation::Note { .. }]));
+    }
+
+    #[test]
+    fn a_kernel_without_its_instruction_fails() {
+        let sass = "FFMA R1, R2, R3, R1 ;";
+        for (family, mnemonic) in [(Family::Hopper, "HGMMA"), (Family::TensorCore, "HMMA")] {
+            assert_eq!(
+                check_sass(family, sass),
+                [Violation::NoInstruction { mnemonic }]
+            );
+        }
+        // HGMMA is no HMMA.
+        assert_eq!(
+            check_sass(Family::TensorCore, "HGMMA.64x64x16 R1 ;").len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! Launch bounds, which `rustc` has no attribute for.
+//!
+//! `__launch_bounds__(threads, blocks)` in CUDA C++ becomes two directives
+//! between the parameters and the body of an entry point, and `ptxas` derives
+//! the registers a thread may use from them. Without them it also ignores
+//! `setmaxnreg`. (PTX ISA, "Performance-Tuning Directives" and "Cluster
+//! Dimension Directives".)
+
+use std::fmt::Write as _;
+
+use gpu_kernels::KernelInfo;
+
+use crate::Error;
+use crate::ptx::Module;
+
+/// Gives every entry point of `module` the bounds of its row in `kernels`.
+///
+/// # Errors
+/// [`Error::EntryUnknown`] for an entry point without a row,
+/// [`Error::EntryMissing`] for a row without an entry point.
+pub fn add(module: &mut Module, kernels: &[&KernelInfo]) -> Result<(), Error> {
+    for kernel in kernels {
+        if module.entries.iter().all(|entry| entry.name != kernel.name) {
+            return Err(Error::EntryMissing(kernel.name.to_owned()));
+        }
+    }
+    for entry in &mut module.entries {
+        let kernel = kernels
+            .iter()
+            .find(|kernel| kernel.name == entry.name)
+            .ok_or_else(|| Error::EntryUnknown(entry.name.clone()))?;
+        entry.directives.push_str(&directives(kernel));
+    }
+    Ok(())
+}
+
+/// The directives of one kernel, a line each.
+fn directives(kernel: &KernelInfo) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, ".maxntid {}, 1, 1", kernel.threads);
+    let _ = writeln!(text, ".minnctapersm {}", kernel.ctas_per_sm);
+    if kernel.cluster_m > 1 {
+        let _ = writeln!(text, ".explicitcluster");
+        let _ = writeln!(text, ".reqnctapercluster {}, 1, 1", kernel.cluster_m);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpu_kernels::entry::KERNELS;
+
+    const PTX: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n\
+        .visible .entry one(\n\t.param .u64 one_param_0\n)\n{\n\tret;\n}\n";
+
+    fn kernel(name: &'static str) -> KernelInfo {
+        KernelInfo {
+            name,
+            threads: 384,
+            ctas_per_sm: 1,
+            cluster_m: 2,
+            ..KERNELS[0]
+        }
+    }
+
+    #[test]
+    fn bounds_stand_between_parameters_and_body() {
+        let mut module = Module::parse(PTX).unwrap();
+        add(&mut module, &[&kernel("one")]).unwrap();
+        let text = module.program("one").unwrap();
+        let expected = ")\n.maxntid 384, 1, 1\n.minnctapersm 1\n\
+            .explicitcluster\n.reqnctapercluster 2, 1, 1\n{\n";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_without_clusters_gets_no_cluster_directive() {
+        let single = KernelInfo {
+            cluster_m: 1,
+            ..kernel("one")
+        };
+        assert!(!directives(&single).contains("cluster"));
+    }
+
+    #[test]
+    fn table_and_text_must_agree() {
+        let mut module = Module::parse(PTX).unwrap();
+        assert!(matches!(
+            add(&mut module, &[&kernel("one"), &kernel("two")]),
+            Err(Error::EntryMissing(name)) if name == "two"
+        ));
+        assert!(matches!(
+            add(&mut module, &[]),
+            Err(Error::EntryUnknown(name)) if name == "one"
+        ));
+    }
+}

@@ -1,0 +1,254 @@
+//! Finds a `rustc` that can compile for `nvptx64-nvidia-cuda`.
+//!
+//! Every `rustc` has the NVPTX backend. What most lack is `core` for it, which
+//! comes compiled (`rustup target add`) or as source (`rustup component add
+//! rust-src`, or a distribution's package) that `-Zbuild-std` compiles. The
+//! source must be that of the very same `rustc`, so each compiler is looked at
+//! together with what its own sysroot holds:
+//!
+//! 1. the project's compiler (cargo's `RUSTC`, or `rustc` on PATH) with a compiled `core`;
+//! 2. the same with the source of `core`;
+//! 3. `/usr/bin/rustc` with either, which is where Debian's `rustc-web` and
+//!    `rust-web-src` put a matching pair.
+//!
+//! Two variables change that: [`PTX`] and [`DEVICE_RUSTC`].
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `TILEWISE_PTX=skip`: build without device code, as if no toolchain existed.
+pub const PTX: &str = "TILEWISE_PTX";
+
+/// `TILEWISE_DEVICE_RUSTC=/path/to/rustc`: use this compiler and look for no other.
+pub const DEVICE_RUSTC: &str = "TILEWISE_DEVICE_RUSTC";
+
+/// The PTX target as rustc names it.
+pub const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// Where distributions install their compiler.
+const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
+
+/// Where a compiler's `core` for [`TARGET`] comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CoreLibrary {
+    /// Compiled, in the sysroot.
+    Compiled,
+    /// As source: the sysroot's `library` directory.
+    Source(PathBuf),
+}
+
+/// A compiler that can build the device code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toolchain {
+    /// The compiler.
+    pub rustc: PathBuf,
+    /// What `rustc --version --verbose` prints: identifies it exactly.
+    pub verbose_version: String,
+    /// Where its `core` comes from.
+    pub core: CoreLibrary,
+}
+
+impl Toolchain {
+    /// The first line of the version, such as `rustc 1.95.0 (59807616e 2026-04-14)`.
+    pub fn version(&self) -> &str {
+        self.verbose_version.lines().next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Toolchain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let core = match self.core {
+            CoreLibrary::Compiled => "compiled core",
+            CoreLibrary::Source(_) => "core from source",
+        };
+        write!(f, "{} at {}, {core}", self.version(), self.rustc.display())
+    }
+}
+
+/// Why there is no device toolchain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoToolchain {
+    /// [`PTX`] asked for none.
+    #[error("{PTX}=skip: built without device code")]
+    Skipped,
+    /// No compiler has `core` for the target.
+    #[error(
+        "no device toolchain ({}); `cargo xtask setup` gets one, or by hand: \
+         `rustup component add rust-src`, or on Debian `apt-get install rustc-web rust-web-src`",
+        tried.join("; ")
+    )]
+    NotFound {
+        /// For each compiler that was looked at: what it lacks.
+        tried: Vec<String>,
+    },
+}
+
+/// Looks for a device toolchain, in the order the [module](self) gives.
+///
+/// # Errors
+/// There is none, or the environment asked for none.
+pub fn find() -> Result<Toolchain, NoToolchain> {
+    if env::var_os(PTX).is_some_and(|value| value == "skip") {
+        return Err(NoToolchain::Skipped);
+    }
+    let mut tried = Vec::new();
+    for rustc in compilers() {
+        match inspect(&rustc) {
+            Ok(toolchain) => return Ok(toolchain),
+            Err(reason) => tried.push(format!("{}: {reason}", rustc.display())),
+        }
+    }
+    Err(NoToolchain::NotFound { tried })
+}
+
+/// What a build script must watch so that a toolchain installed, upgraded or
+/// removed later is noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// For `cargo::rerun-if-env-changed`.
+    pub variables: &'static [&'static str],
+    /// For `cargo::rerun-if-changed`. They exist: cargo takes a missing file
+    /// for one that has changed every time.
+    pub files: Vec<PathBuf>,
+}
+
+/// What decides the result of [`find`].
+pub fn watched(found: Result<&Toolchain, &NoToolchain>) -> Watched {
+    let mut files = Vec::new();
+    if let Ok(toolchain) = found {
+        files.push(toolchain.rustc.clone());
+    } else {
+        // rustup's list of what the toolchain has, and Debian's.
+        let components = compilers()
+            .first()
+            .and_then(|rustc| print(rustc, &["--print", "sysroot"]))
+            .map(|sysroot| Path::new(&sysroot).join("lib/rustlib/components"));
+        files.extend(components);
+        files.push("/var/lib/dpkg/status".into());
+    }
+    files.retain(|file| file.is_file());
+    Watched {
+        variables: &[PTX, DEVICE_RUSTC],
+        files,
+    }
+}
+
+/// The compilers to look at, the preferred one first.
+fn compilers() -> Vec<PathBuf> {
+    if let Some(rustc) = env::var_os(DEVICE_RUSTC) {
+        return vec![rustc.into()];
+    }
+    let project = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    vec![project.into(), SYSTEM_RUSTC.into()]
+}
+
+/// Whether `rustc` has `core` for the target, and else what it lacks.
+fn inspect(rustc: &Path) -> Result<Toolchain, &'static str> {
+    let verbose_version = print(rustc, &["--version", "--verbose"]).ok_or("does not run")?;
+    let release = verbose_version
+        .lines()
+        .find_map(|line| line.strip_prefix("release: "))
+        .and_then(minor_version)
+        .ok_or("has no version")?;
+    let oldest = minor_version(env!("CARGO_PKG_RUST_VERSION")).ok_or("is not comparable")?;
+    if release < oldest {
+        return Err(concat!("is older than ", env!("CARGO_PKG_RUST_VERSION")));
+    }
+    let libdir = print(rustc, &["--print", "target-libdir", "--target", TARGET])
+        .ok_or("has no NVPTX backend")?;
+    let sysroot = print(rustc, &["--print", "sysroot"]).ok_or("has no sysroot")?;
+    let library = Path::new(&sysroot).join("lib/rustlib/src/rust/library");
+    let core = if has_compiled_core(Path::new(&libdir)) {
+        CoreLibrary::Compiled
+    } else if library.join("core/src/lib.rs").is_file() {
+        CoreLibrary::Source(library)
+    } else {
+        return Err("has neither core for nvptx64-nvidia-cuda nor its source");
+    };
+    // The compiler itself, where `rustc` is a proxy on PATH.
+    let itself = Path::new(&sysroot).join("bin/rustc");
+    Ok(Toolchain {
+        rustc: if itself.is_file() {
+            itself
+        } else {
+            rustc.to_owned()
+        },
+        verbose_version,
+        core,
+    })
+}
+
+/// Whether a target's library directory holds `libcore-*.rlib`.
+fn has_compiled_core(libdir: &Path) -> bool {
+    let Ok(files) = libdir.read_dir() else {
+        return false;
+    };
+    files.flatten().any(|file| {
+        let name = file.file_name();
+        name.as_encoded_bytes().starts_with(b"libcore-")
+            && Path::new(&name).extension() == Some(OsStr::new("rlib"))
+    })
+}
+
+/// `1.95.0-nightly` as (1, 95).
+fn minor_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(['.', '-']).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// What `rustc` prints with these arguments, if it runs and succeeds.
+fn print(rustc: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(rustc).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert_eq!(minor_version("1.95.0"), Some((1, 95)));
+        assert_eq!(minor_version("1.100.0-nightly"), Some((1, 100)));
+        assert!(minor_version("1.100.0") > minor_version("1.95"));
+        assert_eq!(minor_version("unknown"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_no_compiler_is_refused() {
+        assert_eq!(inspect(Path::new("/no/such/rustc")), Err("does not run"));
+        assert_eq!(inspect(Path::new("/bin/true")), Err("has no version"));
+    }
+
+    #[test]
+    fn a_compiled_core_is_recognised_by_its_file() {
+        let dir = env::temp_dir().join(format!("ptx-builder-core-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("libcore-0123.rmeta"), "").unwrap();
+        let without = has_compiled_core(&dir);
+        std::fs::write(dir.join("libcore-0123.rlib"), "").unwrap();
+        let with = has_compiled_core(&dir);
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!((without, with), (false, true));
+    }
+
+    #[test]
+    fn the_reason_names_the_commands() {
+        let reason = NoToolchain::NotFound {
+            tried: vec!["rustc: does not run".into()],
+        }
+        .to_string();
+        for part in [
+            "rustc: does not run",
+            "cargo xtask setup",
+            "rustup component add rust-src",
+            "apt-get install rustc-web rust-web-src",
+        ] {
+            assert!(reason.contains(part), "{reason}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! [`Device`]: where matrices live and products are computed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::driver::gpu::{self, Gpu, GpuInfo};
+use crate::element::Element;
+use crate::error::Error;
+use crate::gemm::Gemm;
+use crate::layout::Layout;
+use crate::matrix::Matrix;
+use crate::view::AsView;
+
+/// A GPU or the CPU. A cheap handle: clones, and calls of [`Device::gpu`] with
+/// the same ordinal, mean the same device.
+#[derive(Clone)]
+pub struct Device(Kind);
+
+/// What a handle means.
+#[derive(Clone)]
+pub(crate) enum Kind {
+    /// The processor, through the `gemm` crate.
+    Cpu,
+    /// A GPU, through our kernels.
+    Gpu(Arc<Gpu>),
+}
+
+impl Device {
+    /// The GPU that the driver numbers `ordinal`.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] where there is no such GPU or no driver,
+    /// [`Error::DriverTooOld`] where the driver lacks what this library calls.
+    pub fn gpu(ordinal: usize) -> Result<Device, Error> {
+        Ok(Device(Kind::Gpu(gpu::open(ordinal)?)))
+    }
+
+    /// GPUs the driver offers; 0 without a driver.
+    pub fn gpu_count() -> usize {
+        gpu::count().unwrap_or(0)
+    }
+
+    /// The CPU.
+    pub fn cpu() -> Device {
+        Device(Kind::Cpu)
+    }
+
+    /// The first GPU that opens and that a kernel was built for, else the CPU.
+    pub fn best() -> Device {
+        (0..Device::gpu_count())
+            .filter_map(|ordinal| Device::gpu(ordinal).ok())
+            .find(|device| device.gpu_info().is_some_and(crate::embedded::runs_on))
+            .unwrap_or_else(Device::cpu)
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.0
+    }
+
+    /// Whether this is a GPU.
+    pub fn is_gpu(&self) -> bool {
+        self.gpu_info().is_some()
+    }
+
+    /// The GPU's product name, or `CPU`.
+    pub fn name(&self) -> &str {
+        self.gpu_info().map_or("CPU", |info| &info.name)
+    }
+
+    /// What the driver says of the GPU; `None` for the CPU.
+    pub fn gpu_info(&self) -> Option<&GpuInfo> {
+        match &self.0 {
+            Kind::Cpu => None,
+            Kind::Gpu(gpu) => Some(gpu.info()),
+        }
+    }
+
+    /// The stream on which all work of this device is enqueued; `None` for the
+    /// CPU, which works before it returns.
+    pub fn stream(&self) -> Option<&cust::stream::Stream> {
+        match &self.0 {
+            Kind::Cpu => None,
+            Kind::Gpu(gpu) => Some(gpu.stream()),
+        }
+    }
+
+    /// Waits for all work enqueued so far.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when any of it failed.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        match &self.0 {
+            Kind::Cpu => Ok(()),
+            Kind::Gpu(gpu) => gpu.synchronize(),
+        }
+    }
+
+    /// A `rows`×`cols` matrix of zeros, row-major.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::SizeOverflow`].
+    pub fn zeros<T: Element>(&self, rows: usize, cols: usize) -> Result<Matrix<T>, Error> {
+        Matrix::zeroed(self, Layout::row_major(rows, cols))
+    }
+
+    /// A `rows`×`cols` matrix of zeros with any strides, in elements: a pitch,
+    /// a column-major matrix, gaps.
+    ///
+    /// # Errors
+    /// As [`Device::zeros`], and [`Error::Aliasing`] when two elements would
+    /// share a place.
+    pub fn zeros_strided<T: Element>(
+        &self,
+        rows: usize,
+        cols: usize,
+        row_stride: usize,
+        col_stride: usize,
+    ) -> Result<Matrix<T>, Error> {
+        let layout = Layout {
+            rows,
+            cols,
+            row_stride,
+            col_stride,
+        };
+        Matrix::zeroed(self, layout)
+    }
+
+    /// A `rows`×`cols` matrix, row-major, with the elements of `row_major`.
+    ///
+    /// # Errors
+    /// [`Error::ElementCount`] unless there are `rows · cols` elements; as
+    /// [`Device::zeros`].
+    pub fn from_slice<T: Element>(
+        &self,
+        row_major: &[T],
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix<T>, Error> {
+        if rows.checked_mul(cols) != Some(row_major.len()) {
+            let got = row_major.len();
+            return Err(Error::ElementCount { rows, cols, got });
+        }
+        let mut matrix = self.zeros(rows, cols)?;
+        matrix.copy_from_slice(row_major)?;
+        Ok(matrix)
+    }
+
+    /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
+    /// in f32. The kernel and its order are chosen by [`select`](crate::select).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tilewise::Error> {
+    /// let device = tilewise::Device::best();
+    /// let a = device.from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2, 2)?;
+    /// let product = device.matmul(&a, a.view().t())?;
+    /// assert_eq!(product.to_vec()?, [5.0, 11.0, 11.0, 25.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`], [`Error::DeviceMismatch`],
+    /// [`Error::OutOfMemory`], and those of [`Gemm::plan`].
+    pub fn matmul<T: Element>(
+        &self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+    ) -> Result<Matrix<T>, Error> {
+        let (a, b) = (a.as_view(), b.as_view());
+        let mut c = self.zeros(a.rows(), b.cols())?;
+        let mut plan = Gemm::new(self).plan(a, b, c.view_mut())?;
+        plan.run(a, b, c.view_mut())?;
+        Ok(c)
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::Cpu, Kind::Cpu) => true,
+            (Kind::Gpu(a), Kind::Gpu(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({self})")
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.gpu_info() {
+            None => f.write_str("the CPU"),
+            Some(info) => write!(f, "GPU {} ({})", info.ordinal, info.name),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! One opened GPU: its primary context, its stream, its loaded kernels.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use cust::context::{Context, CurrentContext};
+use cust::stream::{Stream, StreamFlags};
+use cust_raw::CUdevice_attribute_enum as Attribute;
+
+use super::module::Modules;
+use super::{check, cust_failure, libcuda};
+use crate::error::Error;
+use crate::select::Target;
+
+/// What the driver says of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// Product name.
+    pub name: String,
+    /// The driver's number for it.
+    pub ordinal: usize,
+    /// Compute capability, (major, minor).
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub sms: u32,
+    /// L2 cache, bytes.
+    pub l2_bytes: u64,
+    /// Device memory, bytes.
+    pub memory_bytes: u64,
+    /// Most shared memory a CTA may have (with opt-in), bytes.
+    pub shared_bytes_per_cta: u32,
+    /// Highest SM clock, kHz.
+    pub max_clock_khz: u32,
+    /// Newest CUDA version the driver supports, (major, minor).
+    pub driver_version: (u32, u32),
+}
+
+impl GpuInfo {
+    /// The GPU as [`select`](crate::select) sees it.
+    pub fn target(&self) -> Target {
+        Target {
+            compute_capability: self.compute_capability,
+            sms: self.sms,
+            shared_bytes_per_cta: self.shared_bytes_per_cta,
+        }
+    }
+}
+
+/// An opened GPU.
+pub(crate) struct Gpu {
+    // Dropped in this order: the context last.
+    modules: Modules,
+    stream: Stream,
+    context: Context,
+    info: GpuInfo,
+}
+
+/// GPUs the driver offers.
+pub(crate) fn count() -> Result<usize, Error> {
+    initialise()?;
+    let count = cust::device::Device::num_devices().map_err(cust_failure("cuDeviceGetCount"))?;
+    Ok(count as usize)
+}
+
+fn initialise() -> Result<(), Error> {
+    cust::init(cust::CudaFlags::empty()).map_err(cust_failure("cuInit"))
+}
+
+/// The newest CUDA version the driver supports; (0, 0) without a driver.
+pub(crate) fn driver_version() -> (u32, u32) {
+    cust::CudaApiVersion::get().map_or((0, 0), |version| {
+        (version.major() as u32, version.minor() as u32)
+    })
+}
+
+/// Opens GPU `ordinal`, or finds it opened: two handles of one GPU share its
+/// stream, so that their work stays in order.
+pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
+    static OPENED: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+
+    let no_device = |found: String| Error::NoDevice { ordinal, found };
+    if !libcuda::is_present() {
+        return Err(no_device("libcuda.so.1 is not on this machine".into()));
+    }
+    let count = match count() {
+        Err(Error::Driver { name, .. }) => return Err(no_device(format!("cuInit says {name}"))),
+        other => other?,
+    };
+    if ordinal >= count {
+        return Err(no_device(format!("the driver offers {count}, from 0")));
+    }
+
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.resize(count, Weak::new());
+    if let Some(gpu) = opened[ordinal].upgrade() {
+        return Ok(gpu);
+    }
+    let gpu = Arc::new(Gpu::new(ordinal)?);
+    opened[ordinal] = Arc::downgrade(&gpu);
+    Ok(gpu)
+}
+
+impl Gpu {
+    fn new(ordinal: usize) -> Result<Self, Error> {
+        let device = cust::device::Device::get_device(ordinal as u32)
+            .map_err(cust_failure("cuDeviceGet"))?;
+        let attribute = |attribute: Attribute| {
+            let mut value = 0;
+            // SAFETY: `value` outlives the call, and the device exists.
+            let result =
+                unsafe { cust_raw::cuDeviceGetAttribute(&mut value, attribute, device.as_raw()) };
+            check("cuDeviceGetAttribute", result)?;
+            Ok::<_, Error>(value as u32)
+        };
+        let info = GpuInfo {
+            name: device.name().map_err(cust_failure("cuDeviceGetName"))?,
+            ordinal,
+            compute_capability: (
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            ),
+            sms: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+            memory_bytes: device
+                .total_memory()
+                .map_err(cust_failure("cuDeviceTotalMem"))? as u64,
+            shared_bytes_per_cta: attribute(
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+            )?,
+            max_clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+            driver_version: driver_version(),
+        };
+        let context = Context::new(device).map_err(cust_failure("cuDevicePrimaryCtxRetain"))?;
+        let stream =
+            Stream::new(StreamFlags::DEFAULT, None).map_err(cust_failure("cuStreamCreate"))?;
+        Ok(Gpu {
+            modules: Modules::default(),
+            stream,
+            context,
+            info,
+        })
+    }
+
+    pub(crate) fn info(&self) -> &GpuInfo {
+        &self.info
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    pub(crate) fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    /// Makes this GPU's context the calling thread's.
+    pub(crate) fn make_current(&self) -> Result<(), Error> {
+        CurrentContext::set_current(&self.context).map_err(cust_failure("cuCtxSetCurrent"))
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<(), Error> {
+        self.make_current()?;
+        self.stream
+            .synchronize()
+            .map_err(cust_failure("cuStreamSynchronize"))
+    }
+
+    /// Whether the stream records a graph instead of running.
+    pub(crate) fn is_capturing(&self) -> Result<bool, Error> {
+        use cust_raw::CUstreamCaptureStatus_enum as Status;
+        let mut status = Status::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: `status` outlives the call, and the stream is ours.
+        let result = unsafe { cust_raw::cuStreamIsCapturing(self.stream.as_inner(), &mut status) };
+        check("cuStreamIsCapturing", result)?;
+        Ok(status != Status::CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // The fields' own drops need the context current; should that fail,
+        // they fail too, and the driver frees everything with the process.
+        let _ = self.make_current();
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gpu")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}

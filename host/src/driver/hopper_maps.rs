@@ -1,0 +1,119 @@
+//! The three tensor maps of a hopper launch, in memory that the plan owns.
+//!
+//! A map holds an address, so new operands need new maps, while the shapes are
+//! the plan's. [`HopperMaps::update`] copies them only when an address changed.
+
+use std::sync::Arc;
+
+use gpu_kernels::{KernelInfo, Operand};
+
+use super::gpu::Gpu;
+use super::memory::DeviceBuffer;
+use super::tensor_map::{TensorMap, TensorMapSpec};
+use crate::error::Error;
+use crate::select::{Problem, Rejection};
+use crate::tma::{self, Lines};
+
+/// The maps of one plan, in the order A, B, C.
+#[derive(Debug)]
+pub(crate) struct HopperMaps {
+    device: DeviceBuffer,
+    kernel: &'static str,
+    a: TensorMapSpec,
+    b: TensorMapSpec,
+    /// `None` when C cannot be written through TMA.
+    c: Option<TensorMapSpec>,
+    /// Addresses in the maps on the device.
+    copied: Option<[u64; 3]>,
+}
+
+/// What the device needs to know of the maps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapsInUse {
+    /// Device address of the three maps.
+    pub(crate) address: u64,
+    /// Whether the map of C is there.
+    pub(crate) store_by_tma: bool,
+}
+
+impl HopperMaps {
+    /// Maps for `problem` as `kernel` sees it.
+    pub(crate) fn new(
+        gpu: &Arc<Gpu>,
+        kernel: &KernelInfo,
+        problem: &Problem,
+    ) -> Result<Self, Error> {
+        let unreadable = |operand| {
+            move |reason| Error::KernelCannotRun {
+                kernel: kernel.name,
+                reason: Rejection::Tma { operand, reason },
+            }
+        };
+        let a_major = kernel.a_major.unwrap_or(problem.a_major());
+        let b_major = kernel.b_major.unwrap_or(problem.b_major());
+        let a = Lines::of_a(problem, a_major).map_err(unreadable("A"))?;
+        let b = Lines::of_b(problem, b_major).map_err(unreadable("B"))?;
+        // C may move to another address, which `update` looks at.
+        let c = Lines::of_c(&Problem {
+            c: Operand {
+                address: 0,
+                ..problem.c
+            },
+            ..*problem
+        });
+        let spec = |lines: Lines, box_dims| TensorMapSpec {
+            dtype: kernel.input,
+            dims: lines.dims,
+            pitch_bytes: lines.pitch_bytes,
+            box_dims,
+        };
+        Ok(HopperMaps {
+            device: DeviceBuffer::zeroed(gpu, 3 * TensorMap::BYTES)?,
+            kernel: kernel.name,
+            a: spec(a, tma::a_box(kernel, a_major)),
+            b: spec(b, tma::b_box(kernel, b_major)),
+            c: c.map(|lines| spec(lines, tma::c_box())),
+            copied: None,
+        })
+    }
+
+    /// Makes the device's maps those of operands at these addresses, in the
+    /// stream's order. The context of `gpu` is current.
+    pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
+        let [a, b, c] = addresses;
+        for (operand, address) in [("a", a), ("b", b)] {
+            if address % tma::ALIGNMENT != 0 {
+                return Err(Error::Misaligned {
+                    operand,
+                    address,
+                    kernel: self.kernel,
+                });
+            }
+        }
+        let c_map = self.c.filter(|_| c % tma::ALIGNMENT == 0);
+        if self.copied != Some(addresses) {
+            if gpu.is_capturing()? {
+                return Err(Error::Capturing {
+                    kernel: self.kernel,
+                });
+            }
+            let mut bytes = [0; 3 * TensorMap::BYTES];
+            let maps = [("a", Some(self.a)), ("b", Some(self.b)), ("c", c_map)];
+            for (index, (operand, spec)) in maps.into_iter().enumerate() {
+                if let Some(spec) = spec {
+                    let map = spec.encode(operand, addresses[index])?;
+                    bytes[index * TensorMap::BYTES..][..TensorMap::BYTES]
+                        .copy_from_slice(map.bytes());
+                }
+            }
+            // Should the copy fail, what the device holds is unknown.
+            self.copied = None;
+            self.device.enqueue_write(0, &bytes)?;
+            self.copied = Some(addresses);
+        }
+        Ok(MapsInUse {
+            address: self.device.address(),
+            store_by_tma: c_map.is_some(),
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! From embedded PTX to a function that can be launched.
+//!
+//! One module a kernel, loaded when a plan first asks for it: the driver then
+//! compiles only what is used, and keeps the result in its own cache on disk.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use cust_raw::{
+    CUfunction, CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption,
+    CUmodule, cudaError_enum as Code,
+};
+use gpu_kernels::KernelInfo;
+
+use super::check;
+use super::gpu::Gpu;
+use crate::embedded;
+use crate::error::Error;
+
+/// Shared memory that a CTA may have without being allowed more (CUDA C++
+/// programming guide, "Technical specifications per compute capability").
+const SHARED_BYTES_WITHOUT_OPT_IN: u32 = 48 * 1024;
+
+/// Bytes for the driver's compiler to explain itself.
+const LOG_BYTES: usize = 8 * 1024;
+
+/// The kernels that one GPU has loaded.
+#[derive(Default)]
+pub(crate) struct Modules {
+    loaded: Mutex<HashMap<&'static str, Loaded>>,
+}
+
+/// A loaded module; unloaded on drop, while the context is current.
+struct Loaded {
+    module: CUmodule,
+    function: Function,
+}
+
+/// A kernel on a GPU, valid while the GPU is open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function {
+    pub(crate) handle: CUfunction,
+    /// CTAs that one SM holds at once.
+    pub(crate) ctas_per_sm: u32,
+}
+
+// SAFETY: driver handles may be used from any thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Send for Function {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Function {}
+
+/// The function of `kernel` on `gpu`, loaded if it was not.
+pub(crate) fn function(gpu: &Gpu, kernel: &KernelInfo) -> Result<Function, Error> {
+    gpu.make_current()?;
+    let mut loaded = gpu
+        .modules()
+        .loaded
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = loaded.get(kernel.name) {
+        return Ok(found.function);
+    }
+    let module = Loaded::new(gpu, kernel)?;
+    let function = module.function;
+    loaded.insert(kernel.name, module);
+    Ok(function)
+}
+
+impl Loaded {
+    fn new(gpu: &Gpu, kernel: &KernelInfo) -> Result<Self, Error> {
+        let ptx = embedded::ptx(kernel.name).expect("selection asks for built kernels only");
+        let mut loaded = Loaded {
+            module: load(gpu, kernel.name, ptx)?,
+            function: Function {
+                handle: std::ptr::null_mut(),
+                ctas_per_sm: 0,
+            },
+        };
+        let name = CString::new(kernel.name).expect("an identifier holds no NUL");
+        // SAFETY: the module is loaded; the handle outlives the call.
+        check("cuModuleGetFunction", unsafe {
+            cust_raw::cuModuleGetFunction(&mut loaded.function.handle, loaded.module, name.as_ptr())
+        })?;
+        if kernel.shared_bytes > SHARED_BYTES_WITHOUT_OPT_IN {
+            // SAFETY: the function is loaded.
+            check("cuFuncSetAttribute", unsafe {
+                cust_raw::cuFuncSetAttribute(
+                    loaded.function.handle,
+                    FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    kernel.shared_bytes as i32,
+                )
+            })?;
+        }
+        let mut ctas = 0;
+        // SAFETY: the function is loaded; the count outlives the call.
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
+            cust_raw::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut ctas,
+                loaded.function.handle,
+                kernel.threads as i32,
+                kernel.shared_bytes as usize,
+            )
+        })?;
+        loaded.function.ctas_per_sm = ctas as u32;
+        Ok(loaded)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: loaded once, unloaded once.
+        unsafe { cust_raw::cuModuleUnload(self.module) };
+    }
+}
+
+/// Compiles and loads `ptx`; the context of `gpu` is current.
+fn load(gpu: &Gpu, kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
+    let text = CString::new(ptx).expect("PTX is text");
+    let mut log = vec![0_u8; LOG_BYTES];
+    let mut options = [
+        JitOption::CU_JIT_ERROR_LOG_BUFFER,
+        JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // The driver takes integers as pointers ("CUjit_option", `optionValues`).
+    let mut values = [log.as_mut_ptr().cast(), LOG_BYTES as *mut c_void];
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the text ends in NUL; the log has the stated bytes; everything
+    // outlives the call.
+    let result = unsafe {
+        cust_raw::cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    match result {
+        Code::CUDA_SUCCESS => Ok(module),
+        Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Err(Error::DriverTooOld {
+            driver: gpu.info().driver_version,
+            lacks: format!("PTX ISA {} (kernel {kernel})", ptx_version(ptx)),
+        }),
+        Code::CUDA_ERROR_INVALID_PTX
+        | Code::CUDA_ERROR_NO_BINARY_FOR_GPU
+        | Code::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => {
+            let end = log.iter().position(|&byte| byte == 0).unwrap_or(LOG_BYTES);
+            Err(Error::Compile {
+                kernel,
+                code: result as u32,
+                log: String::from_utf8_lossy(&log[..end]).trim().to_owned(),
+            })
+        }
+        other => check("cuModuleLoadDataEx", other).map(|()| module),
+    }
+}
+
+/// What a PTX text's `.version` directive says.
+fn ptx_version(ptx: &str) -> &str {
+    ptx.lines()
+        .find_map(|line| line.trim().strip_prefix(".version"))
+        .map_or("of no stated version", str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_directive_is_read() {
+        let ptx = "//\n// Generated by LLVM NVPTX Back-End\n//\n\n.version 8.0\n.target sm_90a\n";
+        assert_eq!(super::ptx_version(ptx), "8.0");
+    }
+}

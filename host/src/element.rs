@@ -1,0 +1,96 @@
+//! Element types of matrices on the host's side.
+
+use gpu_kernels::{DType, OutputType};
+use half::slice::HalfFloatSliceExt;
+pub use half::{bf16, f16};
+
+mod sealed {
+    /// What the CPU device needs of an element; closes [`super::Element`].
+    pub trait Sealed: Sized {
+        /// Converts `from` into `to`, of the same length. Exact.
+        fn widen(from: &[Self], to: &mut [f32]);
+        /// Rounds `from` into `to`, of the same length, to nearest even.
+        fn narrow(from: &[f32], to: &mut [Self]);
+    }
+}
+
+/// An element type of A and B: [`f32`], [`f16`] or [`bf16`].
+pub trait Element:
+    sealed::Sealed + bytemuck::Pod + PartialEq + std::fmt::Debug + Send + Sync
+{
+    /// The same, as a value.
+    const DTYPE: DType;
+
+    /// The value, exactly.
+    fn to_f64(self) -> f64;
+
+    /// `value` rounded to nearest, ties to even.
+    fn from_f64(value: f64) -> Self;
+}
+
+/// An element type of C for inputs of type `T`: `T` itself, or f32.
+pub trait Output<T: Element>: Element {
+    /// The same, as the kernels are told.
+    const OUTPUT: OutputType;
+}
+
+impl<T: Element> Output<T> for T {
+    const OUTPUT: OutputType = OutputType::Input;
+}
+
+impl Element for f32 {
+    const DTYPE: DType = DType::F32;
+
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+
+    fn from_f64(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl sealed::Sealed for f32 {
+    fn widen(from: &[Self], to: &mut [f32]) {
+        to.copy_from_slice(from);
+    }
+
+    fn narrow(from: &[f32], to: &mut [Self]) {
+        to.copy_from_slice(from);
+    }
+}
+
+macro_rules! sixteen_bit {
+    ($($name:ident = $dtype:ident;)*) => {$(
+        impl Element for $name {
+            const DTYPE: DType = DType::$dtype;
+
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+
+            fn from_f64(value: f64) -> Self {
+                $name::from_f64(value)
+            }
+        }
+
+        impl sealed::Sealed for $name {
+            fn widen(from: &[Self], to: &mut [f32]) {
+                from.convert_to_f32_slice(to);
+            }
+
+            fn narrow(from: &[f32], to: &mut [Self]) {
+                to.convert_from_f32_slice(from);
+            }
+        }
+
+        impl Output<$name> for f32 {
+            const OUTPUT: OutputType = OutputType::F32;
+        }
+    )*};
+}
+
+sixteen_bit! {
+    f16 = F16;
+    bf16 = Bf16;
+}

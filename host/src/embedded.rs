@@ -1,0 +1,55 @@
+//! The PTX that `build.rs` put into the library, one text a kernel.
+
+use std::collections::BTreeMap;
+
+use gpu_kernels::Arch;
+use gpu_kernels::entry::KERNELS;
+
+use crate::driver::gpu::GpuInfo;
+
+/// `TOOLCHAIN` and `PTX`, written by `build.rs`.
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+}
+
+/// The PTX text of a kernel.
+pub(crate) fn ptx(name: &str) -> Option<&'static str> {
+    let found = generated::PTX.iter().find(|(entry, _)| *entry == name);
+    found.map(|(_, ptx)| *ptx)
+}
+
+/// Whether any embedded kernel runs on a GPU.
+pub(crate) fn runs_on(gpu: &GpuInfo) -> bool {
+    let (major, minor) = gpu.compute_capability;
+    KERNELS
+        .iter()
+        .any(|kernel| kernel.arch.runs_on(major, minor) && ptx(kernel.name).is_some())
+}
+
+/// What was built into this library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildInfo {
+    /// The device toolchain that compiled the kernels; `None` for a CPU-only
+    /// build.
+    pub toolchain: Option<&'static str>,
+    /// Kernels for each PTX target.
+    pub kernels: BTreeMap<Arch, usize>,
+}
+
+/// What was built into this library.
+///
+/// ```
+/// let build = tilewise::build_info();
+/// let kernels: usize = build.kernels.values().sum();
+/// assert_eq!(build.toolchain.is_some(), kernels > 0);
+/// ```
+pub fn build_info() -> BuildInfo {
+    let mut kernels = BTreeMap::new();
+    for kernel in KERNELS.iter().filter(|kernel| ptx(kernel.name).is_some()) {
+        *kernels.entry(kernel.arch).or_default() += 1;
+    }
+    BuildInfo {
+        toolchain: generated::TOOLCHAIN,
+        kernels,
+    }
+}

@@ -1,0 +1,285 @@
+//! What can go wrong: one enum; each variant names the argument, the value it
+//! has, and what would be accepted.
+
+use gpu_kernels::{DType, Schedule, TileOrder};
+
+use crate::layout::Layout;
+use crate::select::Rejection;
+
+/// Every error this library returns.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The GPU asked for does not exist, or there is no driver at all.
+    #[error("no GPU {ordinal}: {found}")]
+    NoDevice {
+        /// The GPU asked for.
+        ordinal: usize,
+        /// What the machine has instead.
+        found: String,
+    },
+
+    /// The installed driver cannot run what this library asks for.
+    #[error("the driver (for CUDA {}.{}) is too old: it has no {lacks}", driver.0, driver.1)]
+    DriverTooOld {
+        /// The newest CUDA version the driver supports, (major, minor).
+        driver: (u32, u32),
+        /// The function or the PTX ISA version it lacks.
+        lacks: String,
+    },
+
+    /// A driver call failed for a reason that no other variant covers.
+    #[error("{call} failed with CUDA error {code} ({name})")]
+    Driver {
+        /// The driver function.
+        call: &'static str,
+        /// Its `CUresult`.
+        code: u32,
+        /// The name of that code.
+        name: String,
+    },
+
+    /// The driver's compiler refused a kernel.
+    #[error("the driver could not compile kernel {kernel} (CUDA error {code}): {log}")]
+    Compile {
+        /// The entry point.
+        kernel: &'static str,
+        /// The `CUresult` of loading it.
+        code: u32,
+        /// The compiler's own words.
+        log: String,
+    },
+
+    /// A tensor map could not be encoded.
+    #[error("operand {operand}: no tensor map for {map} (CUDA error {code})")]
+    TensorMap {
+        /// `a`, `b` or `c`.
+        operand: &'static str,
+        /// The map, in words.
+        map: String,
+        /// The `CUresult` of encoding it.
+        code: u32,
+    },
+
+    /// The device cannot hold an allocation.
+    #[error("out of memory on {device}: {wanted} bytes wanted, {free} bytes free")]
+    OutOfMemory {
+        /// The device's name.
+        device: String,
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes free on the device.
+        free: u64,
+    },
+
+    /// A matrix has more bytes than an address can count.
+    #[error("a matrix of {layout} exceeds the address space")]
+    SizeOverflow {
+        /// Its shape and strides.
+        layout: Layout,
+    },
+
+    /// A slice of elements does not fill a matrix exactly.
+    #[error("{rows}×{cols} needs {} elements, got {got}", rows.saturating_mul(*cols))]
+    ElementCount {
+        /// Rows of the matrix.
+        rows: usize,
+        /// Columns of the matrix.
+        cols: usize,
+        /// Elements given.
+        got: usize,
+    },
+
+    /// A view reaches past the end of its allocation.
+    #[error(
+        "a view of {layout}, starting at element {offset}, does not fit an allocation of \
+         {elements} elements"
+    )]
+    OutOfBounds {
+        /// Shape and strides of the view.
+        layout: Layout,
+        /// Elements between the allocation's start and the view's.
+        offset: usize,
+        /// Elements of the allocation.
+        elements: usize,
+    },
+
+    /// A slice asks for rows or columns that a view does not have.
+    #[error("{axis} {start}..{end} of a view with {len} {axis}")]
+    SliceRange {
+        /// `rows` or `columns`.
+        axis: &'static str,
+        /// First index asked for.
+        start: usize,
+        /// One past the last index asked for.
+        end: usize,
+        /// How many there are.
+        len: usize,
+    },
+
+    /// A step of zero would repeat one element for ever.
+    #[error("a step of 0 along {axis}; steps start at 1")]
+    ZeroStep {
+        /// `rows` or `columns`.
+        axis: &'static str,
+    },
+
+    /// Two elements of a matrix that is written share an address.
+    #[error("two elements of a written matrix of {layout} share an address")]
+    Aliasing {
+        /// Its shape and strides.
+        layout: Layout,
+    },
+
+    /// The shapes of A, B and C do not belong together.
+    #[error(
+        "A is {}×{}, B is {}×{}, C is {}×{}; accepted: A M×K, B K×N, C M×N",
+        a.0, a.1, b.0, b.1, c.0, c.1
+    )]
+    ShapeMismatch {
+        /// (rows, columns) of A.
+        a: (usize, usize),
+        /// (rows, columns) of B.
+        b: (usize, usize),
+        /// (rows, columns) of C; for a product whose C is not there yet, what
+        /// A and B ask for.
+        c: (usize, usize),
+    },
+
+    /// An operand lives on another device.
+    #[error("operand {operand} is on {found}, accepted: {expected}")]
+    DeviceMismatch {
+        /// `a`, `b` or `c`.
+        operand: &'static str,
+        /// The operand's device.
+        found: String,
+        /// The device the work is for.
+        expected: String,
+    },
+
+    /// An operand differs from the one its plan was made for.
+    #[error("operand {operand} is {found}; the plan was made for {planned}")]
+    PlanMismatch {
+        /// `a`, `b` or `c`.
+        operand: &'static str,
+        /// What was given.
+        found: Layout,
+        /// What was planned.
+        planned: Layout,
+    },
+
+    /// An operand of a plan through TMA starts at an address TMA cannot read.
+    #[error(
+        "operand {operand} starts at {address:#x}; kernel {kernel} needs a multiple of 16 bytes"
+    )]
+    Misaligned {
+        /// `a`, `b` or `c`.
+        operand: &'static str,
+        /// Its address.
+        address: u64,
+        /// The kernel of the plan.
+        kernel: &'static str,
+    },
+
+    /// A dimension is past what a kernel can index.
+    #[error("{dimension} = {value}; accepted: at most {max}")]
+    DimensionTooLarge {
+        /// `M`, `N` or `K`.
+        dimension: &'static str,
+        /// Its value.
+        value: usize,
+        /// The largest accepted.
+        max: usize,
+    },
+
+    /// C has more tiles than a launch can number.
+    #[error(
+        "{tiles_m}×{tiles_n} tiles under {schedule:?}; accepted: {}",
+        match schedule {
+            Schedule::Grid2d => "at most 65535 along M and 2147483647 along N",
+            _ => "at most 2147483647 in all",
+        }
+    )]
+    TooManyTiles {
+        /// Tiles along M.
+        tiles_m: u64,
+        /// Tiles along N.
+        tiles_n: u64,
+        /// The schedule that should number them.
+        schedule: Schedule,
+    },
+
+    /// A forced kernel name that no kernel has.
+    #[error("no kernel is named {name:?}; there are: {}", known.join(", "))]
+    UnknownKernel {
+        /// The name asked for.
+        name: String,
+        /// Every name there is.
+        known: Vec<&'static str>,
+    },
+
+    /// A kernel asked for by name that cannot run the problem.
+    #[error("kernel {kernel} cannot run this problem: {reason}")]
+    KernelCannotRun {
+        /// The kernel.
+        kernel: &'static str,
+        /// What it asks for, and what it got.
+        reason: Rejection,
+    },
+
+    /// No kernel fits what was asked for.
+    #[error("no kernel for {asked}: {}", rejections(rejected))]
+    NoKernel {
+        /// Element type, family and block asked for.
+        asked: String,
+        /// The kernels of that type, family and block, and why each cannot run.
+        rejected: Vec<(&'static str, Rejection)>,
+    },
+
+    /// A tile order was forced on a schedule that takes its order from the
+    /// hardware.
+    #[error(
+        "{order:?} cannot be had with Grid2d, whose order is RowMajor; accepted: Grid1d, Persistent"
+    )]
+    OrderIgnored {
+        /// The order asked for.
+        order: TileOrder,
+    },
+
+    /// TF32 is a way to multiply f32, not other types.
+    #[error("Tf32 precision with {input:?} elements; accepted: F32")]
+    PrecisionIgnored {
+        /// The element type of A and B.
+        input: DType,
+    },
+
+    /// A kernel, block, order, schedule or precision was forced on the CPU
+    /// device, which has none to choose from.
+    #[error("{what} cannot be forced on the CPU device; accepted there: nothing")]
+    CpuHasNoKernels {
+        /// What was forced.
+        what: String,
+    },
+
+    /// New addresses would change the tensor maps inside a graph capture.
+    #[error(
+        "the stream is capturing, and kernel {kernel} would have to copy new tensor maps; \
+         run the plan once on the same matrices before the capture"
+    )]
+    Capturing {
+        /// The kernel of the plan.
+        kernel: &'static str,
+    },
+}
+
+/// `name: reason; name: reason`.
+fn rejections(rejected: &[(&'static str, Rejection)]) -> String {
+    if rejected.is_empty() {
+        return "the library has none".into();
+    }
+    let lines: Vec<_> = rejected
+        .iter()
+        .map(|(name, reason)| format!("{name}: {reason}"))
+        .collect();
+    lines.join("; ")
+}

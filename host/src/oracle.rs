@@ -1,0 +1,119 @@
+//! The oracle for tests: products in f64, by the definition.
+//!
+//! Products of two 16-bit or two f32 elements are exact in f64, so what is
+//! left is the rounding of the sum, far below that of any f32 sum.
+
+use gpu_kernels::DType;
+
+use crate::element::Element;
+use crate::error::Error;
+use crate::gemm::check_shapes;
+use crate::view::MatrixView;
+
+/// A product in f64, and how large a rounding error may become.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Product {
+    /// Depth of the sums.
+    pub k: usize,
+    /// C, row by row.
+    pub values: Vec<f64>,
+    /// Σ |A(i, k)·B(k, j)| for each element of C.
+    pub magnitudes: Vec<f64>,
+}
+
+/// A·B for A M×K and B K×N, by M·N·K multiplications on one thread.
+///
+/// ```
+/// use tilewise::{Device, oracle};
+/// # fn main() -> Result<(), tilewise::Error> {
+/// let device = Device::cpu();
+/// let a = device.from_slice(&[1.0_f32, -2.0], 1, 2)?;
+/// let product = oracle::product(a.view(), a.view().t())?;
+/// assert_eq!(product.values, [5.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::ShapeMismatch`], and [`Error::Driver`] when a device has failed.
+pub fn product<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> Result<Product, Error> {
+    check_shapes(a.layout(), b.layout(), None)?;
+    let (m, n, k) = (a.rows(), b.cols(), a.cols());
+    let wide = |view: MatrixView<T>| -> Result<Vec<f64>, Error> {
+        Ok(view.to_vec()?.into_iter().map(Element::to_f64).collect())
+    };
+    let (a, b) = (wide(a)?, wide(b)?);
+    let mut values = vec![0.0; m * n];
+    let mut magnitudes = vec![0.0; m * n];
+    for i in 0..m {
+        let values = &mut values[i * n..][..n];
+        let magnitudes = &mut magnitudes[i * n..][..n];
+        for l in 0..k {
+            let factor = a[i * k + l];
+            let row = &b[l * n..][..n];
+            for ((value, magnitude), b) in values.iter_mut().zip(magnitudes.iter_mut()).zip(row) {
+                let term = factor * b;
+                *value += term;
+                *magnitude += term.abs();
+            }
+        }
+    }
+    Ok(Product {
+        k,
+        values,
+        magnitudes,
+    })
+}
+
+impl Product {
+    /// Largest error that element `index` may have when it was summed in f32,
+    /// in any order, and rounded to `output`; `input` says how the factors
+    /// were rounded before (only TF32 does).
+    ///
+    /// A sum of K terms is off by at most γ(K)·Σ|terms| with
+    /// γ(K) = K·u / (1 - K·u) and u the unit roundoff (Higham, Accuracy and
+    /// Stability of Numerical Algorithms, 3.1). Tensor cores truncate where
+    /// IEEE rounds, so u is 2⁻²³ here. Outputs below the normal range are off
+    /// by half the smallest subnormal.
+    pub fn bound(&self, index: usize, input: DType, output: DType) -> f64 {
+        let u = f64::from(f32::EPSILON);
+        let gamma = self.k as f64 * u / (1.0 - self.k as f64 * u);
+        let factors = match input {
+            // Two factors, each rounded to 11 significant bits.
+            DType::Tf32 => 2.0_f64.powi(-10),
+            _ => 0.0,
+        };
+        let sum = (gamma + factors + gamma * factors) * self.magnitudes[index];
+        let (relative, smallest) = match output {
+            DType::F32 | DType::Tf32 => (2.0_f64.powi(-24), 2.0_f64.powi(-150)),
+            DType::F16 => (2.0_f64.powi(-11), 2.0_f64.powi(-25)),
+            DType::Bf16 => (2.0_f64.powi(-8), 2.0_f64.powi(-134)),
+        };
+        sum + relative * (self.values[index].abs() + sum) + smallest
+    }
+
+    /// The element of `found`, row by row, that is farthest past its
+    /// [`bound`](Product::bound): its index, and error over bound. `None` when
+    /// all are within. NaN is past every bound.
+    pub fn worst<O: Element>(&self, found: &[O], input: DType) -> Option<(usize, f64)> {
+        assert_eq!(found.len(), self.values.len(), "elements of C");
+        let excess = |(index, found): (usize, &O)| {
+            let error = (found.to_f64() - self.values[index]).abs();
+            let excess = error / self.bound(index, input, O::DTYPE);
+            (
+                index,
+                if excess.is_nan() {
+                    f64::INFINITY
+                } else {
+                    excess
+                },
+            )
+        };
+        found
+            .iter()
+            .enumerate()
+            .map(excess)
+            .filter(|(_, excess)| *excess > 1.0)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}

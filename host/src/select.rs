@@ -1,0 +1,502 @@
+//! Which kernel, tile, order and schedule run a problem, when the caller does
+//! not say.
+//!
+//! The rule, in order:
+//!
+//! 1. **What can run.** A kernel that reads the element type, whose PTX is in
+//!    this build and runs on the device, that fits its shared memory, and, for
+//!    kernels through TMA, whose operands TMA can read ([`tma`](crate::tma)).
+//! 2. **Family.** The highest step of the ladder that can run: hopper, else
+//!    tensor_core, else tiled, else naive. f32 has kernels on the CUDA cores
+//!    only; [`Precision::Tf32`](crate::Precision) asks for TF32 kernels, and
+//!    there is an error where none can run.
+//! 3. **Orientation and layout.** A hopper kernel writes C along its rows, so
+//!    a column-major C is computed as Cᵀ = Bᵀ·Aᵀ. Then the kernel whose layouts
+//!    match the contiguous direction of most operands.
+//! 4. **Tile.** The largest that still gives every SM a tile; where none does,
+//!    the smallest. Larger tiles read less and reuse more, but an SM without a
+//!    tile computes nothing. Equal areas: fewest elements computed past the
+//!    edges of C, then the larger cluster, then the first in the list.
+//! 5. **Order.** Grouped along M. With W tiles in flight, a group of G rows
+//!    makes the wave G·BLOCK_M rows by (W/G)·BLOCK_N columns; that is square,
+//!    and so touches least of A and B, at G = √(W·BLOCK_N/BLOCK_M).
+//! 6. **Schedule.** Persistent for hopper, whose CTAs carry their pipeline from
+//!    tile to tile; one tile a CTA otherwise.
+//!
+//! What the caller forces is taken or refused, never replaced.
+
+use gpu_kernels::{
+    Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, TileGrid,
+    TileOrder,
+};
+
+use crate::error::Error;
+use crate::tma;
+
+/// A product as the selection sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows of A and C.
+    pub m: u32,
+    /// Columns of B and C.
+    pub n: u32,
+    /// Columns of A and rows of B.
+    pub k: u32,
+    /// Element type of A and B, and how it is multiplied.
+    pub input: DType,
+    /// Element type of C.
+    pub output: OutputType,
+    /// Address and strides of A.
+    pub a: Operand,
+    /// Address and strides of B.
+    pub b: Operand,
+    /// Address and strides of C.
+    pub c: Operand,
+}
+
+impl Problem {
+    /// Cᵀ = Bᵀ·Aᵀ: the same product with rows and columns exchanged.
+    pub fn transposed(&self) -> Problem {
+        let flip = |operand: Operand| Operand {
+            address: operand.address,
+            row_stride: operand.col_stride,
+            col_stride: operand.row_stride,
+        };
+        Problem {
+            m: self.n,
+            n: self.m,
+            a: flip(self.b),
+            b: flip(self.a),
+            c: flip(self.c),
+            ..*self
+        }
+    }
+
+    /// The direction in which A is contiguous, or more nearly so.
+    pub fn a_major(&self) -> Major {
+        major(self.a.col_stride, self.a.row_stride)
+    }
+
+    /// The direction in which B is contiguous, or more nearly so.
+    pub fn b_major(&self) -> Major {
+        major(self.b.row_stride, self.b.col_stride)
+    }
+}
+
+fn major(along_k: u64, along_mn: u64) -> Major {
+    if along_k <= along_mn {
+        Major::K
+    } else {
+        Major::Mn
+    }
+}
+
+/// A GPU as the selection sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// (major, minor).
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub sms: u32,
+    /// Most shared memory a CTA may have, bytes.
+    pub shared_bytes_per_cta: u32,
+}
+
+/// The kernels to select from.
+#[derive(Clone, Copy)]
+pub struct Catalog<'a> {
+    /// All of them; equal candidates are taken in this order.
+    pub kernels: &'a [KernelInfo],
+    /// Whether the PTX of a kernel is at hand.
+    pub is_built: fn(&str) -> bool,
+}
+
+impl Catalog<'static> {
+    /// This library's kernels.
+    pub fn embedded() -> Self {
+        Catalog {
+            kernels: gpu_kernels::entry::KERNELS,
+            is_built: |name| crate::embedded::ptx(name).is_some(),
+        }
+    }
+}
+
+/// What the caller forces; `None` leaves it to the rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// A kernel by name.
+    pub kernel: Option<String>,
+    /// A step of the ladder.
+    pub family: Option<Family>,
+    /// A CTA tile.
+    pub block: Option<Block>,
+    /// A tile order.
+    pub order: Option<TileOrder>,
+    /// A schedule.
+    pub schedule: Option<Schedule>,
+}
+
+/// Why a kernel cannot run a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// It reads another element type.
+    #[error("it multiplies {reads:?}, the problem is {problem:?}")]
+    Input {
+        /// What the kernel reads.
+        reads: DType,
+        /// What the problem has.
+        problem: DType,
+    },
+    /// The library was built without its PTX.
+    #[error("this build has no PTX for it (no device toolchain was found)")]
+    NotBuilt,
+    /// The device cannot run its PTX.
+    #[error("{} does not run on compute capability {}.{}", needs.name(), has.0, has.1)]
+    Device {
+        /// The kernel's target.
+        needs: Arch,
+        /// The device's compute capability.
+        has: (u32, u32),
+    },
+    /// Its shared memory does not fit.
+    #[error("it needs {needs} bytes of shared memory a CTA, the device has {has}")]
+    SharedMemory {
+        /// Bytes the kernel uses.
+        needs: u32,
+        /// Bytes a CTA may have.
+        has: u32,
+    },
+    /// It belongs to another family than the one forced.
+    #[error("its family is {}", family.name())]
+    Family {
+        /// The kernel's family.
+        family: Family,
+    },
+    /// It computes another tile than the one forced.
+    #[error("its block is {}×{}×{}", block.m, block.n, block.k)]
+    Block {
+        /// The kernel's tile.
+        block: Block,
+    },
+    /// Grid2d was forced on a kernel with clusters.
+    #[error("its clusters of {cluster_m} CTAs need Grid1d or Persistent")]
+    Clusters {
+        /// CTAs a cluster.
+        cluster_m: u32,
+    },
+    /// TMA cannot read an operand.
+    #[error("TMA cannot read {operand}: {reason}")]
+    Tma {
+        /// `A` or `B`.
+        operand: &'static str,
+        /// Why.
+        reason: tma::Unreadable,
+    },
+    /// A kernel through TMA has no step to make.
+    #[error("K = 0, TMA kernels need K ≥ 1")]
+    ZeroK,
+}
+
+/// What was selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The kernel.
+    pub kernel: KernelInfo,
+    /// Whether it runs the transposed problem.
+    pub transposed: bool,
+    /// C in tiles, or in the tiles of a whole cluster; of Cᵀ if transposed.
+    pub grid: TileGrid,
+    /// The order of those tiles.
+    pub order: TileOrder,
+    /// How CTAs get them.
+    pub schedule: Schedule,
+}
+
+/// Why `kernel` cannot run `problem` on `target`, if it cannot.
+///
+/// # Errors
+/// The first [`Rejection`] found.
+pub fn check(
+    catalog: Catalog,
+    kernel: &KernelInfo,
+    problem: &Problem,
+    target: &Target,
+) -> Result<(), Rejection> {
+    if kernel.input != problem.input {
+        return Err(Rejection::Input {
+            reads: kernel.input,
+            problem: problem.input,
+        });
+    }
+    let (major, minor) = target.compute_capability;
+    if !kernel.arch.runs_on(major, minor) {
+        return Err(Rejection::Device {
+            needs: kernel.arch,
+            has: target.compute_capability,
+        });
+    }
+    if !(catalog.is_built)(kernel.name) {
+        return Err(Rejection::NotBuilt);
+    }
+    if kernel.shared_bytes > target.shared_bytes_per_cta {
+        return Err(Rejection::SharedMemory {
+            needs: kernel.shared_bytes,
+            has: target.shared_bytes_per_cta,
+        });
+    }
+    if kernel.family == Family::Hopper {
+        check_tma(kernel, problem)?;
+    }
+    Ok(())
+}
+
+fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
+    if problem.k == 0 {
+        return Err(Rejection::ZeroK);
+    }
+    let tma = |operand, reason| Rejection::Tma { operand, reason };
+    let a = kernel.a_major.unwrap_or(problem.a_major());
+    let b = kernel.b_major.unwrap_or(problem.b_major());
+    tma::Lines::of_a(problem, a).map_err(|reason| tma("A", reason))?;
+    tma::Lines::of_b(problem, b).map_err(|reason| tma("B", reason))?;
+    Ok(())
+}
+
+/// The kernels that can run `problem` on `target`, as it is.
+pub fn candidates<'a>(
+    catalog: Catalog<'a>,
+    problem: &'a Problem,
+    target: &'a Target,
+) -> impl Iterator<Item = &'a KernelInfo> {
+    catalog
+        .kernels
+        .iter()
+        .filter(move |kernel| check(catalog, kernel, problem, target).is_ok())
+}
+
+/// The kernel, order and schedule for `problem` on `target`: what `request`
+/// forces, and the module's rule for the rest.
+///
+/// # Errors
+/// [`Error::UnknownKernel`], [`Error::KernelCannotRun`], [`Error::NoKernel`],
+/// [`Error::OrderIgnored`], [`Error::TooManyTiles`].
+pub fn choose(
+    catalog: Catalog,
+    problem: &Problem,
+    target: &Target,
+    request: &Request,
+) -> Result<Choice, Error> {
+    if let (Some(Schedule::Grid2d), Some(order)) = (request.schedule, request.order)
+        && order != TileOrder::RowMajor
+    {
+        return Err(Error::OrderIgnored { order });
+    }
+    let (kernel, transposed) = choose_kernel(catalog, problem, target, request)?;
+    let (m, n) = if transposed {
+        (problem.n, problem.m)
+    } else {
+        (problem.m, problem.n)
+    };
+    let schedule = request.schedule.unwrap_or(match kernel.family {
+        Family::Hopper => Schedule::Persistent,
+        _ => Schedule::Grid1d,
+    });
+    let grid = tile_grid(&kernel, m, n);
+    let (tiles_m, tiles_n) = (u64::from(grid.tiles_m), u64::from(grid.tiles_n));
+    let fits = match schedule {
+        Schedule::Grid2d => tiles_m <= MAX_GRID_Y,
+        _ => true,
+    };
+    if !fits || tiles_m * tiles_n * u64::from(kernel.cluster_m) > MAX_GRID_X {
+        return Err(Error::TooManyTiles {
+            tiles_m,
+            tiles_n,
+            schedule,
+        });
+    }
+    let order = match schedule {
+        Schedule::Grid2d => TileOrder::RowMajor,
+        _ => request
+            .order
+            .unwrap_or_else(|| grouped(&kernel, grid, target)),
+    };
+    Ok(Choice {
+        kernel,
+        transposed,
+        grid,
+        order,
+        schedule,
+    })
+}
+
+/// Most CTAs along x of a grid, and most tiles: ids are 32-bit (CUDA C++
+/// programming guide, "Technical specifications per compute capability").
+const MAX_GRID_X: u64 = (1 << 31) - 1;
+
+/// Most CTAs along y of a grid.
+const MAX_GRID_Y: u64 = 65_535;
+
+/// An M×N matrix in tiles of `kernel`: of a CTA, or of a whole cluster, whose
+/// CTAs stand one above the other.
+pub fn tile_grid(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
+    TileGrid::cover(m, n, kernel.block.m * kernel.cluster_m, kernel.block.n)
+}
+
+/// Step 5 of the rule.
+fn grouped(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> TileOrder {
+    let in_flight = f64::from(target.sms * kernel.ctas_per_sm / kernel.cluster_m);
+    let (height, width) = (kernel.block.m * kernel.cluster_m, kernel.block.n);
+    let size = (in_flight * f64::from(width) / f64::from(height)).sqrt();
+    TileOrder::GroupedM {
+        size: (size.round() as u32).clamp(1, grid.tiles_m.max(1)),
+    }
+}
+
+/// Steps 1 to 4: the kernel, and whether it runs the transposed problem.
+fn choose_kernel(
+    catalog: Catalog,
+    problem: &Problem,
+    target: &Target,
+    request: &Request,
+) -> Result<(KernelInfo, bool), Error> {
+    let flipped = problem.transposed();
+    let runs = |kernel: &KernelInfo| -> Result<bool, Rejection> {
+        check_request(kernel, request)?;
+        let flips = kernel.family == Family::Hopper
+            && problem.c.col_stride != 1
+            && flipped.c.col_stride == 1;
+        if flips && check(catalog, kernel, &flipped, target).is_ok() {
+            return Ok(true);
+        }
+        check(catalog, kernel, problem, target).map(|()| false)
+    };
+
+    if let Some(name) = &request.kernel {
+        let kernel = catalog
+            .kernels
+            .iter()
+            .find(|kernel| kernel.name == name)
+            .ok_or_else(|| Error::UnknownKernel {
+                name: name.clone(),
+                known: catalog.kernels.iter().map(|kernel| kernel.name).collect(),
+            })?;
+        return match runs(kernel) {
+            Ok(transposed) => Ok((*kernel, transposed)),
+            Err(reason) => Err(Error::KernelCannotRun {
+                kernel: kernel.name,
+                reason,
+            }),
+        };
+    }
+
+    let mut best: Option<(Rank, KernelInfo, bool)> = None;
+    for kernel in catalog.kernels {
+        let Ok(transposed) = runs(kernel) else {
+            continue;
+        };
+        let seen = if transposed { &flipped } else { problem };
+        let rank = Rank::of(kernel, seen, target);
+        if best.as_ref().is_none_or(|(other, ..)| rank > *other) {
+            best = Some((rank, *kernel, transposed));
+        }
+    }
+    let (_, kernel, transposed) = best.ok_or_else(|| Error::NoKernel {
+        asked: asked(problem, request),
+        rejected: catalog
+            .kernels
+            .iter()
+            .filter(|kernel| kernel.input == problem.input)
+            .filter_map(|kernel| Some((kernel.name, runs(kernel).err()?)))
+            .collect(),
+    })?;
+    Ok((kernel, transposed))
+}
+
+fn check_request(kernel: &KernelInfo, request: &Request) -> Result<(), Rejection> {
+    if request.family.is_some_and(|family| family != kernel.family) {
+        return Err(Rejection::Family {
+            family: kernel.family,
+        });
+    }
+    if request.block.is_some_and(|block| block != kernel.block) {
+        return Err(Rejection::Block {
+            block: kernel.block,
+        });
+    }
+    if request.schedule == Some(Schedule::Grid2d) && kernel.cluster_m > 1 {
+        return Err(Rejection::Clusters {
+            cluster_m: kernel.cluster_m,
+        });
+    }
+    Ok(())
+}
+
+/// The request in words, for the error.
+fn asked(problem: &Problem, request: &Request) -> String {
+    let mut asked = format!("{} elements", problem.input.name());
+    if let Some(family) = request.family {
+        asked += &format!(", family {}", family.name());
+    }
+    if let Some(block) = request.block {
+        asked += &format!(", block {}×{}×{}", block.m, block.n, block.k);
+    }
+    if let Some(schedule) = request.schedule {
+        asked += &format!(", schedule {schedule:?}");
+    }
+    asked
+}
+
+/// How much the rule likes a kernel that can run; greater is better. The
+/// fields are compared from the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    family: Family,
+    /// Hopper writes C fastest along rows.
+    writes_along_rows: bool,
+    /// Operands whose contiguous direction is the kernel's.
+    layouts: u32,
+    /// Whether every SM gets a tile.
+    fills_device: bool,
+    /// Elements of a tile; negative where the device is not filled.
+    area: i64,
+    /// Elements past the edges of C, negative.
+    padding: i128,
+    cluster_m: u32,
+}
+
+impl Rank {
+    fn of(kernel: &KernelInfo, problem: &Problem, target: &Target) -> Rank {
+        let Block { m, n, .. } = kernel.block;
+        let grid = tile_grid(kernel, problem.m, problem.n);
+        let tiles = u64::from(grid.tiles_m) * u64::from(grid.tiles_n) * u64::from(kernel.cluster_m);
+        let fills_device = tiles >= u64::from(target.sms);
+        let area = i64::from(m) * i64::from(n);
+        let matches = |reads: Option<Major>, is: Major| u32::from(reads == Some(is));
+        let covered = i128::from(tiles) * i128::from(area);
+        Rank {
+            family: kernel.family,
+            writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
+            layouts: matches(kernel.a_major, problem.a_major())
+                + matches(kernel.b_major, problem.b_major()),
+            fills_device,
+            area: if fills_device { area } else { -area },
+            padding: i128::from(problem.m) * i128::from(problem.n) - covered,
+            cluster_m: kernel.cluster_m,
+        }
+    }
+}
+
+/// CTAs to launch along x and y, where `resident` CTAs run at once.
+pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
+    let TileGrid { tiles_m, tiles_n } = choice.grid;
+    let cluster = choice.kernel.cluster_m;
+    match choice.schedule {
+        Schedule::Grid2d => (tiles_n, tiles_m),
+        Schedule::Grid1d => (cluster * choice.grid.tiles(), 1),
+        Schedule::Persistent => {
+            let clusters = (resident / cluster).max(1).min(choice.grid.tiles());
+            (cluster * clusters, 1)
+        }
+    }
+}

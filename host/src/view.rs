@@ -1,0 +1,351 @@
+//! Views: shape and strides over a matrix's memory.
+//!
+//! A view is a window that copies nothing: transposing, slicing, stepping and
+//! broadcasting only change shape and strides. Every view is checked against
+//! its allocation when it is made, so nothing that takes views can leave it.
+//! [`MatrixView`] reads; [`MatrixViewMut`] is the only way to its matrix while
+//! it lives, and no two of its elements share a place.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use crate::device::Device;
+use crate::element::Element;
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::storage::Storage;
+
+/// A window on a storage. Invariant: `layout` starting at `offset` lies inside.
+#[derive(Debug)]
+pub(crate) struct Window<'a, T> {
+    storage: &'a Storage<T>,
+    offset: usize,
+    layout: Layout,
+}
+
+impl<T> Clone for Window<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Window<'_, T> {}
+
+impl<'a, T: Element> Window<'a, T> {
+    pub(crate) fn new(
+        storage: &'a Storage<T>,
+        offset: usize,
+        layout: Layout,
+    ) -> Result<Self, Error> {
+        let end = layout.span().and_then(|span| span.checked_add(offset));
+        if end.is_none_or(|end| end > storage.len()) {
+            return Err(Error::OutOfBounds {
+                layout,
+                offset,
+                elements: storage.len(),
+            });
+        }
+        Ok(Window {
+            storage,
+            offset,
+            layout,
+        })
+    }
+
+    fn transposed(self) -> Self {
+        Window {
+            layout: self.layout.transposed(),
+            ..self
+        }
+    }
+
+    fn slice(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self, Error> {
+        check_range("rows", &rows, self.layout.rows)?;
+        check_range("columns", &cols, self.layout.cols)?;
+        let layout = Layout {
+            rows: rows.len(),
+            cols: cols.len(),
+            ..self.layout
+        };
+        // An empty slice may start one past the last row, where there may be
+        // no memory; it needs none.
+        let offset = if layout.is_empty() {
+            self.offset
+        } else {
+            self.offset + rows.start * layout.row_stride + cols.start * layout.col_stride
+        };
+        Window::new(self.storage, offset, layout)
+    }
+
+    fn step(self, row_step: usize, col_step: usize) -> Result<Self, Error> {
+        for (axis, step) in [("rows", row_step), ("columns", col_step)] {
+            if step == 0 {
+                return Err(Error::ZeroStep { axis });
+            }
+        }
+        let layout = Layout {
+            rows: self.layout.rows.div_ceil(row_step),
+            cols: self.layout.cols.div_ceil(col_step),
+            // A step past the only row or column may wrap; nothing uses it.
+            row_stride: self.layout.row_stride.saturating_mul(row_step),
+            col_stride: self.layout.col_stride.saturating_mul(col_step),
+        };
+        Window::new(self.storage, self.offset, layout)
+    }
+
+    fn with_layout(self, layout: Layout) -> Result<Self, Error> {
+        Window::new(self.storage, self.offset, layout)
+    }
+
+    pub(crate) fn storage(self) -> &'a Storage<T> {
+        self.storage
+    }
+
+    pub(crate) fn offset(self) -> usize {
+        self.offset
+    }
+
+    pub(crate) fn layout(self) -> Layout {
+        self.layout
+    }
+
+    /// Address of element (0, 0): in device memory on a GPU, else in the host's.
+    pub(crate) fn address(self) -> u64 {
+        self.storage.address() + (self.offset * size_of::<T>()) as u64
+    }
+}
+
+fn check_range(axis: &'static str, range: &Range<usize>, len: usize) -> Result<(), Error> {
+    if range.start > range.end || range.end > len {
+        return Err(Error::SliceRange {
+            axis,
+            start: range.start,
+            end: range.end,
+            len,
+        });
+    }
+    Ok(())
+}
+
+/// A matrix to read: shape and strides over memory that someone else owns.
+///
+/// Strides count elements; a stride of 0 repeats a row or a column.
+#[derive(Debug)]
+pub struct MatrixView<'a, T>(pub(crate) Window<'a, T>);
+
+impl<T> Clone for MatrixView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for MatrixView<'_, T> {}
+
+macro_rules! accessors {
+    () => {
+        /// Rows.
+        pub fn rows(&self) -> usize {
+            self.layout().rows
+        }
+
+        /// Columns.
+        pub fn cols(&self) -> usize {
+            self.layout().cols
+        }
+
+        /// Elements between (r, c) and (r + 1, c).
+        pub fn row_stride(&self) -> usize {
+            self.layout().row_stride
+        }
+
+        /// Elements between (r, c) and (r, c + 1).
+        pub fn col_stride(&self) -> usize {
+            self.layout().col_stride
+        }
+
+        /// Shape and strides.
+        pub fn layout(&self) -> Layout {
+            self.0.layout()
+        }
+
+        /// The device that holds the elements.
+        pub fn device(&self) -> &Device {
+            self.0.storage().device()
+        }
+
+        /// Address of element (0, 0), in the memory of [`Self::device`].
+        pub fn address(&self) -> u64 {
+            self.0.address()
+        }
+
+        /// The elements, row by row. Waits for work that is under way.
+        ///
+        /// # Errors
+        /// [`Error::Driver`] when the device has failed.
+        pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+            crate::transfer::read(self.0)
+        }
+    };
+}
+
+impl<'a, T: Element> MatrixView<'a, T> {
+    accessors!();
+
+    /// The transpose.
+    pub fn t(self) -> Self {
+        MatrixView(self.0.transposed())
+    }
+
+    /// The rows `rows` and the columns `cols`.
+    ///
+    /// # Errors
+    /// [`Error::SliceRange`] when a range is backwards or leaves the view.
+    pub fn slice(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self, Error> {
+        self.0.slice(rows, cols).map(MatrixView)
+    }
+
+    /// Every `row_step`th row and every `col_step`th column, from the first.
+    ///
+    /// # Errors
+    /// [`Error::ZeroStep`].
+    pub fn step(self, row_step: usize, col_step: usize) -> Result<Self, Error> {
+        self.0.step(row_step, col_step).map(MatrixView)
+    }
+
+    /// Another shape and other strides from the same first element; a stride
+    /// of 0 repeats a row or a column.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`] when they leave the allocation.
+    pub fn with_strides(
+        self,
+        rows: usize,
+        cols: usize,
+        row_stride: usize,
+        col_stride: usize,
+    ) -> Result<Self, Error> {
+        let layout = Layout {
+            rows,
+            cols,
+            row_stride,
+            col_stride,
+        };
+        self.0.with_layout(layout).map(MatrixView)
+    }
+}
+
+/// A matrix to write: like [`MatrixView`], but unique, and no two of its
+/// elements share a place.
+#[derive(Debug)]
+pub struct MatrixViewMut<'a, T>(pub(crate) Window<'a, T>, PhantomData<&'a mut T>);
+
+impl<'a, T: Element> MatrixViewMut<'a, T> {
+    accessors!();
+
+    /// The caller has exclusive access to the window's storage.
+    pub(crate) fn new(window: Window<'a, T>) -> Result<Self, Error> {
+        let layout = window.layout();
+        if layout.aliases() {
+            return Err(Error::Aliasing { layout });
+        }
+        Ok(MatrixViewMut(window, PhantomData))
+    }
+
+    /// The same view for a shorter time, to use it more than once.
+    pub fn reborrow(&mut self) -> MatrixViewMut<'_, T> {
+        MatrixViewMut(self.0, PhantomData)
+    }
+
+    /// The same view, to read.
+    pub fn as_view(&self) -> MatrixView<'_, T> {
+        MatrixView(self.0)
+    }
+
+    /// The transpose.
+    pub fn t(self) -> Self {
+        MatrixViewMut(self.0.transposed(), PhantomData)
+    }
+
+    /// The rows `rows` and the columns `cols`.
+    ///
+    /// # Errors
+    /// [`Error::SliceRange`] when a range is backwards or leaves the view.
+    pub fn slice(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self, Error> {
+        Self::new(self.0.slice(rows, cols)?)
+    }
+
+    /// Every `row_step`th row and every `col_step`th column, from the first.
+    ///
+    /// # Errors
+    /// [`Error::ZeroStep`].
+    pub fn step(self, row_step: usize, col_step: usize) -> Result<Self, Error> {
+        Self::new(self.0.step(row_step, col_step)?)
+    }
+
+    /// Another shape and other strides from the same first element.
+    ///
+    /// # Errors
+    /// [`Error::OutOfBounds`] when they leave the allocation,
+    /// [`Error::Aliasing`] when two elements would share a place.
+    pub fn with_strides(
+        self,
+        rows: usize,
+        cols: usize,
+        row_stride: usize,
+        col_stride: usize,
+    ) -> Result<Self, Error> {
+        let layout = Layout {
+            rows,
+            cols,
+            row_stride,
+            col_stride,
+        };
+        Self::new(self.0.with_layout(layout)?)
+    }
+
+    /// Writes `row_major`, row by row. Elements between the view's stay as
+    /// they are. Waits until it is done.
+    ///
+    /// # Errors
+    /// [`Error::ElementCount`] unless there are `rows · cols` elements.
+    pub fn copy_from_slice(&mut self, row_major: &[T]) -> Result<(), Error> {
+        let Layout { rows, cols, .. } = self.layout();
+        if rows.checked_mul(cols) != Some(row_major.len()) {
+            return Err(Error::ElementCount {
+                rows,
+                cols,
+                got: row_major.len(),
+            });
+        }
+        // SAFETY: `&mut self` is the only access to the storage.
+        unsafe { crate::transfer::write(self.0, row_major) }
+    }
+
+    /// Writes `value` to every element. Waits until it is done.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device has failed.
+    pub fn fill(&mut self, value: T) -> Result<(), Error> {
+        let Layout { rows, cols, .. } = self.layout();
+        self.copy_from_slice(&vec![value; rows * cols])
+    }
+}
+
+/// What can be read as a matrix: a [`MatrixView`], or a reference to a
+/// [`Matrix`](crate::Matrix).
+pub trait AsView<T> {
+    /// The whole of it, as a view.
+    fn as_view(&self) -> MatrixView<'_, T>;
+}
+
+impl<T: Element> AsView<T> for MatrixView<'_, T> {
+    fn as_view(&self) -> MatrixView<'_, T> {
+        *self
+    }
+}
+
+impl<T: Element> AsView<T> for &crate::Matrix<T> {
+    fn as_view(&self) -> MatrixView<'_, T> {
+        self.view()
+    }
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask bundle`: programs for a machine that has an NVIDIA driver and no Rust.
+//!
+//! All they need is inside them, PTX included; what they link to is the C
+//! library, so the oldest one that will do is printed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::{project, setup};
+
+/// The most the folder may hold: it travels.
+const LIMIT_BYTES: u64 = 40 << 20;
+
+const README: &str = "\
+tilewise, built to run without Rust or CUDA. It needs Linux on x86-64 and an
+NVIDIA driver.
+
+  ./tilewise-bench bench      measure tile orders, kernels and peers (--help for the choices)
+  ./gpu-tests                 the GPU tests; a name as argument selects some
+
+bench uses cuBLASLt where the system has it, and Triton where python3 has it.
+";
+
+/// Fills the folder `bundle/`.
+pub fn run() -> Result<()> {
+    if setup::device_toolchain().is_none() {
+        bail!("a bundle without device code would be of no use");
+    }
+    let dir = project::root().join("bundle");
+    if dir.exists() {
+        fs::remove_dir_all(&dir).with_context(|| format!("cannot empty {}", dir.display()))?;
+    }
+    fs::create_dir_all(&dir)?;
+
+    let bench = [
+        "build",
+        "--package",
+        "tilewise-bench",
+        "--bin",
+        "tilewise-bench",
+    ];
+    let tests = ["test", "--package", "tilewise", "--test", "gpu", "--no-run"];
+    add_program(&bench, "tilewise-bench", &dir.join("tilewise-bench"))?;
+    add_program(&tests, "gpu", &dir.join("gpu-tests"))?;
+    for script in python_scripts(&project::root().join("benches"))? {
+        let name = script.file_name().context("a script without a name")?;
+        fs::copy(&script, dir.join(name))?;
+    }
+    fs::write(dir.join("README.txt"), README)?;
+    report(&dir)
+}
+
+/// Builds one program in release, copies it to `path` and strips it.
+fn add_program(build: &[&str], target: &str, path: &Path) -> Result<()> {
+    let mut cargo = project::cargo();
+    cargo
+        .args(build)
+        .args(["--release", "--message-format=json-render-diagnostics"]);
+    println!("$ {}", project::typed(&cargo));
+    let output = cargo.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        bail!("`{}` failed", project::typed(&cargo));
+    }
+    let messages = String::from_utf8(output.stdout)?;
+    let program = executable(&messages, target)
+        .with_context(|| format!("cargo built no program of the name `{target}`"))?;
+    fs::copy(&program, path).with_context(|| format!("cannot copy {}", program.display()))?;
+    if !project::succeeds(Command::new("strip").arg(path)) {
+        println!("  not stripped: `strip` (binutils) does not run");
+    }
+    Ok(())
+}
+
+/// The program of this target among cargo's messages, a line of JSON each.
+fn executable(messages: &str, target: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == target)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// The Python files below a folder.
+fn python_scripts(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut scripts = Vec::new();
+    for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            scripts.extend(python_scripts(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "py") {
+            scripts.push(path);
+        }
+    }
+    Ok(scripts)
+}
+
+/// Lists the folder, and fails if it is too large.
+fn report(dir: &Path) -> Result<()> {
+    let mut total = 0;
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let content = fs::read(&path)?;
+        total += content.len() as u64;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let glibc = oldest_glibc(&content)
+            .map(|(major, minor)| format!("  needs glibc {major}.{minor}"))
+            .unwrap_or_default();
+        println!(
+            "{:>8.1} MiB  {name}{glibc}",
+            mebibytes(content.len() as u64)
+        );
+    }
+    println!("{:>8.1} MiB  in {}", mebibytes(total), dir.display());
+    if total > LIMIT_BYTES {
+        bail!("the bundle may hold {:.0} MiB", mebibytes(LIMIT_BYTES));
+    }
+    Ok(())
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// The newest `GLIBC_x.y` a program names: symbol versions are plain text in it.
+fn oldest_glibc(program: &[u8]) -> Option<(u32, u32)> {
+    const PREFIX: &[u8] = b"GLIBC_";
+    if !program.starts_with(b"\x7fELF") {
+        return None;
+    }
+    let names = program.windows(PREFIX.len()).enumerate();
+    names
+        .filter(|(_, bytes)| *bytes == PREFIX)
+        .filter_map(|(at, _)| {
+            let rest = &program[at + PREFIX.len()..];
+            let end = rest
+                .iter()
+                .position(|b| !b.is_ascii_digit() && *b != b'.')?;
+            let mut numbers = str::from_utf8(&rest[..end])
+                .ok()?
+                .split('.')
+                .map(str::parse);
+            Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+        })
+        .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_the_messages() {
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"gpu"},"executable":null}
+{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other-1"}
+not a message
+{"reason":"compiler-artifact","target":{"name":"gpu"},"executable":"/t/gpu-2"}"#;
+        assert_eq!(executable(messages, "gpu"), Some("/t/gpu-2".into()));
+        assert_eq!(executable(messages, "none"), None);
+    }
+
+    #[test]
+    fn the_newest_version_counts() {
+        let program = b"\x7fELF..GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0";
+        assert_eq!(oldest_glibc(program), Some((2, 34)));
+        assert_eq!(oldest_glibc(b"GLIBC_2.34\0"), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! `cargo xtask ptx`: what the compiler made of each kernel, and whether it may stay.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use gpu_kernels::Arch;
+use ptx_builder::gates::{self, Violation};
+use ptx_builder::ptxas::{Report, Tools};
+use ptx_builder::{Program, Toolchain};
+
+use crate::{project, setup};
+
+/// One kernel, assembled for one GPU.
+struct Row<'a> {
+    program: &'a Program,
+    /// The GPU it was assembled for.
+    gpu: Arch,
+    report: Report,
+    violations: Vec<Violation>,
+}
+
+/// Builds and checks the kernels of `archs`, or of all of them.
+pub fn run(archs: &[Arch]) -> Result<()> {
+    let archs = if archs.is_empty() { &Arch::ALL } else { archs };
+    let (Some(toolchain), Some(tools)) = (setup::device_toolchain(), setup::nvidia_tools()) else {
+        bail!("the kernels cannot be built and checked without the above");
+    };
+    let cache = project::ptx_cache()?;
+    let (programs, leftovers) = compile(&toolchain, archs, &cache)?;
+
+    let start = Instant::now();
+    let dir = cache.join("programs");
+    let jobs: Vec<(&Program, Arch)> = programs
+        .iter()
+        .flat_map(|program| targets(program.kernel.arch).map(move |gpu| (program, gpu)))
+        .collect();
+    let rows = parallel_map(&jobs, |&(program, gpu)| check(&tools, program, gpu, &dir))
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("assembled {} kernels in {seconds:.1} s\n", jobs.len());
+
+    print_table(&rows);
+    println!("\nPTX: {}", dir.display());
+    let mut failures = 0;
+    for (arch, violation) in &leftovers {
+        println!("{arch}: {violation}");
+        failures += 1;
+    }
+    for row in &rows {
+        for violation in &row.violations {
+            println!(
+                "{} on {}: {violation}",
+                row.program.kernel.name,
+                row.gpu.name()
+            );
+            failures += 1;
+        }
+    }
+    if failures > 0 {
+        bail!("{failures} violations of the gates");
+    }
+    println!("gates: {} kernels passed", rows.len());
+    Ok(())
+}
+
+/// What stands outside the entry points, with the target it was compiled for.
+type Leftovers = Vec<(&'static str, Violation)>;
+
+/// Compiles the targets side by side; a compiler is single-threaded here.
+fn compile(
+    toolchain: &Toolchain,
+    archs: &[Arch],
+    cache: &Path,
+) -> Result<(Vec<Program>, Leftovers)> {
+    let builds = parallel_map(archs, |&arch| {
+        let start = Instant::now();
+        let build = ptx_builder::build(toolchain, arch, cache);
+        (arch, build, start.elapsed().as_secs_f64())
+    });
+    let mut programs = Vec::new();
+    let mut leftovers = Vec::new();
+    for (arch, build, seconds) in builds {
+        let build = build?;
+        let (name, count) = (arch.name(), build.programs.len());
+        println!("compiled {name}: {count} kernels in {seconds:.1} s");
+        for warning in &build.warnings {
+            println!("{warning}\n");
+        }
+        let found = gates::check_leftovers(&build.leftovers);
+        leftovers.extend(found.into_iter().map(|violation| (name, violation)));
+        programs.extend(build.programs);
+    }
+    Ok((programs, leftovers))
+}
+
+/// The GPUs to assemble for: the kernel's own target, and Hopper, where all
+/// kernels are measured against each other.
+fn targets(arch: Arch) -> impl Iterator<Item = Arch> {
+    let also = (arch != Arch::Sm90a).then_some(Arch::Sm90a);
+    std::iter::once(arch).chain(also)
+}
+
+/// Assembles one program and applies every gate.
+fn check<'a>(tools: &Tools, program: &'a Program, gpu: Arch, dir: &Path) -> Result<Row<'a>> {
+    let assembled = tools.assemble(program, gpu.name(), dir)?;
+    let mut violations = gates::check_ptx(&program.ptx);
+    violations.extend(gates::check_report(&assembled.report));
+    let family = program.kernel.family;
+    if gates::required_instruction(family).is_some() {
+        let sass = tools.disassemble(&assembled.cubin)?;
+        violations.extend(gates::check_sass(family, &sass));
+    }
+    Ok(Row {
+        program,
+        gpu,
+        report: assembled.report,
+        violations,
+    })
+}
+
+/// Prints the rows, and each different note once below them.
+fn print_table(rows: &[Row]) {
+    let heads = [
+        "kernel",
+        "compiled",
+        "for",
+        "threads",
+        "registers",
+        "spilled B",
+        "stack B",
+        "shared B",
+        "notes",
+    ];
+    let mut notes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lines = vec![heads.map(str::to_owned)];
+    for row in rows {
+        let (kernel, report) = (row.program.kernel, &row.report);
+        let references = report.notes.iter().map(|note| {
+            let next = notes.len() + 1;
+            format!("[{}]", notes.entry(note).or_insert(next))
+        });
+        lines.push([
+            kernel.name.to_owned(),
+            kernel.arch.name().to_owned(),
+            row.gpu.name().to_owned(),
+            kernel.threads.to_string(),
+            report.registers.to_string(),
+            format!("{}/{}", report.spill_store_bytes, report.spill_load_bytes),
+            report.stack_bytes.to_string(),
+            (report.shared_bytes + kernel.shared_bytes).to_string(),
+            references.collect(),
+        ]);
+    }
+    let widths: [usize; 9] =
+        std::array::from_fn(|column| lines.iter().map(|l| l[column].len()).max().unwrap_or(0));
+    for line in &lines {
+        let cells = line
+            .iter()
+            .zip(widths)
+            .enumerate()
+            .map(|(column, (cell, width))| {
+                // Names to the left, numbers to the right.
+                match column {
+                    0..3 | 8 => format!("{cell:<width$}"),
+                    _ => format!("{cell:>width$}"),
+                }
+            });
+        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    let mut notes: Vec<_> = notes.into_iter().collect();
+    notes.sort_by_key(|&(_, number)| number);
+    for (note, number) in notes {
+        println!("[{number}] {note}");
+    }
+}
+
+/// Applies `function` to every item on all cores, keeping their order.
+fn parallel_map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(items.len()));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..cores.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((index, item)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(index).map(|item| (index, item))
+                } {
+                    let result = function(item);
+                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                    results.push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|&(index, _)| index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_results_keep_their_order() {
+        let items: Vec<u32> = (0..1000).collect();
+        let doubled: Vec<u32> = items.iter().map(|x| x * 2).collect();
+        assert_eq!(parallel_map(&items, |x| x * 2), doubled);
+        assert!(parallel_map(&[], |x: &u32| *x).is_empty());
+    }
+
+    #[test]
+    fn every_kernel_is_assembled_for_hopper_once() {
+        for arch in Arch::ALL {
+            let gpus: Vec<Arch> = targets(arch).collect();
+            assert!(gpus.contains(&arch));
+            let hopper = gpus.iter().filter(|&&gpu| gpu == Arch::Sm90a);
+            assert_eq!(hopper.count(), 1);
+        }
+    }
+}

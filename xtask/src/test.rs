@@ -1,0 +1,73 @@
+//! `cargo xtask test`: all that CI checks, in the order that fails soonest.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+use crate::project::{self, cargo};
+use crate::{ptx, setup};
+
+/// One shape, small: CI has two cores and no GPU.
+const SMOKE_SHAPE: &str = "512x512x512";
+
+/// A check and its name.
+type Step = (&'static str, fn() -> Result<()>);
+
+/// Setup comes before whatever embeds PTX.
+const STEPS: &[Step] = &[
+    ("format", || {
+        project::run(cargo().args(["fmt", "--all", "--check"]))
+    }),
+    ("setup", setup::run),
+    ("ptx", || ptx::run(&[])),
+    ("clippy", || {
+        project::run(cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "--deny=warnings",
+        ]))
+    }),
+    ("docs", || {
+        let mut doc = cargo();
+        doc.args(["doc", "--workspace", "--no-deps"]);
+        project::run(doc.env("RUSTDOCFLAGS", "--deny=warnings"))
+    }),
+    ("tests", || {
+        project::run(cargo().args(["test", "--workspace"]))
+    }),
+    ("benchmark without a GPU", || {
+        let mut bench = cargo();
+        bench.args(["run", "--release", "--package", "tilewise-bench", "--"]);
+        project::run(bench.args(["bench", "--shapes", SMOKE_SHAPE]))
+    }),
+];
+
+/// Runs every step, and stops at the first that fails.
+pub fn run() -> Result<()> {
+    let start = Instant::now();
+    let mut times = Vec::new();
+    for (number, (name, step)) in STEPS.iter().enumerate() {
+        println!("\n=== {}/{} {name}", number + 1, STEPS.len());
+        let begin = Instant::now();
+        step().with_context(|| format!("xtask test: FAILED at `{name}`"))?;
+        times.push(begin.elapsed());
+        println!("=== {name}: {}", seconds(begin.elapsed()));
+    }
+    println!();
+    for ((name, _), time) in STEPS.iter().zip(times) {
+        println!("{:>8}  {name}", seconds(time));
+    }
+    println!(
+        "xtask test: all {} steps passed in {}",
+        STEPS.len(),
+        seconds(start.elapsed())
+    );
+    Ok(())
+}
+
+/// A duration for people.
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
