@@ -1,9 +1,9 @@
-//! From an f32 accumulator to an element of C.
+//! From f32 accumulators to elements of C.
 
 use crate::element::{Element, F32};
-use crate::isa::global;
 use crate::isa::hint::compute_here_u64;
-use crate::problem::{GemmParams, OutputType};
+use crate::isa::{convert, global};
+use crate::problem::{DType, GemmParams, OutputType};
 use crate::unroll::unroll;
 
 /// Stores C(row, col), in the output type of the launch.
@@ -23,6 +23,15 @@ pub unsafe fn store<T: Element>(params: &GemmParams, row: u32, col: u32, value: 
             }
             OutputType::Input => global::store_u16(c.address + 2 * index, T::from_f32(value)),
         }
+    }
+}
+
+/// Two 16-bit elements in one register, `low` at the lower address.
+#[inline(always)]
+pub fn pack<T: Element>(low: f32, high: f32) -> u32 {
+    match T::DTYPE {
+        DType::Bf16 => convert::bf16x2_from_f32(low, high),
+        _ => convert::f16x2_from_f32(low, high),
     }
 }
 

@@ -91,8 +91,10 @@ pub struct GemmParams {
     pub order: TileOrder,
     /// Which ids one CTA runs.
     pub schedule: Schedule,
-    /// Nonzero when C can be written through its tensor map (16-byte aligned
-    /// base and row pitch, unit column stride, [`OutputType::Input`]).
+    /// Nonzero when C can be written through its tensor map: base and row pitch
+    /// aligned to 16 bytes, unit column stride, [`OutputType::Input`], and N a
+    /// multiple of 16 bytes too, because a TMA store clips a row to 16 bytes, not
+    /// to an element (seen on an H200: it overwrites what follows the row).
     pub store_by_tma: u32,
 }
 

@@ -111,6 +111,35 @@ pub unsafe fn store_u32(address: u32, value: u32) {
     }
 }
 
+/// `ld.shared.u32`.
+///
+/// # Safety
+/// As [`load_f32`].
+#[inline(always)]
+pub unsafe fn load_u32(address: u32) -> u32 {
+    let value: u32;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.shared.u32 {}, [{}];", out(reg32) value, in(reg32) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    value
+}
+
+/// `st.shared.v2.f32`: 8 bytes.
+///
+/// # Safety
+/// As [`store_f32`], aligned to 8.
+#[inline(always)]
+pub unsafe fn store_f32x2(address: u32, values: [f32; 2]) {
+    let [x, y] = values;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared.v2.f32 [{}], {{{}, {}}};",
+             in(reg32) address, in(reg32) x, in(reg32) y, options(nostack, preserves_flags));
+    }
+}
+
 /// `st.shared.v4.u32`: 16 bytes.
 ///
 /// # Safety
@@ -124,4 +153,20 @@ pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
              in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
              options(nostack, preserves_flags));
     }
+}
+
+/// `ld.shared.v2.f32`: 8 bytes.
+///
+/// # Safety
+/// As [`load_f32`], aligned to 8.
+#[inline(always)]
+pub unsafe fn load_f32x2(address: u32) -> [f32; 2] {
+    let (x, y): (f32, f32);
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.shared.v2.f32 {{{}, {}}}, [{}];",
+             out(reg32) x, out(reg32) y, in(reg32) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    [x, y]
 }
