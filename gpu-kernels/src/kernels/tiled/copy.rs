@@ -26,10 +26,15 @@ pub trait CopyTile {
 /// `address + (mn · mn_stride + k · k_stride) · bytes`.
 #[derive(Clone, Copy)]
 pub struct Source {
+    /// Of element (0, 0).
     pub address: u64,
+    /// Elements from `(mn, k)` to `(mn + 1, k)`.
     pub mn_stride: u64,
+    /// Elements from `(mn, k)` to `(mn, k + 1)`.
     pub k_stride: u64,
+    /// M or N.
     pub mn_size: u32,
+    /// K.
     pub k_size: u32,
 }
 
@@ -37,12 +42,21 @@ pub struct Source {
 pub type Staged = [u32; 16];
 
 /// How an operand is read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Path {
     /// In 16-byte vectors.
     wide: bool,
     /// Vectors, or neighbouring threads' elements, lie along K.
     along_k: bool,
+}
+
+impl Path {
+    const VECTORS_ALONG_K: Path = Path::new(true, true);
+    const VECTORS_ALONG_MN: Path = Path::new(true, false);
+
+    const fn new(wide: bool, along_k: bool) -> Path {
+        Path { wide, along_k }
+    }
 }
 
 /// One thread's share of copying one operand.
@@ -80,22 +94,13 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
                 && (size as u64 * Self::BYTES).is_multiple_of(16)
         };
         let path = if source.k_stride == 1 && wide(source.mn_stride, source.k_size) {
-            Path {
-                wide: true,
-                along_k: true,
-            }
+            Path::VECTORS_ALONG_K
         } else if source.mn_stride == 1 && wide(source.k_stride, source.mn_size) {
-            Path {
-                wide: true,
-                along_k: false,
-            }
+            Path::VECTORS_ALONG_MN
         } else {
             // Coalesced where either stride is 1.
             let along_k = source.mn_stride != 1 && source.k_stride <= source.mn_stride;
-            Path {
-                wide: false,
-                along_k,
-            }
+            Path::new(false, along_k)
         };
         OperandCopy {
             source,
@@ -112,10 +117,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
     #[inline(always)]
     fn path(&self) -> Path {
         let path = compute_here(self.path);
-        Path {
-            wide: path & 1 != 0,
-            along_k: path & 2 != 0,
-        }
+        Path::new(path & 1 != 0, path & 2 != 0)
     }
 
     /// Where this thread's first item starts in the tile.
@@ -140,7 +142,8 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
         self.address += S::BLOCK_K as u64 * Self::BYTES * compute_here_u64(self.source.k_stride);
     }
 
-    /// Starts the loads of the current step, which begins at `k`; what is outside the matrix is 0.
+    /// Starts the loads of the current step, which begins at `k`. What is
+    /// outside the matrix is 0.
     ///
     /// # Safety
     /// The source describes a live allocation that nobody writes.
@@ -149,18 +152,9 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
         // SAFETY: the caller's duty; the path was chosen for these strides.
         unsafe {
             match self.path() {
-                Path {
-                    wide: true,
-                    along_k: true,
-                } => self.load_items::<true>(true, k),
-                Path {
-                    wide: true,
-                    along_k: false,
-                } => self.load_items::<true>(false, k),
-                Path {
-                    wide: false,
-                    along_k,
-                } => self.load_items::<false>(along_k, k),
+                Path::VECTORS_ALONG_K => self.load_items::<true>(true, k),
+                Path::VECTORS_ALONG_MN => self.load_items::<true>(false, k),
+                Path { along_k, .. } => self.load_items::<false>(along_k, k),
             }
         }
     }
@@ -169,10 +163,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
     /// As [`OperandCopy::load`]; `WIDE` and `along_k` are those of the path.
     #[inline(always)]
     unsafe fn load_items<const WIDE: bool>(&self, along_k: bool, k: u32) -> Staged {
-        let path = Path {
-            wide: WIDE,
-            along_k,
-        };
+        let path = Path::new(WIDE, along_k);
         let map = Self::map(path);
         let step = map.step();
         let stride = Self::BYTES
@@ -218,18 +209,9 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
         // SAFETY: the caller's duty.
         unsafe {
             match self.path() {
-                Path {
-                    wide: true,
-                    along_k: true,
-                } => self.store_items::<true>(true, tile, staged),
-                Path {
-                    wide: true,
-                    along_k: false,
-                } => self.store_items::<true>(false, tile, staged),
-                Path {
-                    wide: false,
-                    along_k,
-                } => self.store_items::<false>(along_k, tile, staged),
+                Path::VECTORS_ALONG_K => self.store_items::<true>(true, tile, staged),
+                Path::VECTORS_ALONG_MN => self.store_items::<true>(false, tile, staged),
+                Path { along_k, .. } => self.store_items::<false>(along_k, tile, staged),
             }
         }
     }
@@ -238,10 +220,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
     /// As [`OperandCopy::store`]; `WIDE` and `along_k` are those of the path.
     #[inline(always)]
     unsafe fn store_items<const WIDE: bool>(&self, along_k: bool, tile: u32, staged: &Staged) {
-        let path = Path {
-            wide: WIDE,
-            along_k,
-        };
+        let path = Path::new(WIDE, along_k);
         let map = Self::map(path);
         let step = map.step();
         let first = self.first(path);
@@ -281,7 +260,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
         });
     }
 
-    /// The elements of one vector: four of 32 bits (the rest is unused) or eight of 16.
+    /// The elements of one vector: eight of 16 bits, or four of 32 and four unused.
     #[inline(always)]
     fn unpack(bits: [u32; 4]) -> [f32; 8] {
         let mut values = [0.0; 8];
