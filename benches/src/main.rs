@@ -1,1 +1,20 @@
-fn main() {}
+//! The program `tilewise-bench`; see [`tilewise_bench`].
+
+use clap::Parser;
+use std::process::ExitCode;
+use tilewise_bench::cli::{Cli, Command};
+use tilewise_bench::{bench, matmul};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Matmul(args) => matmul::run(&args).map(|done| println!("{done}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

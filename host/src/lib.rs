@@ -34,6 +34,7 @@
 //! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
 //! | [`Gemm`], [`Plan`] | what to force; a product ready to run |
 //! | [`select`] | the rule for what is not forced |
+//! | [`l2`] | what a tile order asks of L2 and DRAM |
 //! | [`tma`] | which matrices the hopper kernels can read |
 //! | [`oracle`] | products in f64, for tests |
 //! | [`Error`] | everything that can go wrong |
@@ -53,6 +54,7 @@ mod element;
 mod embedded;
 mod error;
 mod gemm;
+pub mod l2;
 mod layout;
 mod matrix;
 pub mod oracle;

@@ -1,0 +1,189 @@
+//! `tilewise-bench bench`: what is run on a GPU, and what without one.
+
+use crate::candidate::Label;
+use crate::choice::{self, KernelChoice};
+use crate::cli::{BenchArgs, DeviceChoice};
+use crate::device::{self, Machine};
+use crate::error::Error;
+use crate::model;
+use crate::peak;
+use crate::peers::cublaslt::CublasLt;
+use crate::peers::triton;
+use crate::power::Monitor;
+use crate::record::{self, Record, Status};
+use crate::report;
+use crate::shape::Shape;
+use crate::suite::{self, Suite, set_times};
+use crate::workload::Problem;
+use tilewise::Device;
+
+/// Runs the command; prints tables, writes files.
+///
+/// # Errors
+/// A GPU was asked for and there is none, the device failed, or a file cannot
+/// be written. What was measured before is printed and written all the same.
+pub fn run(args: &BenchArgs) -> Result<(), Error> {
+    if args.device == Some(DeviceChoice::Cpu) {
+        return without_gpu(args, "The CPU was asked for.");
+    }
+    let device = device::open(args.device)?;
+    if device.is_gpu() {
+        return on_gpu(args, &device);
+    }
+    let reason = match Device::gpu(0) {
+        Err(error) => error.to_string(),
+        Ok(gpu) => format!("this build has no kernel for {}", gpu.name()),
+    };
+    without_gpu(args, &format!("No GPU to measure on: {reason}."))
+}
+
+fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
+    let shapes = match (args.shapes.as_slice(), args.smoke) {
+        ([], true) => vec![Shape::new(512, 768, 256), Shape::new(255, 257, 129)],
+        ([], false) => Shape::DEFAULT.to_vec(),
+        (shapes, _) => shapes.to_vec(),
+    };
+    let cublaslt = match args.no_peers {
+        true => Err("--no-peers".to_owned()),
+        false => CublasLt::open(device, args.cublaslt.as_deref(), &args.python),
+    };
+    let triton = match args.no_peers {
+        true => Err("--no-peers".to_owned()),
+        false => triton::probe(&args.python),
+    };
+    print_head(args, device);
+    match &cublaslt {
+        Ok(library) => println!(
+            "{}, best of its first 8 heuristics: {}",
+            library.version,
+            library.path.display()
+        ),
+        Err(reason) => println!("cuBLASLt not measured: {reason}"),
+    }
+    if let Err(reason) = &triton {
+        println!("Triton not measured: {reason}");
+    }
+
+    let problems = suite::problems(args, &shapes);
+    let mut suite = Suite::new(args, device, cublaslt.ok())?;
+    let mut records = Vec::new();
+    let mut result = suite.run(&problems, &mut records);
+    if args.ncu {
+        return result;
+    }
+    if result.is_ok() && triton.is_ok() {
+        with_triton(args, &problems, &suite, &mut records);
+    }
+    record::fill_speedups(&mut records);
+    print!("{}", report::render(&records));
+    println!("\n{}", report::LEGEND);
+    if let Err(error) = write_files(args, &records) {
+        result = result.and(Err(error));
+    }
+    result
+}
+
+/// The machine, once, above all tables.
+fn print_head(args: &BenchArgs, device: &Device) {
+    let machine = Machine::of(device);
+    println!(
+        "{}  compute capability {}  driver CUDA {}  kernels by {}",
+        machine.device, machine.compute_capability, machine.driver, machine.toolchain
+    );
+    if let Some(chip) = machine.chip {
+        for &dtype in &args.dtypes {
+            println!("{}", peak::describe(chip, dtype));
+        }
+    }
+    println!("inputs {} from seed {}", crate::inputs::DATA, args.seed);
+    let monitor = device.gpu_info().map(|info| Monitor::start(info.ordinal));
+    match monitor {
+        Some(Ok(monitor)) => drop(monitor.finish()),
+        Some(Err(reason)) => println!("no clocks and power: {reason}"),
+        None => {}
+    }
+}
+
+fn with_triton(args: &BenchArgs, problems: &[Problem], suite: &Suite, records: &mut Vec<Record>) {
+    let outcome = match triton::run(args, problems) {
+        Ok(outcome) => outcome,
+        Err(reason) => return println!("Triton not measured: {reason}"),
+    };
+    if let Some(trouble) = &outcome.trouble {
+        println!("Triton's process: {trouble}");
+    }
+    let label = |kernel: &str| Label {
+        implementation: format!("Triton {}", outcome.version),
+        kernel: kernel.to_owned(),
+        ..Label::default()
+    };
+    for timed in &outcome.timed {
+        let Some(&problem) = problems.get(timed.case) else {
+            continue;
+        };
+        let mut record = suite.record(problem, &label(&timed.config), timed.regime);
+        record.interleaved = false;
+        record.relative_error = Some(timed.relative_error);
+        set_times(&mut record, &timed.milliseconds);
+        records.push(record);
+    }
+    for (case, reason) in &outcome.skipped {
+        let Some(&problem) = problems.get(*case) else {
+            continue;
+        };
+        let mut record = suite.record(problem, &label(""), record::Regime::Cold);
+        record.interleaved = false;
+        record.status = Status::Skipped;
+        record.note = reason.clone();
+        records.push(record);
+    }
+}
+
+fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
+    println!("{reason}");
+    let modelled = match (args.shapes.as_slice(), args.smoke) {
+        ([], true) => vec![Shape::new(4096, 4096, 4096)],
+        ([], false) => Shape::DEFAULT.to_vec(),
+        (shapes, _) => shapes.to_vec(),
+    };
+    println!(
+        "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.",
+        model::H200.name
+    );
+    let placements = choice::placements(&args.orders, &args.schedules);
+    for problem in suite::problems(args, &modelled) {
+        let kernels = match args.kernels.as_slice() {
+            [] => KernelChoice::defaults(problem.dtype),
+            chosen => chosen,
+        };
+        print!(
+            "{}",
+            model::table(problem, kernels, &placements, &model::H200)
+        );
+    }
+
+    let timed = match args.smoke {
+        true => &Shape::CPU[..1],
+        false => &Shape::CPU[..],
+    };
+    let device = Device::cpu();
+    println!(
+        "\nThe library's CPU device, timed: {}",
+        Machine::of(&device).device
+    );
+    let mut records = Vec::new();
+    let mut suite = Suite::new(args, &device, None)?;
+    let result = suite.run(&suite::problems(args, timed), &mut records);
+    print!("{}", report::render(&records));
+    write_files(args, &records).and(result)
+}
+
+fn write_files(args: &BenchArgs, records: &[Record]) -> Result<(), Error> {
+    if let Some(path) = &args.json {
+        report::write_json(records, path)?;
+    }
+    if let Some(path) = &args.csv {
+        report::write_csv(records, path)?;
+    }
+    Ok(())
+}

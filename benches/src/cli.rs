@@ -1,0 +1,234 @@
+//! The command line.
+
+use crate::choice::{self, KernelChoice};
+use crate::shape::{Layout, Shape};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpu_kernels::{DType, OutputType, Schedule, TileOrder};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measures tilewise, or multiplies two files with it.
+#[derive(Debug, Parser)]
+#[command(name = "tilewise-bench", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The two things this program does.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compare kernels, tile orders and schedules with each other, with
+    /// cuBLASLt and with Triton.
+    Bench(Box<BenchArgs>),
+    /// C = A·B for .npy files.
+    Matmul(MatmulArgs),
+}
+
+/// Where to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeviceChoice {
+    /// The first GPU; an error without one.
+    Gpu,
+    /// The library's CPU device.
+    Cpu,
+}
+
+/// A regime to measure; see [`crate::regime`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RegimeChoice {
+    /// L2 overwritten before each launch.
+    Cold,
+    /// Back to back until clocks and power settle.
+    Sustained,
+}
+
+/// Options of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Shapes, MxNxK or one number for a cube, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    pub shapes: Vec<Shape>,
+
+    /// Types of A and B: f16, bf16, tf32, f32.
+    #[arg(long, value_delimiter = ',', value_parser = choice::parse_dtype, default_value = "f16")]
+    pub dtypes: Vec<DType>,
+
+    /// Families (naive, tiled, tensor_core, hopper) or entry points.
+    /// [default: the families made for the type]
+    #[arg(long, value_delimiter = ',')]
+    pub kernels: Vec<KernelChoice>,
+
+    /// Tile orders: row, col, grouped:SIZE, groupedn:SIZE.
+    /// [default: row-major against the library's choice]
+    #[arg(long, value_delimiter = ',', value_parser = choice::parse_order)]
+    pub orders: Vec<TileOrder>,
+
+    /// Schedules: grid2d, grid1d, persistent.
+    /// [default: persistent against grid1d]
+    #[arg(long, value_delimiter = ',', value_parser = choice::parse_schedule)]
+    pub schedules: Vec<Schedule>,
+
+    /// Storage of A and B, each n (row-major) or t (its transpose is
+    /// row-major): nn, nt, tn, tt.
+    #[arg(long, value_delimiter = ',', default_value = "nn")]
+    pub layouts: Vec<Layout>,
+
+    /// Type of C: input (as A and B) or f32.
+    #[arg(long, value_parser = choice::parse_output, default_value = "input")]
+    pub output: OutputType,
+
+    /// Regimes to measure.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        default_value = "cold,sustained"
+    )]
+    pub regimes: Vec<RegimeChoice>,
+
+    /// Seconds of launches of each candidate in the sustained regime.
+    #[arg(long, default_value = "1", value_parser = seconds)]
+    pub sustain: Duration,
+
+    /// Seed of the inputs.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+
+    /// Measure neither cuBLASLt nor Triton.
+    #[arg(long)]
+    pub no_peers: bool,
+
+    /// Path of libcublasLt; asked for before $TILEWISE_CUBLASLT and the usual places.
+    #[arg(long)]
+    pub cublaslt: Option<PathBuf>,
+
+    /// Python that has Triton and PyTorch.
+    #[arg(long, default_value = "python3")]
+    pub python: PathBuf,
+
+    /// Write the records as JSON.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+
+    /// Write the records as CSV.
+    #[arg(long)]
+    pub csv: Option<PathBuf>,
+
+    /// Launch every candidate once, in a printed order, and time nothing: for
+    /// profilers such as Nsight Compute.
+    #[arg(long)]
+    pub ncu: bool,
+
+    /// Where to run. [default: the first GPU, else the CPU]
+    #[arg(long, value_enum)]
+    pub device: Option<DeviceChoice>,
+
+    /// Small shapes and few samples: does everything still run?
+    #[arg(long)]
+    pub smoke: bool,
+}
+
+/// Options of `matmul`.
+#[derive(Debug, Args)]
+pub struct MatmulArgs {
+    /// A, M×K: f32 or f16, in C or Fortran order.
+    pub a: PathBuf,
+    /// B, K×N, of the same type.
+    pub b: PathBuf,
+    /// Where to write C, M×N, in the type of A and B and in C order.
+    #[arg(long)]
+    pub out: PathBuf,
+    /// Where to multiply. [default: the first GPU, else the CPU]
+    #[arg(long, value_enum)]
+    pub device: Option<DeviceChoice>,
+    /// Family or entry point. [default: chosen by the library]
+    #[arg(long)]
+    pub kernel: Option<KernelChoice>,
+    /// Tile order. [default: chosen by the library]
+    #[arg(long, value_parser = choice::parse_order)]
+    pub order: Option<TileOrder>,
+    /// Files of 16-bit unsigned integers hold bfloat16; write C so too.
+    #[arg(long)]
+    pub bf16: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| format!("'{text}' is no number of seconds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn bench(arguments: &[&str]) -> Result<BenchArgs, String> {
+        let all = ["tilewise-bench", "bench"].iter().chain(arguments);
+        match Cli::try_parse_from(all)
+            .map_err(|error| error.to_string())?
+            .command
+        {
+            Command::Bench(args) => Ok(*args),
+            Command::Matmul(_) => unreachable!("the arguments say bench"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn nothing_said_means_the_defaults() {
+        let args = bench(&[]).unwrap();
+        assert_eq!(args.dtypes, [DType::F16]);
+        assert_eq!(args.layouts, [Layout::NN]);
+        assert_eq!(args.regimes, [RegimeChoice::Cold, RegimeChoice::Sustained]);
+        assert_eq!(args.sustain, Duration::from_secs(1));
+        assert!(args.shapes.is_empty() && args.orders.is_empty() && args.kernels.is_empty());
+    }
+
+    #[test]
+    fn lists_are_split_at_commas() {
+        let args = bench(&[
+            "--shapes=64x32x16,128",
+            "--dtypes=bf16,f32",
+            "--orders=row,grouped:4",
+            "--schedules=grid1d,persistent",
+            "--layouts=nt,tn",
+            "--regimes=cold",
+            "--sustain=0.25",
+        ])
+        .unwrap();
+        assert_eq!(
+            args.shapes,
+            [Shape::new(64, 32, 16), Shape::new(128, 128, 128)]
+        );
+        assert_eq!(args.dtypes, [DType::Bf16, DType::F32]);
+        assert_eq!(
+            args.orders,
+            [TileOrder::RowMajor, TileOrder::GroupedM { size: 4 }]
+        );
+        assert_eq!(args.schedules, [Schedule::Grid1d, Schedule::Persistent]);
+        assert_eq!(args.regimes, [RegimeChoice::Cold]);
+        assert_eq!(args.sustain, Duration::from_millis(250));
+    }
+
+    #[test]
+    fn wrong_values_name_what_is_accepted() {
+        for (argument, expected) in [
+            ("--orders=zigzag", "grouped:SIZE"),
+            ("--dtypes=f8", "bf16"),
+            ("--shapes=4x4", "MxNxK"),
+            ("--sustain=-1", "seconds"),
+            ("--kernels=fast", "tensor_core"),
+        ] {
+            let message = bench(&[argument]).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Why a run could not go on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Every way a command can fail.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The library refused or failed.
+    #[error(transparent)]
+    Tilewise(#[from] tilewise::Error),
+    /// A driver call of the harness failed.
+    #[error("CUDA driver: {0}")]
+    Cuda(#[from] cust::error::CudaError),
+    /// A call of cuBLASLt failed.
+    #[error("cuBLASLt: {call} answered {status}")]
+    CublasLt {
+        /// The function.
+        call: &'static str,
+        /// Its status, by name.
+        status: String,
+    },
+    /// A `.npy` file that holds no matrix we can multiply.
+    #[error("{}: {reason}", path.display())]
+    Npy {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what would be right.
+        reason: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Records could not become JSON.
+    #[error("JSON: {0}")]
+    Json(serde_json::Error),
+    /// Records could not become CSV.
+    #[error("CSV: {0}")]
+    Csv(#[from] csv::Error),
+    /// Options that do not go together.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Error {
+    /// An [`Error::Io`] about `path`.
+    pub fn io(path: &Path, source: io::Error) -> Self {
+        Error::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The measuring side of tilewise: what is compared, how, and how it is
+//! reported.
+//!
+//! Principles: everything compared runs in one process, in turns, on the same
+//! data; a wrong result is reported and not timed; a number comes with the
+//! clock and power it was taken at; medians with quartiles, ratios of medians.
+//! Its nearest relatives are Triton's `do_bench` (cold) and CUTLASS's
+//! profiling methodology (sustained).
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`cli`], [`choice`], [`shape`] | what was asked for? |
+//! | [`bench`] | what does `bench` do with and without a GPU? |
+//! | [`suite`] | in which order is everything measured? |
+//! | [`workload`], [`inputs`], [`check`] | on which data, and is the result right? |
+//! | [`candidate`], [`peers`] | what is compared? |
+//! | [`regime`], [`timing`], [`memory`] | how is it timed? |
+//! | [`power`], [`peak`] | at which clock, and how far from the limit? |
+//! | [`stats`], [`record`], [`report`] | what is written down? |
+//! | [`model`] | what can be said without a GPU? |
+//! | [`matmul`], [`npy`] | how are two files multiplied? |
+
+pub mod bench;
+pub mod candidate;
+pub mod check;
+pub mod choice;
+pub mod cli;
+pub mod device;
+pub mod error;
+pub mod inputs;
+pub mod matmul;
+pub mod memory;
+pub mod model;
+pub mod npy;
+pub mod peak;
+pub mod peers;
+pub mod power;
+pub mod record;
+pub mod regime;
+pub mod report;
+pub mod shape;
+pub mod stats;
+pub mod suite;
+pub mod timing;
+pub mod workload;

@@ -1,0 +1,259 @@
+//! What can be said of tile orders without a GPU: block loads per wave, and
+//! modelled L2 traffic (see [`tilewise::l2`]), for the kernels and orders that
+//! a GPU of a given description would run.
+//!
+//! The kernel is chosen by the library's own rule, as if its PTX were built.
+
+use crate::choice::{KernelChoice, Placement, order_name};
+use crate::report::Table;
+use crate::workload::Problem;
+use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{Operand, TileGrid};
+use tilewise::l2::{self, Machine, WaveLoads};
+use tilewise::select::{self, Catalog, Choice, Request, Target};
+
+/// A GPU as the model needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct GpuDescription {
+    /// Name, for the head of a table.
+    pub name: &'static str,
+    /// What the selection asks for.
+    pub target: Target,
+    /// L2, bytes.
+    pub l2_bytes: u64,
+}
+
+/// NVIDIA's H200 SXM, from its data sheet and the CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability".
+pub const H200: GpuDescription = GpuDescription {
+    name: "H200 SXM (132 SMs, 50 MiB of L2)",
+    target: Target {
+        compute_capability: (9, 0),
+        sms: 132,
+        shared_bytes_per_cta: 227 << 10,
+    },
+    l2_bytes: 50 << 20,
+};
+
+/// The table of one problem: each kernel with each order. Kernels that cannot
+/// run it get a line below the table that says why.
+pub fn table(
+    problem: Problem,
+    kernels: &[KernelChoice],
+    placements: &[Placement],
+    gpu: &GpuDescription,
+) -> String {
+    let mut table = Table::new([
+        "kernel",
+        "tile",
+        "grid",
+        "order",
+        "CTAs/wave",
+        "loads/wave unshared",
+        "of A",
+        "of B",
+        "shared",
+        "L2 hit %",
+        "L2 to SM GB",
+        "DRAM read GB",
+        "C write GB",
+    ]);
+    let mut notes = String::new();
+    let mut seen = Vec::new();
+    for &kernel in kernels {
+        for &placement in placements {
+            match choose(problem, kernel, placement, gpu) {
+                Ok(choice) => {
+                    // The model knows no schedule: waves are the same.
+                    if !seen.contains(&(choice.kernel.name, choice.order)) {
+                        seen.push((choice.kernel.name, choice.order));
+                        table.row(row(problem, &choice, gpu));
+                    }
+                }
+                Err(reason) => {
+                    let note = format!("  not modelled: {kernel}: {reason}\n");
+                    if !notes.contains(&note) {
+                        notes += &note;
+                    }
+                }
+            }
+        }
+    }
+    let body = if seen.is_empty() {
+        String::new()
+    } else {
+        table.render()
+    };
+    format!(
+        "\n{}  {}  layout {}\n{body}{notes}",
+        problem.shape,
+        problem.dtype.name(),
+        problem.layout
+    )
+}
+
+fn choose(
+    problem: Problem,
+    kernel: KernelChoice,
+    placement: Placement,
+    gpu: &GpuDescription,
+) -> Result<Choice, String> {
+    let Problem { shape, layout, .. } = problem;
+    let size = |size: usize| u32::try_from(size).map_err(|_| format!("{size} is too large"));
+    let operand = |(_, cols): (usize, usize), transposed: bool| {
+        let (row_stride, col_stride) = match transposed {
+            false => (cols as u64, 1),
+            true => (1, cols as u64),
+        };
+        // Any address that the driver may return: 256-byte aligned.
+        Operand {
+            address: 1 << 20,
+            row_stride,
+            col_stride,
+        }
+    };
+    let described = select::Problem {
+        m: size(shape.m)?,
+        n: size(shape.n)?,
+        k: size(shape.k)?,
+        input: problem.dtype,
+        output: problem.output,
+        a: operand(layout.stored_a(shape), layout.a_transposed),
+        b: operand(layout.stored_b(shape), layout.b_transposed),
+        c: operand((shape.m, shape.n), false),
+    };
+    let mut request = Request {
+        order: placement.order,
+        schedule: placement.schedule,
+        ..Request::default()
+    };
+    match kernel {
+        KernelChoice::Family(family) => request.family = Some(family),
+        KernelChoice::Entry(name) => request.kernel = Some(name.to_owned()),
+    }
+    let catalog = Catalog {
+        kernels: KERNELS,
+        is_built: |_| true,
+    };
+    select::choose(catalog, &described, &gpu.target, &request).map_err(|error| error.to_string())
+}
+
+/// A cluster loads its blocks of B once for all its CTAs (TMA multicast), so
+/// it counts as one CTA with the tile of the whole cluster.
+fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
+    let kernel = choice.kernel;
+    let (m, n) = match choice.transposed {
+        false => (problem.shape.m, problem.shape.n),
+        true => (problem.shape.n, problem.shape.m),
+    };
+    let mut block = kernel.block;
+    block.m *= kernel.cluster_m;
+    let product = l2::Workload {
+        m: m as u32,
+        n: n as u32,
+        k: problem.shape.k as u32,
+        block,
+        input_bytes: problem.dtype.bytes(),
+        output_bytes: output_bytes(problem),
+    };
+    let machine = Machine {
+        ctas: (gpu.target.sms * kernel.ctas_per_sm / kernel.cluster_m).max(1),
+        l2_bytes: gpu.l2_bytes,
+    };
+    let loads = l2::block_loads(choice.order, choice.grid, product.tiles_k(), machine.ctas);
+    let [unshared, a, b, shared] = means(loads);
+    let traffic = l2::traffic(&product, choice.order, machine);
+    let gigabytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1e9);
+    let TileGrid { tiles_m, tiles_n } = choice.grid;
+    vec![
+        kernel.name.to_owned(),
+        format!("{}x{}x{}", block.m, block.n, block.k),
+        format!("{tiles_m}x{tiles_n}"),
+        order_name(choice.order),
+        machine.ctas.to_string(),
+        format!("{unshared:.0}"),
+        format!("{a:.0}"),
+        format!("{b:.0}"),
+        format!("{shared:.0}"),
+        format!("{:.1}", traffic.hit_rate() * 100.0),
+        gigabytes(traffic.l2_to_sm_bytes),
+        gigabytes(traffic.dram_read_bytes),
+        gigabytes(traffic.c_write_bytes),
+    ]
+}
+
+/// Means over the waves: loads without sharing, of A, of B, of both.
+fn means(loads: impl Iterator<Item = WaveLoads>) -> [f64; 4] {
+    let (mut sums, mut waves) = ([0; 4], 0);
+    for wave in loads {
+        waves += 1;
+        for (sum, count) in sums
+            .iter_mut()
+            .zip([wave.uncached, wave.a, wave.b, wave.shared()])
+        {
+            *sum += count;
+        }
+    }
+    sums.map(|sum| sum as f64 / f64::from(waves.max(1)))
+}
+
+fn output_bytes(problem: Problem) -> u32 {
+    match problem.output {
+        gpu_kernels::OutputType::Input => problem.dtype.bytes(),
+        gpu_kernels::OutputType::F32 => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::placements;
+    use crate::shape::{Layout, Shape};
+    use gpu_kernels::{DType, Family, OutputType, TileOrder};
+
+    fn problem(shape: Shape) -> Problem {
+        Problem {
+            shape,
+            layout: Layout::NN,
+            dtype: DType::F16,
+            output: OutputType::Input,
+        }
+    }
+
+    #[test]
+    fn every_order_gets_a_row() {
+        let orders = [TileOrder::RowMajor, TileOrder::GroupedM { size: 8 }];
+        let text = table(
+            problem(Shape::new(512, 512, 128)),
+            &[KernelChoice::Family(Family::Naive)],
+            &placements(&orders, &[]),
+            &H200,
+        );
+        assert!(text.contains("naive_f16"), "{text}");
+        assert!(
+            text.contains(" row ") && text.contains("grouped:8"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_kernel_of_another_type_is_explained() {
+        let text = table(
+            problem(Shape::new(64, 64, 64)),
+            &[KernelChoice::Entry("naive_f32")],
+            &[Placement::default()],
+            &H200,
+        );
+        assert!(text.contains("not modelled: naive_f32"), "{text}");
+    }
+
+    #[test]
+    fn means_are_per_wave() {
+        let grid = TileGrid {
+            tiles_m: 9,
+            tiles_n: 9,
+        };
+        let loads = l2::block_loads(TileOrder::RowMajor, grid, 9, 9);
+        assert_eq!(means(loads), [162.0, 9.0, 81.0, 90.0]);
+    }
+}

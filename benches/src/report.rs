@@ -1,0 +1,268 @@
+//! Records as a table for a terminal, as JSON and as CSV.
+
+use crate::error::Error;
+use crate::record::{Record, Status};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// A text table whose columns are as wide as they must be.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these column heads.
+    pub fn new<S: Into<String>>(heads: impl IntoIterator<Item = S>) -> Self {
+        Table {
+            rows: vec![heads.into_iter().map(Into::into).collect()],
+        }
+    }
+
+    /// Adds a row; short rows leave their last columns empty.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// The table, numbers to the right, text to the left, two spaces between.
+    pub fn render(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
+        let width = |column| {
+            let widths = self
+                .rows
+                .iter()
+                .map(|row| cell(row, column).chars().count());
+            widths.max().unwrap_or(0)
+        };
+        let is_number = |column: usize| {
+            let mut cells = self.rows[1..]
+                .iter()
+                .map(|row| cell(row, column))
+                .filter(|cell| !cell.is_empty())
+                .peekable();
+            cells.peek().is_some()
+                && cells.all(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
+        };
+        let layout: Vec<_> = (0..columns).map(|c| (width(c), is_number(c))).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, &(width, to_the_right)) in layout.iter().enumerate() {
+                let cell = cell(row, column);
+                let padding = " ".repeat(width - cell.chars().count());
+                if to_the_right {
+                    line += &padding;
+                    line += &cell;
+                } else {
+                    line += &cell;
+                    line += &padding;
+                }
+                line += "  ";
+            }
+            text += line.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The table of every problem among `records`, in the order they were measured.
+pub fn render(records: &[Record]) -> String {
+    let mut text = String::new();
+    for problem in problems(records) {
+        let first = problem[0];
+        let _ = writeln!(
+            text,
+            "\n{}  {} -> {}  layout {}",
+            first.shape(),
+            first.dtype,
+            first.output,
+            first.layout
+        );
+        text += &table(&problem).render();
+        for record in problem.iter().filter(|record| !record.note.is_empty()) {
+            let verdict = match record.status {
+                Status::Timed => "note",
+                Status::Wrong => "WRONG RESULT, not timed",
+                Status::Skipped => "not run",
+            };
+            let _ = writeln!(text, "  {verdict}: {}: {}", label(record), record.note);
+        }
+    }
+    text
+}
+
+/// Records grouped by problem; groups and members keep their first order.
+fn problems(records: &[Record]) -> Vec<Vec<&Record>> {
+    let mut groups: Vec<Vec<&Record>> = Vec::new();
+    for record in records {
+        match groups
+            .iter_mut()
+            .find(|group| group[0].same_problem(record))
+        {
+            Some(group) => group.push(record),
+            None => groups.push(vec![record]),
+        }
+    }
+    groups
+}
+
+fn label(record: &Record) -> String {
+    [
+        record.implementation.as_str(),
+        &record.kernel,
+        &record.order,
+        &record.schedule,
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect::<Vec<_>>()
+    .join(" ")
+}
+
+fn table(records: &[&Record]) -> Table {
+    let mut table = Table::new([
+        "regime",
+        "implementation",
+        "kernel",
+        "order",
+        "schedule",
+        "CTAs",
+        "median ms",
+        "q1-q3",
+        "TFLOP/s",
+        "% peak",
+        "x row",
+        "x cuBLASLt",
+        "MHz",
+        "W",
+        "throttle",
+    ]);
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or(String::new(), |value| format!("{value:.digits$}"))
+    };
+    for record in records.iter().filter(|r| r.status == Status::Timed) {
+        let mut implementation = record.implementation.clone();
+        if !record.interleaved {
+            implementation.push('*');
+        }
+        let spread = match (record.q1_ms, record.q3_ms) {
+            (Some(q1), Some(q3)) => format!("{q1:.4}-{q3:.4}"),
+            _ => String::new(),
+        };
+        table.row([
+            record.regime.name().to_owned(),
+            implementation,
+            record.kernel.clone(),
+            record.order.clone(),
+            record.schedule.clone(),
+            record.ctas.map_or(String::new(), |ctas| ctas.to_string()),
+            number(record.median_ms, 4),
+            spread,
+            number(record.tflops, 1),
+            number(record.share_of_peak.map(|share| share * 100.0), 1),
+            number(record.speedup_over_row_major, 3),
+            number(record.speedup_over_cublaslt, 3),
+            number(record.sm_clock_mhz, 0),
+            number(record.power_w, 0),
+            record.throttle.clone(),
+        ]);
+    }
+    table
+}
+
+/// How to read the tables, printed once below them.
+pub const LEGEND: &str = "\
+median ms: one product. q1-q3: quartiles. TFLOP/s: 2MNK / median.
+x row: speedup over row-major order, same kernel and schedule. x cuBLASLt: speedup over cuBLASLt.
+cold: L2 overwritten before each launch. sustained: back to back, in interleaved slices.
+*: timed in its own process by its own script, not interleaved with the rest.";
+
+/// Writes records as a JSON array.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_json(records: &[Record], path: &Path) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(records).map_err(Error::Json)?;
+    fs::write(path, text + "\n").map_err(|source| Error::io(path, source))
+}
+
+/// Writes records as CSV with a head line.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_csv(records: &[Record], path: &Path) -> Result<(), Error> {
+    let mut writer = csv::Writer::from_path(path)?;
+    for record in records {
+        writer.serialize(record)?;
+    }
+    writer.flush().map_err(|source| Error::io(path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::sample;
+
+    fn samples() -> Vec<Record> {
+        let mut skipped = sample("tilewise", "col", 1.0);
+        skipped.status = Status::Skipped;
+        skipped.note = "pitch of A is odd".to_owned();
+        (skipped.median_ms, skipped.tflops) = (None, None);
+        let mut other = sample("Triton 3.6", "", 0.3);
+        other.interleaved = false;
+        other.n = 512;
+        vec![sample("tilewise", "row", 0.1875), skipped, other]
+    }
+
+    #[test]
+    fn json_round_trip() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("records.json");
+        write_json(&samples(), &path).unwrap();
+        let read: Vec<Record> = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(read, samples());
+    }
+
+    #[test]
+    fn csv_round_trip() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("records.csv");
+        write_csv(&samples(), &path).unwrap();
+        let read: Vec<Record> = csv::Reader::from_path(&path)
+            .unwrap()
+            .deserialize()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(read, samples());
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let path = Path::new("no-such-folder/records.json");
+        let message = write_json(&samples(), path).unwrap_err().to_string();
+        assert!(message.contains("no-such-folder"), "{message}");
+    }
+
+    #[test]
+    fn columns_line_up_and_numbers_stand_right() {
+        let mut table = Table::new(["name", "ms"]);
+        table.row(["a", "1.0"]);
+        table.row(["longer", "100.0"]);
+        assert_eq!(
+            table.render(),
+            "name       ms\na         1.0\nlonger  100.0\n"
+        );
+    }
+
+    #[test]
+    fn tables_show_times_and_reasons() {
+        let text = render(&samples());
+        assert!(text.contains("4096x4096x4096  f16 -> f16  layout nn"));
+        assert!(text.contains("0.1875"), "{text}");
+        assert!(text.contains("not run: tilewise kernel col persistent: pitch of A is odd"));
+        assert!(text.contains("Triton 3.6*"), "{text}");
+    }
+}

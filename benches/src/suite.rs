@@ -1,0 +1,419 @@
+//! `tilewise-bench bench` on one device: every problem, every candidate, every
+//! regime.
+//!
+//! For each problem: fill the matrices, plan the candidates, check each
+//! result, time the right ones in turns, drop everything.
+
+use crate::candidate::{Candidate, Label, Planned};
+use crate::choice::{self, KernelChoice, Placement};
+use crate::cli::{BenchArgs, RegimeChoice};
+use crate::device::Machine;
+use crate::error::Error;
+use crate::inputs::DATA;
+use crate::memory::L2Flush;
+use crate::peak;
+use crate::peers::cublaslt::CublasLt;
+use crate::power::{self, Monitor};
+use crate::record::{Record, Regime, Status};
+use crate::regime::{self, Samples};
+use crate::shape::Shape;
+use crate::stats::{Quartiles, median};
+use crate::workload::{Problem, Workload};
+use gpu_kernels::{DType, OutputType};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Duration;
+use tilewise::{Device, Element, Output, bf16, f16};
+
+/// Time for cold (GPU) and wall (CPU) samples, a candidate.
+const BUDGET: Duration = Duration::from_millis(250);
+
+/// Problems in the order they are measured.
+pub fn problems(args: &BenchArgs, shapes: &[Shape]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for &dtype in &args.dtypes {
+        for &layout in &args.layouts {
+            for &shape in shapes {
+                problems.push(Problem {
+                    shape,
+                    layout,
+                    dtype,
+                    output: args.output,
+                });
+            }
+        }
+    }
+    problems
+}
+
+/// One run on one device.
+pub struct Suite<'a> {
+    args: &'a BenchArgs,
+    device: Device,
+    machine: Machine,
+    flush: Option<L2Flush>,
+    cublaslt: Option<CublasLt>,
+}
+
+/// A candidate that planned and whose result was right.
+struct Checked<T, O> {
+    candidate: Box<dyn Candidate<T, O>>,
+    relative_error: f64,
+}
+
+impl<'a> Suite<'a> {
+    /// Prepares a run; `cublaslt` is measured beside tilewise where it is given.
+    ///
+    /// # Errors
+    /// No memory for the buffer that empties L2.
+    pub fn new(
+        args: &'a BenchArgs,
+        device: &Device,
+        cublaslt: Option<CublasLt>,
+    ) -> Result<Self, Error> {
+        let flush = match device.gpu_info() {
+            Some(info) => Some(L2Flush::new(device, info.l2_bytes as usize)?),
+            None => None,
+        };
+        Ok(Suite {
+            args,
+            device: device.clone(),
+            machine: Machine::of(device),
+            flush,
+            cublaslt,
+        })
+    }
+
+    /// Measures every problem into `records`. What was measured before an
+    /// error stays there.
+    ///
+    /// # Errors
+    /// The device failed. A problem that it cannot hold is a skipped record.
+    pub fn run(&mut self, problems: &[Problem], records: &mut Vec<Record>) -> Result<(), Error> {
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let progress = ProgressBar::new(problems.len() as u64).with_style(style);
+        for &problem in problems {
+            progress.set_message(format!("{} {}", problem.shape, problem.dtype.name()));
+            self.problem(problem, records)?;
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
+    fn problem(&mut self, problem: Problem, records: &mut Vec<Record>) -> Result<(), Error> {
+        use OutputType::{F32, Input};
+        match (problem.dtype, problem.output) {
+            (DType::F32 | DType::Tf32, _) => self.typed::<f32, f32>(problem, records),
+            (DType::F16, Input) => self.typed::<f16, f16>(problem, records),
+            (DType::F16, F32) => self.typed::<f16, f32>(problem, records),
+            (DType::Bf16, Input) => self.typed::<bf16, bf16>(problem, records),
+            (DType::Bf16, F32) => self.typed::<bf16, f32>(problem, records),
+        }
+    }
+
+    fn typed<T: Element, O: Output<T>>(
+        &mut self,
+        problem: Problem,
+        records: &mut Vec<Record>,
+    ) -> Result<(), Error> {
+        let mut workload = match Workload::<T, O>::new(&self.device, problem, self.args.seed) {
+            Ok(workload) => workload,
+            Err(Error::Tilewise(error @ tilewise::Error::OutOfMemory { .. })) => {
+                let label = Label {
+                    implementation: "tilewise".to_owned(),
+                    ..Label::default()
+                };
+                records.push(self.failure(problem, &label, Status::Skipped, error.to_string()));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let candidates = self.candidates(&mut workload, records)?;
+        if self.args.ncu {
+            return self.launch_once(candidates, &mut workload);
+        }
+        let mut checked = self.check(candidates, &mut workload, records)?;
+        if checked.is_empty() {
+            return Ok(());
+        }
+        if self.device.is_gpu() {
+            self.time_on_gpu(&mut checked, &mut workload, records)
+        } else {
+            self.time_on_cpu(&mut checked, &mut workload, records)
+        }
+    }
+
+    /// Plans every candidate; those that cannot run become skipped records.
+    fn candidates<T: Element, O: Output<T>>(
+        &mut self,
+        workload: &mut Workload<T, O>,
+        records: &mut Vec<Record>,
+    ) -> Result<Vec<Box<dyn Candidate<T, O>>>, Error> {
+        let problem = workload.problem;
+        let mut all: Vec<Box<dyn Candidate<T, O>>> = Vec::new();
+        for (kernel, placement) in self.forced(problem.dtype) {
+            match Planned::new(&self.device, kernel, placement, workload) {
+                // Two ways to force one thing are one candidate.
+                Ok(planned) if all.iter().any(|other| other.label() == planned.label()) => {}
+                Ok(planned) => all.push(Box::new(planned)),
+                Err(error) => {
+                    let label = Label {
+                        implementation: "tilewise".to_owned(),
+                        kernel: kernel.map_or(String::new(), |kernel| kernel.to_string()),
+                        ..Label::default()
+                    };
+                    let failure = self.failure(problem, &label, Status::Skipped, error.to_string());
+                    if !records.contains(&failure) {
+                        records.push(failure);
+                    }
+                }
+            }
+        }
+        if let (Some(cublaslt), Some(flush)) = (&self.cublaslt, &mut self.flush) {
+            match cublaslt.best(workload, flush) {
+                Ok(gemm) => all.push(Box::new(gemm)),
+                Err(error @ Error::CublasLt { .. }) => {
+                    let label = Label {
+                        implementation: cublaslt.version.clone(),
+                        ..Label::default()
+                    };
+                    let note = error.to_string();
+                    records.push(self.failure(problem, &label, Status::Skipped, note));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// What each candidate forces; the CPU lets nothing be forced.
+    fn forced(&self, dtype: DType) -> Vec<(Option<KernelChoice>, Placement)> {
+        if !self.device.is_gpu() {
+            return vec![(None, Placement::default())];
+        }
+        let kernels = match self.args.kernels.as_slice() {
+            [] => KernelChoice::defaults(dtype),
+            chosen => chosen,
+        };
+        let placements = choice::placements(&self.args.orders, &self.args.schedules);
+        kernels
+            .iter()
+            .flat_map(|&kernel| placements.iter().map(move |&p| (Some(kernel), p)))
+            .collect()
+    }
+
+    fn launch_once<T: Element, O: Output<T>>(
+        &self,
+        mut candidates: Vec<Box<dyn Candidate<T, O>>>,
+        workload: &mut Workload<T, O>,
+    ) -> Result<(), Error> {
+        for (index, candidate) in candidates.iter_mut().enumerate() {
+            candidate.launch(workload)?;
+            self.device.synchronize()?;
+            let label = candidate.label();
+            println!(
+                "launch {index}: {} {} {} {} {} {}",
+                workload.problem.shape,
+                workload.problem.dtype.name(),
+                label.implementation,
+                label.kernel,
+                label.order,
+                label.schedule
+            );
+        }
+        Ok(())
+    }
+
+    /// Keeps the candidates whose result is right; the others become records.
+    fn check<T: Element, O: Output<T>>(
+        &self,
+        candidates: Vec<Box<dyn Candidate<T, O>>>,
+        workload: &mut Workload<T, O>,
+        records: &mut Vec<Record>,
+    ) -> Result<Vec<Checked<T, O>>, Error> {
+        let mut right = Vec::new();
+        for mut candidate in candidates {
+            match workload.check(|workload| candidate.launch(workload))? {
+                Ok(relative_error) => right.push(Checked {
+                    candidate,
+                    relative_error,
+                }),
+                Err(wrong) => {
+                    let label = candidate.label();
+                    records.push(self.failure(workload.problem, label, Status::Wrong, wrong));
+                }
+            }
+        }
+        Ok(right)
+    }
+
+    fn time_on_gpu<T: Element, O: Output<T>>(
+        &mut self,
+        checked: &mut [Checked<T, O>],
+        workload: &mut Workload<T, O>,
+        records: &mut Vec<Record>,
+    ) -> Result<(), Error> {
+        let device = self.device.clone();
+        let (Some(stream), Some(info)) = (device.stream(), device.gpu_info()) else {
+            return Ok(());
+        };
+        let Some(flush) = &mut self.flush else {
+            return Ok(());
+        };
+        let wanted = |regime| self.args.regimes.contains(&regime);
+        let (count, problem) = (checked.len(), workload.problem);
+        let budget = match self.args.smoke || !wanted(RegimeChoice::Cold) {
+            true => Duration::ZERO,
+            false => BUDGET * count as u32,
+        };
+        let start_monitor = || Monitor::start(info.ordinal).ok();
+        let finish = |monitor: Option<Monitor>| monitor.map_or(Vec::new(), Monitor::finish);
+
+        let monitor = start_monitor();
+        let mut launch = |at: usize| checked[at].candidate.launch(workload);
+        regime::warm_up(stream, count, &mut launch)?;
+        let cold = regime::cold(stream, flush, count, budget, &mut launch)?;
+        let cold_power = finish(monitor);
+
+        let mut sustained = None;
+        if wanted(RegimeChoice::Sustained) {
+            let expected: Vec<f64> = cold
+                .iter()
+                .filter_map(|samples| median(&samples.milliseconds))
+                .collect();
+            let monitor = start_monitor();
+            let samples = regime::sustained(stream, &expected, self.args.sustain, &mut launch)?;
+            sustained = Some((samples, finish(monitor)));
+        }
+        if wanted(RegimeChoice::Cold) {
+            self.push(problem, Regime::Cold, checked, &cold, &cold_power, records);
+        }
+        if let Some((samples, power)) = sustained {
+            self.push(
+                problem,
+                Regime::Sustained,
+                checked,
+                &samples,
+                &power,
+                records,
+            );
+        }
+        Ok(())
+    }
+
+    fn time_on_cpu<T: Element, O: Output<T>>(
+        &self,
+        checked: &mut [Checked<T, O>],
+        workload: &mut Workload<T, O>,
+        records: &mut Vec<Record>,
+    ) -> Result<(), Error> {
+        let budget = if self.args.smoke {
+            Duration::ZERO
+        } else {
+            BUDGET
+        };
+        let (count, problem) = (checked.len(), workload.problem);
+        let mut launch = |at: usize| checked[at].candidate.launch(workload);
+        let samples = regime::wall(count, budget, &mut launch)?;
+        self.push(problem, Regime::Wall, checked, &samples, &[], records);
+        Ok(())
+    }
+
+    fn push<T, O>(
+        &self,
+        problem: Problem,
+        regime: Regime,
+        checked: &[Checked<T, O>],
+        samples: &[Samples],
+        power: &[power::Sample],
+        records: &mut Vec<Record>,
+    ) {
+        for (checked, samples) in checked.iter().zip(samples) {
+            let mut record = self.record(problem, checked.candidate.label(), regime);
+            let summary = power::summarise(power, &samples.spans);
+            record.relative_error = Some(checked.relative_error);
+            record.sm_clock_mhz = summary.sm_clock_mhz;
+            record.power_w = summary.power_w;
+            record.temperature_c = summary.temperature_c;
+            record.throttle = summary.throttle;
+            set_times(&mut record, &samples.milliseconds);
+            records.push(record);
+        }
+    }
+
+    fn failure(&self, problem: Problem, label: &Label, status: Status, note: String) -> Record {
+        let regime = match self.device.is_gpu() {
+            true => Regime::Cold,
+            false => Regime::Wall,
+        };
+        Record {
+            status,
+            note,
+            ..self.record(problem, label, regime)
+        }
+    }
+
+    /// A record of `label` on `problem`, without times.
+    pub fn record(&self, problem: Problem, label: &Label, regime: Regime) -> Record {
+        let Problem {
+            shape,
+            layout,
+            dtype,
+            output,
+        } = problem;
+        let machine = &self.machine;
+        Record {
+            device: machine.device.clone(),
+            driver: machine.driver.clone(),
+            compute_capability: machine.compute_capability.clone(),
+            sms: machine.chip.map(|chip| chip.sms),
+            toolchain: machine.toolchain.clone(),
+            m: shape.m,
+            n: shape.n,
+            k: shape.k,
+            dtype: dtype.name().to_owned(),
+            output: choice::output_name(dtype, output).to_owned(),
+            layout: layout.to_string(),
+            data: DATA.to_owned(),
+            seed: self.args.seed,
+            implementation: label.implementation.clone(),
+            kernel: label.kernel.clone(),
+            order: label.order.clone(),
+            schedule: label.schedule.clone(),
+            ctas: label.ctas,
+            regime,
+            interleaved: true,
+            status: Status::Timed,
+            note: String::new(),
+            samples: 0,
+            median_ms: None,
+            q1_ms: None,
+            q3_ms: None,
+            tflops: None,
+            peak_tflops: machine.chip.and_then(|chip| peak::peak_tflops(chip, dtype)),
+            share_of_peak: None,
+            speedup_over_row_major: None,
+            speedup_over_cublaslt: None,
+            relative_error: None,
+            sm_clock_mhz: None,
+            power_w: None,
+            temperature_c: None,
+            throttle: String::new(),
+        }
+    }
+}
+
+/// Fills in what follows from the samples.
+pub fn set_times(record: &mut Record, milliseconds: &[f64]) {
+    record.samples = milliseconds.len();
+    let Some(quartiles) = Quartiles::of(milliseconds) else {
+        return;
+    };
+    let tflops = record.shape().tflops(quartiles.median);
+    record.median_ms = Some(quartiles.median);
+    record.q1_ms = Some(quartiles.q1);
+    record.q3_ms = Some(quartiles.q3);
+    record.tflops = Some(tflops);
+    record.share_of_peak = record.peak_tflops.map(|peak| tflops / peak);
+}

@@ -1,0 +1,185 @@
+//! The program from the outside, on the CPU.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use tilewise_bench::npy::{self, Values};
+use tilewise_bench::record::{Record, Regime, Status};
+
+fn program(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilewise-bench"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn smoke_run_models_orders_and_times_the_cpu() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("records.json");
+    let csv = directory.path().join("records.csv");
+    let output = program(&[
+        "bench",
+        "--device=cpu",
+        "--smoke",
+        "--shapes=1024",
+        "--dtypes=f16,f32",
+        "--kernels=naive",
+        "--orders=row,grouped:4",
+        "--json",
+        json.to_str().unwrap(),
+        "--csv",
+        csv.to_str().unwrap(),
+    ]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(text.contains("Modelled, not measured"), "{text}");
+    assert!(
+        text.contains("naive_f16") && text.contains("naive_f32"),
+        "{text}"
+    );
+    assert!(text.contains("grouped:4"), "{text}");
+
+    let records: Vec<Record> = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let dtypes: Vec<_> = records.iter().map(|record| record.dtype.as_str()).collect();
+    assert_eq!(dtypes, ["f16", "f32"]);
+    for record in &records {
+        assert_eq!(
+            (record.status, record.regime),
+            (Status::Timed, Regime::Wall)
+        );
+        assert!(record.median_ms.unwrap() > 0.0);
+        assert!(record.relative_error.unwrap() < 1e-3);
+        assert_eq!(record.seed, 42);
+    }
+    let rows = csv::Reader::from_path(&csv).unwrap().into_deserialize();
+    let rows: Vec<Record> = rows.collect::<Result<_, _>>().unwrap();
+    assert_eq!(rows, records);
+}
+
+#[test]
+fn a_type_the_cpu_lacks_is_a_record_that_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("records.json");
+    let output = program(&[
+        "bench",
+        "--device=cpu",
+        "--smoke",
+        "--shapes=64",
+        "--dtypes=tf32",
+        "--json",
+        json.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let records: Vec<Record> = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert!(!records.is_empty());
+    assert!(
+        records
+            .iter()
+            .all(|record| record.status == Status::Skipped)
+    );
+    assert!(records.iter().all(|record| !record.note.is_empty()));
+}
+
+#[test]
+fn wrong_options_are_refused_with_what_is_accepted() {
+    let output = program(&["bench", "--orders=spiral"]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("grouped:SIZE"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// Writes A (2×3), B (3×2) and returns their paths and the path for C.
+fn two_matrices<T: npy::NpyElement>(directory: &Path, value: impl Fn(f64) -> T) -> [String; 3] {
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let paths = [path("a.npy"), path("b.npy"), path("c.npy")];
+    let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(&value);
+    let b = [7.0, 8.0, 9.0, 10.0, 11.0, 12.0].map(&value);
+    npy::write(Path::new(&paths[0]), 2, 3, &a).unwrap();
+    npy::write(Path::new(&paths[1]), 3, 2, &b).unwrap();
+    paths
+}
+
+const PRODUCT: [f64; 4] = [58.0, 64.0, 139.0, 154.0];
+
+fn multiplies<T: npy::NpyElement>(flags: &[&str], wrap: impl Fn(Vec<T>) -> Values) {
+    let directory = tempfile::tempdir().unwrap();
+    let [a, b, c] = two_matrices(directory.path(), T::from_f64);
+    let mut arguments = vec!["matmul", &a, &b, "--out", &c, "--device=cpu"];
+    arguments.extend(flags);
+    let output = program(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("2x2 = 2x3 times 3x2"),
+        "{}",
+        stdout(&output)
+    );
+    let product = npy::read(Path::new(&c), !flags.is_empty()).unwrap();
+    assert_eq!((product.rows, product.cols, product.fortran), (2, 2, false));
+    assert_eq!(product.values, wrap(PRODUCT.map(T::from_f64).to_vec()));
+}
+
+#[test]
+fn matmul_multiplies_every_type() {
+    multiplies::<f32>(&[], Values::F32);
+    multiplies::<half::f16>(&[], Values::F16);
+    multiplies::<half::bf16>(&["--bf16"], Values::Bf16);
+}
+
+#[test]
+fn matmul_reads_fortran_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let [a, b, c] = two_matrices(directory.path(), |value| value as f32);
+    // The same A, column-major.
+    let mut bytes = std::fs::read(&a).unwrap();
+    let text = b"'fortran_order': False";
+    let at = bytes
+        .windows(text.len())
+        .position(|window| window == text)
+        .unwrap();
+    bytes[at..at + text.len()].copy_from_slice(b"'fortran_order': True ");
+    let data = bytes.len() - 6 * 4;
+    for (index, value) in [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0].iter().enumerate() {
+        bytes[data + 4 * index..][..4].copy_from_slice(&value.to_le_bytes());
+    }
+    std::fs::write(&a, bytes).unwrap();
+    let output = program(&["matmul", &a, &b, "--out", &c, "--device=cpu"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let product = npy::read(Path::new(&c), false).unwrap();
+    assert_eq!(
+        product.values,
+        Values::F32(PRODUCT.map(|x| x as f32).to_vec())
+    );
+}
+
+#[test]
+fn matmul_refuses_what_does_not_fit() {
+    let directory = tempfile::tempdir().unwrap();
+    let [a, b, c] = two_matrices(directory.path(), |value| value as f32);
+    let refusal = |arguments: &[&str]| {
+        let output = program(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        stderr(&output)
+    };
+    let shapes = refusal(&["matmul", &a, &a, "--out", &c, "--device=cpu"]);
+    assert!(
+        shapes.contains("2x3") || shapes.contains("(2, 3)") || shapes.contains("2×3"),
+        "{shapes}"
+    );
+    npy::write(Path::new(&b), 3, 2, &[half::f16::ONE; 6]).unwrap();
+    let types = refusal(&["matmul", &a, &b, "--out", &c, "--device=cpu"]);
+    assert!(types.contains("f32") && types.contains("f16"), "{types}");
+    let missing = refusal(&["matmul", "gone.npy", &b, "--out", &c, "--device=cpu"]);
+    assert!(missing.contains("gone.npy"), "{missing}");
+    assert!(!Path::new(&c).exists());
+}
