@@ -302,8 +302,9 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     ///
     /// On a GPU this enqueues the work on [`Device::stream`] and returns:
     /// [`Device::synchronize`], or reading C, waits for it. It allocates
-    /// nothing and may be captured into a graph. On the CPU the work is done
-    /// when it returns.
+    /// nothing and may be captured into a graph, which then holds addresses of
+    /// the operands and of the plan: keep them as long as the graph. On the CPU
+    /// the work is done when it returns.
     ///
     /// # Errors
     /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for other operands
