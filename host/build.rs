@@ -1,20 +1,82 @@
-//! Link search for the empty `libcuda`, and the PTX the library embeds.
+//! What the library needs before it compiles: an empty `libcuda` to link, and
+//! the kernels' PTX to embed.
+//!
+//! `embedded.rs` in `OUT_DIR` gets a table of (entry point, PTX text). Without
+//! a device toolchain the table is empty and the library computes on the CPU
+//! alone; one warning says so.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::{env, fs};
 
+use gpu_kernels::Arch;
+
 fn main() {
-    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    // Here too, so that a crate that depends on this one links.
+    let directory = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
+    let (manifest, out) = (directory("CARGO_MANIFEST_DIR"), directory("OUT_DIR"));
+
+    // Here as well as in `.cargo/config.toml`, so that a crate that depends on
+    // this one links.
+    let stub = manifest.join("stub/lib64");
+    println!("cargo::rustc-link-search=native={}", stub.display());
+
+    println!("cargo::rerun-if-changed=build.rs");
     println!(
-        "cargo:rustc-link-search=native={}",
-        manifest.join("stub/lib64").display()
+        "cargo::rerun-if-changed={}",
+        ptx_builder::source_dir().display()
     );
-    println!("cargo:rerun-if-changed=build.rs");
-    fs::write(
-        out.join("embedded.rs"),
-        "pub const TOOLCHAIN: Option<&str> = None;\npub const PTX: &[(&str, &str)] = &[];\n",
-    )
-    .expect("OUT_DIR can be written");
+    let toolchain = ptx_builder::toolchain::find();
+    let watched = ptx_builder::toolchain::watched(toolchain.as_ref());
+    for variable in watched.variables {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    for file in watched.files {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+
+    let mut table = String::new();
+    let version = match &toolchain {
+        Ok(toolchain) => {
+            for arch in Arch::ALL {
+                embed(toolchain, arch, &out, &mut table);
+            }
+            Some(toolchain.version())
+        }
+        Err(reason) => {
+            println!("cargo::warning=tilewise is built for the CPU alone: {reason}");
+            None
+        }
+    };
+    let embedded = format!(
+        "pub(super) const TOOLCHAIN: Option<&str> = {version:?};\n\
+         pub(super) const PTX: &[(&str, &str)] = &[{table}];\n"
+    );
+    fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");
+}
+
+/// Compiles the kernels of `arch` into files in `out`, and adds them to `table`.
+fn embed(
+    toolchain: &ptx_builder::Toolchain,
+    arch: Arch,
+    out: &std::path::Path,
+    table: &mut String,
+) {
+    let cache = ptx_builder::cache_dir(out);
+    let build = match ptx_builder::build(toolchain, arch, &cache) {
+        Ok(build) => build,
+        Err(error) => panic!("the kernels for {} do not compile: {error}", arch.name()),
+    };
+    for warning in build.warnings {
+        println!("cargo::warning={}: {warning}", arch.name());
+    }
+    for program in build.programs {
+        let name = program.kernel.name;
+        let file = format!("{name}.ptx");
+        fs::write(out.join(&file), program.ptx).expect("OUT_DIR can be written");
+        write!(
+            table,
+            "\n    ({name:?}, include_str!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
+        )
+        .expect("a String takes any text");
+    }
 }

@@ -9,11 +9,19 @@
 //! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
 //! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile.
 
+#![cfg_attr(
+    target_arch = "nvptx64",
+    allow(unused_imports, reason = "a build instantiates one target")
+)]
+
 use crate::element::{Bf16, F16, F32};
-use crate::kernel::Kernel;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::kernel::KernelInfo;
+use crate::kernel::{AlongK, AlongMn, Kernel};
+use crate::kernels::hopper::Hopper;
 use crate::kernels::naive::Naive;
+use crate::kernels::tensor_core::{Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32};
+use crate::kernels::tiled::Tiled;
 #[cfg(target_arch = "nvptx64")]
 use crate::problem::GemmParams;
 
@@ -24,10 +32,108 @@ macro_rules! for_each_entry {
                 naive_f32: Naive<F32>;
                 naive_f16: Naive<F16>;
                 naive_bf16: Naive<Bf16>;
+                tiled_f32_128x128x16: Tiled<F32, 128, 128, 16>;
+                tiled_f32_64x64x16: Tiled<F32, 64, 64, 16>;
+                tiled_f16_128x128x16: Tiled<F16, 128, 128, 16>;
+                tiled_f16_64x64x16: Tiled<F16, 64, 64, 16>;
+                tiled_bf16_128x128x16: Tiled<Bf16, 128, 128, 16>;
+                tiled_bf16_64x64x16: Tiled<Bf16, 64, 64, 16>;
             }
             "sm_80" {
+                tensor_core_f16_ak_bk_128x256x64: Large<F16, AlongK, AlongK>;
+                tensor_core_f16_ak_bn_128x256x64: Large<F16, AlongK, AlongMn>;
+                tensor_core_f16_am_bk_128x256x64: Large<F16, AlongMn, AlongK>;
+                tensor_core_f16_am_bn_128x256x64: Large<F16, AlongMn, AlongMn>;
+                tensor_core_f16_ak_bk_128x128x64: Medium<F16, AlongK, AlongK>;
+                tensor_core_f16_ak_bn_128x128x64: Medium<F16, AlongK, AlongMn>;
+                tensor_core_f16_am_bk_128x128x64: Medium<F16, AlongMn, AlongK>;
+                tensor_core_f16_am_bn_128x128x64: Medium<F16, AlongMn, AlongMn>;
+                tensor_core_f16_ak_bk_64x64x64: Small<F16, AlongK, AlongK>;
+                tensor_core_f16_ak_bn_64x64x64: Small<F16, AlongK, AlongMn>;
+                tensor_core_f16_am_bk_64x64x64: Small<F16, AlongMn, AlongK>;
+                tensor_core_f16_am_bn_64x64x64: Small<F16, AlongMn, AlongMn>;
+                tensor_core_bf16_ak_bk_128x256x64: Large<Bf16, AlongK, AlongK>;
+                tensor_core_bf16_ak_bn_128x256x64: Large<Bf16, AlongK, AlongMn>;
+                tensor_core_bf16_am_bk_128x256x64: Large<Bf16, AlongMn, AlongK>;
+                tensor_core_bf16_am_bn_128x256x64: Large<Bf16, AlongMn, AlongMn>;
+                tensor_core_bf16_ak_bk_128x128x64: Medium<Bf16, AlongK, AlongK>;
+                tensor_core_bf16_ak_bn_128x128x64: Medium<Bf16, AlongK, AlongMn>;
+                tensor_core_bf16_am_bk_128x128x64: Medium<Bf16, AlongMn, AlongK>;
+                tensor_core_bf16_am_bn_128x128x64: Medium<Bf16, AlongMn, AlongMn>;
+                tensor_core_bf16_ak_bk_64x64x64: Small<Bf16, AlongK, AlongK>;
+                tensor_core_bf16_ak_bn_64x64x64: Small<Bf16, AlongK, AlongMn>;
+                tensor_core_bf16_am_bk_64x64x64: Small<Bf16, AlongMn, AlongK>;
+                tensor_core_bf16_am_bn_64x64x64: Small<Bf16, AlongMn, AlongMn>;
+                tensor_core_tf32_ak_bk_128x256x32: LargeTf32<AlongK, AlongK>;
+                tensor_core_tf32_ak_bn_128x256x32: LargeTf32<AlongK, AlongMn>;
+                tensor_core_tf32_am_bk_128x256x32: LargeTf32<AlongMn, AlongK>;
+                tensor_core_tf32_am_bn_128x256x32: LargeTf32<AlongMn, AlongMn>;
+                tensor_core_tf32_ak_bk_128x128x32: MediumTf32<AlongK, AlongK>;
+                tensor_core_tf32_ak_bn_128x128x32: MediumTf32<AlongK, AlongMn>;
+                tensor_core_tf32_am_bk_128x128x32: MediumTf32<AlongMn, AlongK>;
+                tensor_core_tf32_am_bn_128x128x32: MediumTf32<AlongMn, AlongMn>;
+                tensor_core_tf32_ak_bk_64x64x32: SmallTf32<AlongK, AlongK>;
+                tensor_core_tf32_ak_bn_64x64x32: SmallTf32<AlongK, AlongMn>;
+                tensor_core_tf32_am_bk_64x64x32: SmallTf32<AlongMn, AlongK>;
+                tensor_core_tf32_am_bn_64x64x32: SmallTf32<AlongMn, AlongMn>;
             }
             "sm_90a" {
+                hopper_f16_ak_bk_128x256x64: Hopper<F16, AlongK, AlongK, 128, 256, 4, 1>;
+                hopper_f16_ak_bk_128x256x64_cluster2: Hopper<F16, AlongK, AlongK, 128, 256, 4, 2>;
+                hopper_f16_ak_bk_256x128x64: Hopper<F16, AlongK, AlongK, 256, 128, 4, 1>;
+                hopper_f16_ak_bk_128x128x64: Hopper<F16, AlongK, AlongK, 128, 128, 6, 1>;
+                hopper_f16_ak_bk_64x256x64: Hopper<F16, AlongK, AlongK, 64, 256, 4, 1>;
+                hopper_f16_ak_bk_64x128x64: Hopper<F16, AlongK, AlongK, 64, 128, 6, 1>;
+                hopper_f16_ak_bk_64x64x64: Hopper<F16, AlongK, AlongK, 64, 64, 8, 1>;
+                hopper_f16_ak_bn_128x256x64: Hopper<F16, AlongK, AlongMn, 128, 256, 4, 1>;
+                hopper_f16_ak_bn_128x256x64_cluster2: Hopper<F16, AlongK, AlongMn, 128, 256, 4, 2>;
+                hopper_f16_ak_bn_256x128x64: Hopper<F16, AlongK, AlongMn, 256, 128, 4, 1>;
+                hopper_f16_ak_bn_128x128x64: Hopper<F16, AlongK, AlongMn, 128, 128, 6, 1>;
+                hopper_f16_ak_bn_64x256x64: Hopper<F16, AlongK, AlongMn, 64, 256, 4, 1>;
+                hopper_f16_ak_bn_64x128x64: Hopper<F16, AlongK, AlongMn, 64, 128, 6, 1>;
+                hopper_f16_ak_bn_64x64x64: Hopper<F16, AlongK, AlongMn, 64, 64, 8, 1>;
+                hopper_f16_am_bk_128x256x64: Hopper<F16, AlongMn, AlongK, 128, 256, 4, 1>;
+                hopper_f16_am_bk_128x256x64_cluster2: Hopper<F16, AlongMn, AlongK, 128, 256, 4, 2>;
+                hopper_f16_am_bk_256x128x64: Hopper<F16, AlongMn, AlongK, 256, 128, 4, 1>;
+                hopper_f16_am_bk_128x128x64: Hopper<F16, AlongMn, AlongK, 128, 128, 6, 1>;
+                hopper_f16_am_bk_64x256x64: Hopper<F16, AlongMn, AlongK, 64, 256, 4, 1>;
+                hopper_f16_am_bk_64x128x64: Hopper<F16, AlongMn, AlongK, 64, 128, 6, 1>;
+                hopper_f16_am_bk_64x64x64: Hopper<F16, AlongMn, AlongK, 64, 64, 8, 1>;
+                hopper_f16_am_bn_128x256x64: Hopper<F16, AlongMn, AlongMn, 128, 256, 4, 1>;
+                hopper_f16_am_bn_128x256x64_cluster2: Hopper<F16, AlongMn, AlongMn, 128, 256, 4, 2>;
+                hopper_f16_am_bn_256x128x64: Hopper<F16, AlongMn, AlongMn, 256, 128, 4, 1>;
+                hopper_f16_am_bn_128x128x64: Hopper<F16, AlongMn, AlongMn, 128, 128, 6, 1>;
+                hopper_f16_am_bn_64x256x64: Hopper<F16, AlongMn, AlongMn, 64, 256, 4, 1>;
+                hopper_f16_am_bn_64x128x64: Hopper<F16, AlongMn, AlongMn, 64, 128, 6, 1>;
+                hopper_f16_am_bn_64x64x64: Hopper<F16, AlongMn, AlongMn, 64, 64, 8, 1>;
+                hopper_bf16_ak_bk_128x256x64: Hopper<Bf16, AlongK, AlongK, 128, 256, 4, 1>;
+                hopper_bf16_ak_bk_128x256x64_cluster2: Hopper<Bf16, AlongK, AlongK, 128, 256, 4, 2>;
+                hopper_bf16_ak_bk_256x128x64: Hopper<Bf16, AlongK, AlongK, 256, 128, 4, 1>;
+                hopper_bf16_ak_bk_128x128x64: Hopper<Bf16, AlongK, AlongK, 128, 128, 6, 1>;
+                hopper_bf16_ak_bk_64x256x64: Hopper<Bf16, AlongK, AlongK, 64, 256, 4, 1>;
+                hopper_bf16_ak_bk_64x128x64: Hopper<Bf16, AlongK, AlongK, 64, 128, 6, 1>;
+                hopper_bf16_ak_bk_64x64x64: Hopper<Bf16, AlongK, AlongK, 64, 64, 8, 1>;
+                hopper_bf16_ak_bn_128x256x64: Hopper<Bf16, AlongK, AlongMn, 128, 256, 4, 1>;
+                hopper_bf16_ak_bn_128x256x64_cluster2: Hopper<Bf16, AlongK, AlongMn, 128, 256, 4, 2>;
+                hopper_bf16_ak_bn_256x128x64: Hopper<Bf16, AlongK, AlongMn, 256, 128, 4, 1>;
+                hopper_bf16_ak_bn_128x128x64: Hopper<Bf16, AlongK, AlongMn, 128, 128, 6, 1>;
+                hopper_bf16_ak_bn_64x256x64: Hopper<Bf16, AlongK, AlongMn, 64, 256, 4, 1>;
+                hopper_bf16_ak_bn_64x128x64: Hopper<Bf16, AlongK, AlongMn, 64, 128, 6, 1>;
+                hopper_bf16_ak_bn_64x64x64: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8, 1>;
+                hopper_bf16_am_bk_128x256x64: Hopper<Bf16, AlongMn, AlongK, 128, 256, 4, 1>;
+                hopper_bf16_am_bk_128x256x64_cluster2: Hopper<Bf16, AlongMn, AlongK, 128, 256, 4, 2>;
+                hopper_bf16_am_bk_256x128x64: Hopper<Bf16, AlongMn, AlongK, 256, 128, 4, 1>;
+                hopper_bf16_am_bk_128x128x64: Hopper<Bf16, AlongMn, AlongK, 128, 128, 6, 1>;
+                hopper_bf16_am_bk_64x256x64: Hopper<Bf16, AlongMn, AlongK, 64, 256, 4, 1>;
+                hopper_bf16_am_bk_64x128x64: Hopper<Bf16, AlongMn, AlongK, 64, 128, 6, 1>;
+                hopper_bf16_am_bk_64x64x64: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8, 1>;
+                hopper_bf16_am_bn_128x256x64: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 4, 1>;
+                hopper_bf16_am_bn_128x256x64_cluster2: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 4, 2>;
+                hopper_bf16_am_bn_256x128x64: Hopper<Bf16, AlongMn, AlongMn, 256, 128, 4, 1>;
+                hopper_bf16_am_bn_128x128x64: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 6, 1>;
+                hopper_bf16_am_bn_64x256x64: Hopper<Bf16, AlongMn, AlongMn, 64, 256, 4, 1>;
+                hopper_bf16_am_bn_64x128x64: Hopper<Bf16, AlongMn, AlongMn, 64, 128, 6, 1>;
+                hopper_bf16_am_bn_64x64x64: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8, 1>;
             }
         }
     };

@@ -73,9 +73,29 @@ impl Arch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Major {
     /// Contiguous along K: A row-major, B column-major.
-    K,
+    K = 0,
     /// Contiguous along M (for A) or N (for B): A column-major, B row-major.
-    Mn,
+    Mn = 1,
+}
+
+/// A [`Major`] as a type parameter.
+pub trait Contiguous {
+    /// The same, as a value.
+    const MAJOR: Major;
+}
+
+/// [`Major::K`].
+pub struct AlongK;
+
+/// [`Major::Mn`].
+pub struct AlongMn;
+
+impl Contiguous for AlongK {
+    const MAJOR: Major = Major::K;
+}
+
+impl Contiguous for AlongMn {
+    const MAJOR: Major = Major::Mn;
 }
 
 /// The part of C one CTA computes, and the depth of one step along K.

@@ -1,3 +1,6 @@
 //! The ladder of kernels, slowest and simplest first.
 
+pub mod hopper;
 pub mod naive;
+pub mod tensor_core;
+pub mod tiled;

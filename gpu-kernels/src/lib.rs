@@ -38,6 +38,8 @@ pub mod schedule;
 pub mod epilogue;
 #[cfg(target_arch = "nvptx64")]
 pub mod isa;
+#[cfg(target_arch = "nvptx64")]
+mod unroll;
 
 pub use kernel::{Arch, Block, Family, KernelInfo, Major};
 pub use order::{Tile, TileGrid, TileOrder};

@@ -91,8 +91,10 @@ pub struct GemmParams {
     pub order: TileOrder,
     /// Which ids one CTA runs.
     pub schedule: Schedule,
-    /// Nonzero when C can be written through its tensor map (16-byte aligned
-    /// base and row pitch, unit column stride, [`OutputType::Input`]).
+    /// Nonzero when C can be written through its tensor map: unit column
+    /// stride; base, row pitch and row length multiples of 16 bytes. (A TMA store
+    /// clips a row to 16 bytes, not to an element: seen on an H200, it overwrites
+    /// what follows the row.)
     pub store_by_tma: u32,
 }
 

@@ -7,9 +7,11 @@
 use gemm::Parallelism;
 use gpu_kernels::DType;
 
+use crate::device::Device;
 use crate::element::{Element, Output};
+use crate::error::Error;
 use crate::layout::Layout;
-use crate::storage::Memory;
+use crate::storage::{Memory, Storage};
 use crate::view::{MatrixView, MatrixViewMut, Window};
 
 /// Rows of A widened at once: a share of the time to use them that is small,
@@ -22,9 +24,9 @@ const PANEL_COLS: usize = 2048;
 /// A product on the CPU, with the memory it works in.
 #[derive(Debug)]
 pub(crate) struct CpuPlan {
-    a_panel: Vec<f32>,
-    b_panel: Vec<f32>,
-    c_panel: Vec<f32>,
+    a_panel: Storage<f32>,
+    b_panel: Storage<f32>,
+    c_panel: Storage<f32>,
 }
 
 /// A block of a matrix in memory.
@@ -37,28 +39,10 @@ struct Block<T> {
 impl<T: Element> Block<T> {
     /// The elements of a view on the CPU device.
     fn of(window: Window<T>) -> Self {
-        let Memory::Host(buffer) = window.storage().memory() else {
-            unreachable!("a plan for the CPU checks that its operands are there");
-        };
         Block {
-            // SAFETY: a window starts inside its buffer.
-            first: unsafe { buffer.pointer().add(window.offset()) },
+            // SAFETY: a window starts inside its storage.
+            first: unsafe { host_pointer(window.storage()).add(window.offset()) },
             layout: window.layout(),
-        }
-    }
-
-    /// `values` as a matrix whose contiguous direction is that of `like`.
-    fn scratch(values: &mut [T], like: Layout) -> Self {
-        let (rows, cols) = (like.rows, like.cols);
-        assert!(rows * cols <= values.len());
-        let layout = if like.row_stride < like.col_stride {
-            Layout::row_major(cols, rows).transposed()
-        } else {
-            Layout::row_major(rows, cols)
-        };
-        Block {
-            first: values.as_mut_ptr(),
-            layout,
         }
     }
 
@@ -88,20 +72,50 @@ impl<T: Element> Block<T> {
     }
 }
 
+impl Block<f32> {
+    /// A matrix in `panel`, of the shape of `like` and contiguous in the same
+    /// direction.
+    fn scratch(panel: &mut Storage<f32>, like: Layout) -> Self {
+        let (rows, cols) = (like.rows, like.cols);
+        assert!(rows * cols <= panel.len(), "the plan knows its shapes");
+        let layout = if like.row_stride < like.col_stride {
+            Layout::row_major(cols, rows).transposed()
+        } else {
+            Layout::row_major(rows, cols)
+        };
+        Block {
+            first: host_pointer(panel),
+            layout,
+        }
+    }
+}
+
+/// The first element of a storage on the CPU device.
+fn host_pointer<T: Element>(storage: &Storage<T>) -> *mut T {
+    match storage.memory() {
+        Memory::Host(buffer) => buffer.pointer(),
+        Memory::Gpu(_) => unreachable!("plans check the device of every operand"),
+    }
+}
+
 impl CpuPlan {
     /// For elements of type `T` and `O` and an M×N×K product.
-    pub(crate) fn new<T: Element, O: Output<T>>(m: usize, n: usize, k: usize) -> Self {
-        let zeros = |needed: bool, rows: usize, cols: usize| match needed {
-            true => vec![0.0; rows.saturating_mul(cols)],
-            false => Vec::new(),
+    pub(crate) fn new<T: Element, O: Output<T>>(
+        m: usize,
+        n: usize,
+        k: usize,
+    ) -> Result<Self, Error> {
+        let panel = |needed: bool, rows: usize, cols: usize| {
+            let rows = if needed { rows } else { 0 };
+            Storage::zeroed(&Device::cpu(), Layout::row_major(rows, cols))
         };
         let (rows, cols) = (m.min(PANEL_ROWS), n.min(PANEL_COLS));
         let widens = T::DTYPE != DType::F32;
-        CpuPlan {
-            a_panel: zeros(widens, rows, k),
-            b_panel: zeros(widens, k, cols),
-            c_panel: zeros(O::DTYPE != DType::F32, rows, cols),
-        }
+        Ok(CpuPlan {
+            a_panel: panel(widens, rows, k)?,
+            b_panel: panel(widens, k, cols)?,
+            c_panel: panel(O::DTYPE != DType::F32, rows, cols)?,
+        })
     }
 
     /// Computes C = A·B; the shapes are those planned, the operands on the CPU.
@@ -135,7 +149,7 @@ impl CpuPlan {
 ///
 /// # Safety
 /// The block can be read.
-unsafe fn widened<T: Element>(block: Block<T>, panel: &mut [f32]) -> Block<f32> {
+unsafe fn widened<T: Element>(block: Block<T>, panel: &mut Storage<f32>) -> Block<f32> {
     if T::DTYPE == DType::F32 {
         return Block {
             first: block.first.cast(),
@@ -152,7 +166,12 @@ unsafe fn widened<T: Element>(block: Block<T>, panel: &mut [f32]) -> Block<f32> 
 ///
 /// # Safety
 /// `a` and `b` can be read; `c` can be written, and nobody else uses it.
-unsafe fn write_product<O: Element>(a: Block<f32>, b: Block<f32>, c: Block<O>, panel: &mut [f32]) {
+unsafe fn write_product<O: Element>(
+    a: Block<f32>,
+    b: Block<f32>,
+    c: Block<O>,
+    panel: &mut Storage<f32>,
+) {
     if O::DTYPE == DType::F32 {
         let c = Block {
             first: c.first.cast(),

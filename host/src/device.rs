@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::driver::gpu::{self, Gpu, GpuInfo};
 use crate::element::Element;
 use crate::error::Error;
-use crate::gemm::Gemm;
+use crate::gemm::{Gemm, check_shapes};
 use crate::layout::Layout;
 use crate::matrix::Matrix;
 use crate::view::AsView;
@@ -81,6 +81,18 @@ impl Device {
         match &self.0 {
             Kind::Cpu => None,
             Kind::Gpu(gpu) => Some(gpu.stream()),
+        }
+    }
+
+    /// Makes this GPU's context the calling thread's, for calls of `cust` or
+    /// the driver of your own. tilewise's calls do so themselves.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device has failed.
+    pub fn make_current(&self) -> Result<(), Error> {
+        match &self.0 {
+            Kind::Cpu => Ok(()),
+            Kind::Gpu(gpu) => gpu.make_current(),
         }
     }
 
@@ -167,6 +179,7 @@ impl Device {
         b: impl AsView<T>,
     ) -> Result<Matrix<T>, Error> {
         let (a, b) = (a.as_view(), b.as_view());
+        check_shapes(a.layout(), b.layout(), None)?;
         let mut c = self.zeros(a.rows(), b.cols())?;
         let mut plan = Gemm::new(self).plan(a, b, c.view_mut())?;
         plan.run(a, b, c.view_mut())?;

@@ -14,7 +14,7 @@ mod sealed {
     }
 }
 
-/// An element type of A and B: [`f32`], [`f16`] or [`bf16`].
+/// An element type of A and B: [`f32`], [`struct@f16`] or [`bf16`].
 pub trait Element:
     sealed::Sealed + bytemuck::Pod + PartialEq + std::fmt::Debug + Send + Sync
 {

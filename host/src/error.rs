@@ -197,7 +197,7 @@ pub enum Error {
         "{tiles_m}×{tiles_n} tiles under {schedule:?}; accepted: {}",
         match schedule {
             Schedule::Grid2d => "at most 65535 along M and 2147483647 along N",
-            _ => "at most 2147483647 in all",
+            _ => "at most 2147483647 CTAs in all",
         }
     )]
     TooManyTiles {

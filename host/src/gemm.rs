@@ -131,7 +131,7 @@ impl Gemm {
             Kind::Cpu => {
                 self.check_nothing_forced()?;
                 (
-                    Work::Cpu(CpuPlan::new::<T, O>(m, n, k)),
+                    Work::Cpu(CpuPlan::new::<T, O>(m, n, k)?),
                     PlanInfo::cpu(m, n, k),
                 )
             }
@@ -151,7 +151,7 @@ impl Gemm {
                 let choice = select::choose(catalog, &problem, &target, &self.request)?;
                 let plan = GpuPlan::new(gpu, choice, &problem)?;
                 let info = plan.info();
-                (Work::Gpu(plan), info)
+                (Work::Gpu(Box::new(plan)), info)
             }
         };
         Ok(Plan {
@@ -247,7 +247,7 @@ pub struct Plan<T, O> {
 #[derive(Debug)]
 enum Work {
     Cpu(CpuPlan),
-    Gpu(GpuPlan),
+    Gpu(Box<GpuPlan>),
 }
 
 /// What a plan will do.
@@ -302,8 +302,9 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     ///
     /// On a GPU this enqueues the work on [`Device::stream`] and returns:
     /// [`Device::synchronize`], or reading C, waits for it. It allocates
-    /// nothing and may be captured into a graph. On the CPU the work is done
-    /// when it returns.
+    /// nothing and may be captured into a graph, which then holds addresses of
+    /// the operands and of the plan: keep them as long as the graph. On the CPU
+    /// the work is done when it returns.
     ///
     /// # Errors
     /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for other operands
@@ -341,5 +342,40 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// What the plan does.
     pub fn info(&self) -> &PlanInfo {
         &self.info
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_past_what_a_kernel_can_index_are_named() {
+        let max = GemmParams::MAX_DIM as usize;
+        assert_eq!(dimension("K", max), Ok(max as u32));
+        let value = max + 1;
+        let error = dimension("K", value).unwrap_err();
+        assert_eq!(
+            error,
+            Error::DimensionTooLarge {
+                dimension: "K",
+                value,
+                max
+            }
+        );
+        assert_eq!(
+            error.to_string(),
+            "K = 2147479552; accepted: at most 2147479551"
+        );
+    }
+
+    #[test]
+    fn handles_may_cross_threads() {
+        fn crosses<T: Send + Sync>() {}
+        crosses::<Device>();
+        crosses::<crate::Matrix<f32>>();
+        crosses::<MatrixView<f32>>();
+        crosses::<MatrixViewMut<f32>>();
+        crosses::<Plan<f32, f32>>();
     }
 }

@@ -39,7 +39,7 @@
 //! | [`oracle`] | products in f64, for tests |
 //! | [`Error`] | everything that can go wrong |
 //!
-//! Elements are [`f32`], [`f16`] or [`bf16`]; sums are f32; C has the type of
+//! Elements are [`f32`], [`struct@f16`] or [`bf16`]; sums are f32; C has the type of
 //! A and B or f32. Strides count elements and are not negative.
 //!
 //! The driver is opened at run time, so one program runs with and without a

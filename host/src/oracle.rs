@@ -80,7 +80,7 @@ impl Product {
         let gamma = self.k as f64 * u / (1.0 - self.k as f64 * u);
         let factors = match input {
             // Two factors, each rounded to 11 significant bits.
-            DType::Tf32 => 2.0_f64.powi(-10),
+            DType::Tf32 => 2.0_f64.powi(-10) + 2.0_f64.powi(-22),
             _ => 0.0,
         };
         let sum = (gamma + factors + gamma * factors) * self.magnitudes[index];

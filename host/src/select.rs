@@ -5,7 +5,7 @@
 //!
 //! 1. **What can run.** A kernel that reads the element type, whose PTX is in
 //!    this build and runs on the device, that fits its shared memory, and, for
-//!    kernels through TMA, whose operands TMA can read ([`tma`](crate::tma)).
+//!    kernels through TMA, whose operands TMA can read ([`tma`](mod@crate::tma)).
 //! 2. **Family.** The highest step of the ladder that can run: hopper, else
 //!    tensor_core, else tiled, else naive. f32 has kernels on the CUDA cores
 //!    only; [`Precision::Tf32`](crate::Precision) asks for TF32 kernels, and
@@ -25,243 +25,15 @@
 //!
 //! What the caller forces is taken or refused, never replaced.
 
-use gpu_kernels::{
-    Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, TileGrid,
-    TileOrder,
-};
+mod check;
+mod problem;
+
+use gpu_kernels::{Block, Family, KernelInfo, Major, Schedule, TileGrid, TileOrder};
+
+pub use check::{Rejection, check};
+pub use problem::{Catalog, Choice, Problem, Request, Target};
 
 use crate::error::Error;
-use crate::tma;
-
-/// A product as the selection sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Rows of A and C.
-    pub m: u32,
-    /// Columns of B and C.
-    pub n: u32,
-    /// Columns of A and rows of B.
-    pub k: u32,
-    /// Element type of A and B, and how it is multiplied.
-    pub input: DType,
-    /// Element type of C.
-    pub output: OutputType,
-    /// Address and strides of A.
-    pub a: Operand,
-    /// Address and strides of B.
-    pub b: Operand,
-    /// Address and strides of C.
-    pub c: Operand,
-}
-
-impl Problem {
-    /// Cᵀ = Bᵀ·Aᵀ: the same product with rows and columns exchanged.
-    pub fn transposed(&self) -> Problem {
-        let flip = |operand: Operand| Operand {
-            address: operand.address,
-            row_stride: operand.col_stride,
-            col_stride: operand.row_stride,
-        };
-        Problem {
-            m: self.n,
-            n: self.m,
-            a: flip(self.b),
-            b: flip(self.a),
-            c: flip(self.c),
-            ..*self
-        }
-    }
-
-    /// The direction in which A is contiguous, or more nearly so.
-    pub fn a_major(&self) -> Major {
-        major(self.a.col_stride, self.a.row_stride)
-    }
-
-    /// The direction in which B is contiguous, or more nearly so.
-    pub fn b_major(&self) -> Major {
-        major(self.b.row_stride, self.b.col_stride)
-    }
-}
-
-fn major(along_k: u64, along_mn: u64) -> Major {
-    if along_k <= along_mn {
-        Major::K
-    } else {
-        Major::Mn
-    }
-}
-
-/// A GPU as the selection sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// (major, minor).
-    pub compute_capability: (u32, u32),
-    /// Streaming multiprocessors.
-    pub sms: u32,
-    /// Most shared memory a CTA may have, bytes.
-    pub shared_bytes_per_cta: u32,
-}
-
-/// The kernels to select from.
-#[derive(Clone, Copy)]
-pub struct Catalog<'a> {
-    /// All of them; equal candidates are taken in this order.
-    pub kernels: &'a [KernelInfo],
-    /// Whether the PTX of a kernel is at hand.
-    pub is_built: fn(&str) -> bool,
-}
-
-impl Catalog<'static> {
-    /// This library's kernels.
-    pub fn embedded() -> Self {
-        Catalog {
-            kernels: gpu_kernels::entry::KERNELS,
-            is_built: |name| crate::embedded::ptx(name).is_some(),
-        }
-    }
-}
-
-/// What the caller forces; `None` leaves it to the rule.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
-    /// A kernel by name.
-    pub kernel: Option<String>,
-    /// A step of the ladder.
-    pub family: Option<Family>,
-    /// A CTA tile.
-    pub block: Option<Block>,
-    /// A tile order.
-    pub order: Option<TileOrder>,
-    /// A schedule.
-    pub schedule: Option<Schedule>,
-}
-
-/// Why a kernel cannot run a problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Rejection {
-    /// It reads another element type.
-    #[error("it multiplies {reads:?}, the problem is {problem:?}")]
-    Input {
-        /// What the kernel reads.
-        reads: DType,
-        /// What the problem has.
-        problem: DType,
-    },
-    /// The library was built without its PTX.
-    #[error("this build has no PTX for it (no device toolchain was found)")]
-    NotBuilt,
-    /// The device cannot run its PTX.
-    #[error("{} does not run on compute capability {}.{}", needs.name(), has.0, has.1)]
-    Device {
-        /// The kernel's target.
-        needs: Arch,
-        /// The device's compute capability.
-        has: (u32, u32),
-    },
-    /// Its shared memory does not fit.
-    #[error("it needs {needs} bytes of shared memory a CTA, the device has {has}")]
-    SharedMemory {
-        /// Bytes the kernel uses.
-        needs: u32,
-        /// Bytes a CTA may have.
-        has: u32,
-    },
-    /// It belongs to another family than the one forced.
-    #[error("its family is {}", family.name())]
-    Family {
-        /// The kernel's family.
-        family: Family,
-    },
-    /// It computes another tile than the one forced.
-    #[error("its block is {}×{}×{}", block.m, block.n, block.k)]
-    Block {
-        /// The kernel's tile.
-        block: Block,
-    },
-    /// Grid2d was forced on a kernel with clusters.
-    #[error("its clusters of {cluster_m} CTAs need Grid1d or Persistent")]
-    Clusters {
-        /// CTAs a cluster.
-        cluster_m: u32,
-    },
-    /// TMA cannot read an operand.
-    #[error("TMA cannot read {operand}: {reason}")]
-    Tma {
-        /// `A` or `B`.
-        operand: &'static str,
-        /// Why.
-        reason: tma::Unreadable,
-    },
-    /// A kernel through TMA has no step to make.
-    #[error("K = 0, TMA kernels need K ≥ 1")]
-    ZeroK,
-}
-
-/// What was selected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// The kernel.
-    pub kernel: KernelInfo,
-    /// Whether it runs the transposed problem.
-    pub transposed: bool,
-    /// C in tiles, or in the tiles of a whole cluster; of Cᵀ if transposed.
-    pub grid: TileGrid,
-    /// The order of those tiles.
-    pub order: TileOrder,
-    /// How CTAs get them.
-    pub schedule: Schedule,
-}
-
-/// Why `kernel` cannot run `problem` on `target`, if it cannot.
-///
-/// # Errors
-/// The first [`Rejection`] found.
-pub fn check(
-    catalog: Catalog,
-    kernel: &KernelInfo,
-    problem: &Problem,
-    target: &Target,
-) -> Result<(), Rejection> {
-    if kernel.input != problem.input {
-        return Err(Rejection::Input {
-            reads: kernel.input,
-            problem: problem.input,
-        });
-    }
-    let (major, minor) = target.compute_capability;
-    if !kernel.arch.runs_on(major, minor) {
-        return Err(Rejection::Device {
-            needs: kernel.arch,
-            has: target.compute_capability,
-        });
-    }
-    if !(catalog.is_built)(kernel.name) {
-        return Err(Rejection::NotBuilt);
-    }
-    if kernel.shared_bytes > target.shared_bytes_per_cta {
-        return Err(Rejection::SharedMemory {
-            needs: kernel.shared_bytes,
-            has: target.shared_bytes_per_cta,
-        });
-    }
-    if kernel.family == Family::Hopper {
-        check_tma(kernel, problem)?;
-    }
-    Ok(())
-}
-
-fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
-    if problem.k == 0 {
-        return Err(Rejection::ZeroK);
-    }
-    let tma = |operand, reason| Rejection::Tma { operand, reason };
-    let a = kernel.a_major.unwrap_or(problem.a_major());
-    let b = kernel.b_major.unwrap_or(problem.b_major());
-    tma::Lines::of_a(problem, a).map_err(|reason| tma("A", reason))?;
-    tma::Lines::of_b(problem, b).map_err(|reason| tma("B", reason))?;
-    Ok(())
-}
 
 /// The kernels that can run `problem` on `target`, as it is.
 pub fn candidates<'a>(
@@ -362,7 +134,7 @@ fn choose_kernel(
 ) -> Result<(KernelInfo, bool), Error> {
     let flipped = problem.transposed();
     let runs = |kernel: &KernelInfo| -> Result<bool, Rejection> {
-        check_request(kernel, request)?;
+        check::check_request(kernel, request)?;
         let flips = kernel.family == Family::Hopper
             && problem.c.col_stride != 1
             && flipped.c.col_stride == 1;
@@ -411,25 +183,6 @@ fn choose_kernel(
             .collect(),
     })?;
     Ok((kernel, transposed))
-}
-
-fn check_request(kernel: &KernelInfo, request: &Request) -> Result<(), Rejection> {
-    if request.family.is_some_and(|family| family != kernel.family) {
-        return Err(Rejection::Family {
-            family: kernel.family,
-        });
-    }
-    if request.block.is_some_and(|block| block != kernel.block) {
-        return Err(Rejection::Block {
-            block: kernel.block,
-        });
-    }
-    if request.schedule == Some(Schedule::Grid2d) && kernel.cluster_m > 1 {
-        return Err(Rejection::Clusters {
-            cluster_m: kernel.cluster_m,
-        });
-    }
-    Ok(())
 }
 
 /// The request in words, for the error.
@@ -500,3 +253,6 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 //! and whose lines, at a constant pitch, follow in the other (PTX ISA, "Tensors
 //! in the `cp.async.bulk.tensor` instructions"; CUDA driver API,
 //! `cuTensorMapEncodeTiled`). Everything is stored with the 128-byte swizzle,
-//! so a box is at most 128 bytes, 64 elements, wide:
+//! so a box is 128 bytes wide, 64 elements of 2 bytes or 32 of 4:
 //!
 //! | operand | contiguous along | dims | box |
 //! |---|---|---|---|
@@ -13,12 +13,12 @@
 //! | A | M | M, K | 64, BLOCK_K |
 //! | B | K | K, N | 64, BLOCK_N / cluster_m |
 //! | B | N | N, K | 64, BLOCK_K |
-//! | C | N | N, M | 64, 64 |
+//! | C | N | N, M | 64 or 32, 64 |
 //!
 //! A cluster shares its columns of B: each CTA fetches its part and multicasts
 //! it, hence the division by `cluster_m`.
 
-use gpu_kernels::{KernelInfo, Major, OutputType};
+use gpu_kernels::{DType, KernelInfo, Major, OutputType};
 
 use crate::select::Problem;
 
@@ -28,8 +28,11 @@ pub const ALIGNMENT: u64 = 16;
 /// Pitches must stay below this many bytes.
 const MAX_PITCH: u64 = 1 << 40;
 
-/// Elements across a box: what the 128-byte swizzle holds of a 2-byte type.
-const BOX_WIDTH: u32 = 64;
+/// Bytes across a box: the span of the 128-byte swizzle.
+const BOX_BYTES: u32 = 128;
+
+/// Elements across a box of A or B, which are of 2 bytes.
+const BOX_WIDTH: u32 = BOX_BYTES / 2;
 
 /// Lines of a box of C.
 const C_BOX_LINES: u32 = 64;
@@ -104,13 +107,15 @@ impl Lines {
     }
 
     /// C of `problem`, contiguous along N, if a hopper kernel can write it
-    /// through TMA: that takes the input type, too.
+    /// through TMA. A store is clipped to 16 bytes, not to an element, so a
+    /// line must be a multiple of that, or what follows it would be overwritten.
     pub fn of_c(problem: &Problem) -> Option<Lines> {
         let along_m = (problem.m, problem.c.row_stride, "M");
         let along_n = (problem.n, problem.c.col_stride, "N");
-        let bytes = problem.input.bytes();
-        let lines = Lines::new(problem.c.address, bytes, along_n, along_m);
-        lines.ok().filter(|_| problem.output == OutputType::Input)
+        let bytes = output_dtype(problem).bytes();
+        let lines = Lines::new(problem.c.address, bytes, along_n, along_m).ok()?;
+        let line = u64::from(problem.n) * u64::from(bytes);
+        line.is_multiple_of(ALIGNMENT).then_some(lines)
     }
 
     /// Lines along one direction, given as (extent, stride, name), that follow
@@ -131,10 +136,10 @@ impl Lines {
         } else {
             line.next_multiple_of(ALIGNMENT)
         };
-        if pitch % ALIGNMENT != 0 || pitch < line || pitch >= MAX_PITCH {
+        if !pitch.is_multiple_of(ALIGNMENT) || pitch < line || pitch >= MAX_PITCH {
             return Err(Unreadable::Pitch { pitch, line });
         }
-        if address % ALIGNMENT != 0 {
+        if !address.is_multiple_of(ALIGNMENT) {
             return Err(Unreadable::Address { address });
         }
         Ok(Lines {
@@ -160,7 +165,104 @@ pub fn b_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
     }
 }
 
-/// The box of C that a hopper kernel writes at once, contiguous direction first.
-pub fn c_box() -> [u32; 2] {
-    [BOX_WIDTH, C_BOX_LINES]
+/// The element type of C.
+pub fn output_dtype(problem: &Problem) -> DType {
+    match problem.output {
+        OutputType::Input => problem.input,
+        OutputType::F32 => DType::F32,
+    }
+}
+
+/// The box of C, of elements `dtype`, that a hopper kernel writes at once,
+/// contiguous direction first.
+pub fn c_box(dtype: DType) -> [u32; 2] {
+    [BOX_BYTES / dtype.bytes(), C_BOX_LINES]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpu_kernels::{DType, Operand};
+
+    /// f16, A 300×200, B 200×100 and C 300×100.
+    fn problem(a: (u64, u64), b: (u64, u64), c: (u64, u64)) -> Problem {
+        let operand = |(row_stride, col_stride)| Operand {
+            address: 256,
+            row_stride,
+            col_stride,
+        };
+        Problem {
+            m: 300,
+            n: 100,
+            k: 200,
+            input: DType::F16,
+            output: OutputType::Input,
+            a: operand(a),
+            b: operand(b),
+            c: operand(c),
+        }
+    }
+
+    #[test]
+    fn lines_follow_the_contiguous_direction() {
+        let rows = problem((200, 1), (104, 1), (104, 1));
+        let a = Lines::of_a(&rows, Major::K).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([200, 300], 400));
+        let b = Lines::of_b(&rows, Major::Mn).unwrap();
+        assert_eq!((b.dims, b.pitch_bytes), ([100, 200], 208));
+        let c = Lines::of_c(&rows).unwrap();
+        assert_eq!((c.dims, c.pitch_bytes), ([100, 300], 208));
+
+        let columns = problem((1, 304), (1, 200), (1, 300));
+        let a = Lines::of_a(&columns, Major::Mn).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([300, 200], 608));
+        let b = Lines::of_b(&columns, Major::K).unwrap();
+        assert_eq!((b.dims, b.pitch_bytes), ([200, 100], 400));
+        assert_eq!(Lines::of_c(&columns), None);
+    }
+
+    #[test]
+    fn what_tma_cannot_read_is_named() {
+        let lines = |a| Lines::of_a(&problem(a, (104, 1), (104, 1)), Major::K);
+        assert_eq!(
+            lines((1, 300)).unwrap_err(),
+            Unreadable::Stride {
+                direction: "K",
+                stride: 300
+            }
+        );
+        for stride in [201, 192, 0, u64::MAX] {
+            let pitch = stride.saturating_mul(2);
+            assert_eq!(
+                lines((stride, 1)).unwrap_err(),
+                Unreadable::Pitch { pitch, line: 400 }
+            );
+        }
+        let mut moved = problem((200, 1), (104, 1), (104, 1));
+        moved.a.address += 8;
+        let address = moved.a.address;
+        assert_eq!(
+            Lines::of_a(&moved, Major::K).unwrap_err(),
+            Unreadable::Address { address }
+        );
+    }
+
+    #[test]
+    fn strides_over_one_element_do_not_matter() {
+        let mut row = problem((3, 1), (104, 1), (104, 1));
+        row.m = 1;
+        let a = Lines::of_a(&row, Major::K).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([200, 1], 400));
+        row.a.col_stride = 7;
+        row.k = 1;
+        let a = Lines::of_a(&row, Major::K).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([1, 1], 16));
+    }
+
+    #[test]
+    fn c_is_written_through_tma_in_the_input_type_alone() {
+        let mut wide = problem((200, 1), (104, 1), (104, 1));
+        wide.output = OutputType::F32;
+        assert_eq!(Lines::of_c(&wide), None);
+    }
 }

@@ -15,6 +15,12 @@ pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {
     if layout.is_empty() {
         return Ok(Vec::new());
     }
+    // A broadcast view may have more elements than memory.
+    let bytes = (layout.rows.checked_mul(layout.cols))
+        .and_then(|elements| elements.checked_mul(size_of::<T>()));
+    if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+        return Err(Error::SizeOverflow { layout });
+    }
     match window.storage().memory() {
         Memory::Host(buffer) => {
             // SAFETY: the window's offset lies inside the buffer.

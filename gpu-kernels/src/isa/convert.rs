@@ -30,6 +30,19 @@ pub fn f16_from_f32(value: f32) -> u32 {
     bits as u32
 }
 
+/// `cvt.rna.tf32.f32`, sm_80: to nearest, ties away from zero (the only
+/// rounding to TF32 before sm_90). The result is an f32 whose low 13 bits are 0.
+#[inline(always)]
+pub fn tf32_from_f32(value: f32) -> u32 {
+    let bits: u32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("cvt.rna.tf32.f32 {}, {};", out(reg32) bits, in(reg32) value,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    bits
+}
+
 /// bfloat16 is the upper half of an f32: exact.
 #[inline(always)]
 pub fn f32_from_bf16(bits: u32) -> f32 {
@@ -47,4 +60,28 @@ pub fn bf16_from_f32(value: f32) -> u32 {
     } else {
         rounded
     }
+}
+
+/// `cvt.rn.f16x2.f32`: two values, `low` in the low half.
+#[inline(always)]
+pub fn f16x2_from_f32(low: f32, high: f32) -> u32 {
+    let bits: u32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("cvt.rn.f16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    bits
+}
+
+/// `cvt.rn.bf16x2.f32` (sm_80): two values, `low` in the low half.
+#[inline(always)]
+pub fn bf16x2_from_f32(low: f32, high: f32) -> u32 {
+    let bits: u32;
+    // SAFETY: arithmetic on registers.
+    unsafe {
+        asm!("cvt.rn.bf16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    bits
 }

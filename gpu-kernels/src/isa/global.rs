@@ -38,6 +38,22 @@ pub unsafe fn load_u32(address: u64) -> u32 {
     value
 }
 
+/// `ld.global.nc.v4.u32`: 16 bytes.
+///
+/// # Safety
+/// `address` is readable, aligned to 16, and not written during the launch.
+#[inline(always)]
+pub unsafe fn load_u32x4(address: u64) -> [u32; 4] {
+    let (x, y, z, w): (u32, u32, u32, u32);
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.global.nc.v4.u32 {{{}, {}, {}, {}}}, [{}];",
+             out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg64) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    [x, y, z, w]
+}
+
 /// `st.global.u16`: the low 16 bits of `value`.
 ///
 /// # Safety
@@ -60,6 +76,34 @@ pub unsafe fn store_u32(address: u64, value: u32) {
     // SAFETY: the caller's duty.
     unsafe {
         asm!("st.global.u32 [{}], {};", in(reg64) address, in(reg32) value,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `st.global.v2.u32`: 8 bytes.
+///
+/// # Safety
+/// `address` is writable and aligned to 8.
+#[inline(always)]
+pub unsafe fn store_u32x2(address: u64, [x, y]: [u32; 2]) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.global.v2.u32 [{}], {{{}, {}}};",
+             in(reg64) address, in(reg32) x, in(reg32) y,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `st.global.v4.u32`: 16 bytes.
+///
+/// # Safety
+/// `address` is writable and aligned to 16.
+#[inline(always)]
+pub unsafe fn store_u32x4(address: u64, [x, y, z, w]: [u32; 4]) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.global.v4.u32 [{}], {{{}, {}, {}, {}}};",
+             in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
              options(nostack, preserves_flags));
     }
 }

@@ -42,6 +42,22 @@ pub fn cta_position() -> CtaPosition {
     }
 }
 
+/// `shfl.sync.idx`: lane 0's `value`, in every lane. Tells the compiler that a
+/// value is the same across the warp, so that it can live in uniform registers.
+///
+/// # Safety
+/// All lanes of the warp must execute it together.
+#[inline(always)]
+pub unsafe fn broadcast(value: u32) -> u32 {
+    let first: u32;
+    // SAFETY: the caller's duty (PTX ISA, "shfl.sync").
+    unsafe {
+        asm!("shfl.sync.idx.b32 {}, {}, 0, 31, -1;", out(reg32) first, in(reg32) value,
+             options(nostack));
+    }
+    first
+}
+
 /// `bar.sync 0`: every thread of the CTA arrives and waits; shared and global
 /// memory accesses before it are ordered before those after it.
 ///
@@ -51,6 +67,16 @@ pub fn cta_position() -> CtaPosition {
 pub unsafe fn sync_cta() {
     // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
     unsafe { asm!("bar.sync 0;", options(nostack)) }
+}
+
+/// `bar.warp.sync`: as [`sync_cta`], for the 32 lanes of a warp.
+///
+/// # Safety
+/// All lanes of the warp must reach it.
+#[inline(always)]
+pub unsafe fn sync_warp() {
+    // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+    unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
 }
 
 /// `trap`: ends the grid with an error the host sees.

@@ -57,13 +57,13 @@ pub(crate) struct Gpu {
 
 /// GPUs the driver offers.
 pub(crate) fn count() -> Result<usize, Error> {
-    initialise()?;
-    let count = cust::device::Device::num_devices().map_err(cust_failure("cuDeviceGetCount"))?;
+    let mut count = 0;
+    // SAFETY: `count` outlives its call.
+    unsafe {
+        check("cuInit", cust_raw::cuInit(0))?;
+        check("cuDeviceGetCount", cust_raw::cuDeviceGetCount(&mut count))?;
+    }
     Ok(count as usize)
-}
-
-fn initialise() -> Result<(), Error> {
-    cust::init(cust::CudaFlags::empty()).map_err(cust_failure("cuInit"))
 }
 
 /// The newest CUDA version the driver supports; (0, 0) without a driver.
@@ -83,7 +83,9 @@ pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         return Err(no_device("libcuda.so.1 is not on this machine".into()));
     }
     let count = match count() {
-        Err(Error::Driver { name, .. }) => return Err(no_device(format!("cuInit says {name}"))),
+        Err(Error::Driver { call, name, .. }) => {
+            return Err(no_device(format!("{call} answers {name}")));
+        }
         other => other?,
     };
     if ordinal >= count {
@@ -160,9 +162,9 @@ impl Gpu {
 
     pub(crate) fn synchronize(&self) -> Result<(), Error> {
         self.make_current()?;
-        self.stream
-            .synchronize()
-            .map_err(cust_failure("cuStreamSynchronize"))
+        // SAFETY: the stream is ours.
+        let result = unsafe { cust_raw::cuStreamSynchronize(self.stream.as_inner()) };
+        check("cuStreamSynchronize", result)
     }
 
     /// Whether the stream records a graph instead of running.

@@ -61,8 +61,9 @@ impl HopperMaps {
             },
             ..*problem
         });
-        let spec = |lines: Lines, box_dims| TensorMapSpec {
-            dtype: kernel.input,
+        let c_dtype = tma::output_dtype(problem);
+        let spec = |dtype, lines: Lines, box_dims| TensorMapSpec {
+            dtype,
             dims: lines.dims,
             pitch_bytes: lines.pitch_bytes,
             box_dims,
@@ -70,9 +71,9 @@ impl HopperMaps {
         Ok(HopperMaps {
             device: DeviceBuffer::zeroed(gpu, 3 * TensorMap::BYTES)?,
             kernel: kernel.name,
-            a: spec(a, tma::a_box(kernel, a_major)),
-            b: spec(b, tma::b_box(kernel, b_major)),
-            c: c.map(|lines| spec(lines, tma::c_box())),
+            a: spec(kernel.input, a, tma::a_box(kernel, a_major)),
+            b: spec(kernel.input, b, tma::b_box(kernel, b_major)),
+            c: c.map(|lines| spec(c_dtype, lines, tma::c_box(c_dtype))),
             copied: None,
         })
     }
@@ -82,7 +83,7 @@ impl HopperMaps {
     pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
         let [a, b, c] = addresses;
         for (operand, address) in [("a", a), ("b", b)] {
-            if address % tma::ALIGNMENT != 0 {
+            if !address.is_multiple_of(tma::ALIGNMENT) {
                 return Err(Error::Misaligned {
                     operand,
                     address,
@@ -90,7 +91,9 @@ impl HopperMaps {
                 });
             }
         }
-        let c_map = self.c.filter(|_| c % tma::ALIGNMENT == 0);
+        let c_map = self.c.filter(|_| c.is_multiple_of(tma::ALIGNMENT));
+        // Where C is not written through TMA, its address does not matter.
+        let addresses = [a, b, c_map.map_or(0, |_| c)];
         if self.copied != Some(addresses) {
             if gpu.is_capturing()? {
                 return Err(Error::Capturing {

@@ -160,7 +160,7 @@ forward! {
     cuEventCreate cuEventDestroy_v2 cuEventElapsedTime cuEventQuery cuEventRecord
     cuEventSynchronize cuExternalMemoryGetMappedBuffer
     cuFuncGetAttribute cuFuncSetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
-    cuGetErrorName cuGetErrorString
+    cuGetErrorString
     cuGraphAddKernelNode cuGraphCreate cuGraphDebugDotPrint cuGraphDestroy cuGraphGetEdges
     cuGraphGetNodes cuGraphKernelNodeGetParams cuGraphNodeGetType
     cuImportExternalMemory cuInit cuLaunchHostFunc cuLaunchKernel
@@ -205,6 +205,18 @@ mod tests {
             assert_eq!(take_missing_function(), None, "asking forgets");
         } else {
             assert_eq!(code, Some(Code::CUDA_ERROR_NO_DEVICE));
+        }
+    }
+
+    #[test]
+    fn a_call_of_a_missing_function_says_that_the_driver_is_too_old() {
+        MISSING.set(Some("cuNoSuchFunction"));
+        let error = crate::driver::failure("cuInit", Code::CUDA_ERROR_NOT_SUPPORTED as u32);
+        match error {
+            crate::Error::DriverTooOld { lacks, .. } => {
+                assert_eq!(lacks, "function cuNoSuchFunction");
+            }
+            other => panic!("{other}"),
         }
     }
 

@@ -107,8 +107,9 @@ impl Drop for DeviceBuffer {
         if self.address == 0 {
             return;
         }
-        // Enqueued work may still use the memory. Failing here means that the
-        // context is broken, and with it the memory gone.
+        // Enqueued work may still use the memory. Waiting fails when the
+        // context is broken, or the stream records a graph that may use the
+        // memory later: then it stays allocated.
         if self.gpu.synchronize().is_ok() {
             // SAFETY: allocated by `zeroed`, and nothing is under way.
             unsafe { cust_raw::cuMemFree_v2(self.address) };

@@ -21,7 +21,7 @@ pub(crate) struct TensorMap([u8; TensorMap::BYTES]);
 /// contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TensorMapSpec {
-    /// Element type, of 2 bytes.
+    /// Element type.
     pub(crate) dtype: DType,
     /// Elements in each direction.
     pub(crate) dims: [u64; 2],

@@ -1,0 +1,106 @@
+//! Barriers in shared memory that count arrivals and bytes (PTX ISA, "Parallel
+//! Synchronization and Communication Instructions: mbarrier").
+//!
+//! A phase completes when the expected arrivals have arrived and the expected
+//! bytes have landed; the barrier then starts its next phase. A waiter names
+//! the phase it waits for by its parity.
+
+use core::arch::asm;
+
+/// Bytes of one barrier.
+pub const BYTES: u32 = 8;
+
+/// `mbarrier.init`: phase 0, expecting `arrivals` arrivals a phase.
+///
+/// # Safety
+/// `barrier` is an 8-byte aligned shared address that no thread uses yet.
+#[inline(always)]
+pub unsafe fn init(barrier: u32, arrivals: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("mbarrier.init.shared::cta.b64 [{}], {};", in(reg32) barrier, in(reg32) arrivals,
+             options(nostack));
+    }
+}
+
+/// `fence.mbarrier_init`: makes initialised barriers visible to the cluster
+/// and, with the proxy fence, to the copy engine.
+#[inline(always)]
+pub fn fence_init() {
+    // SAFETY: fences only order what is around them.
+    unsafe {
+        asm!("fence.mbarrier_init.release.cluster;", options(nostack));
+        asm!("fence.proxy.async.shared::cta;", options(nostack));
+    }
+}
+
+/// `mbarrier.arrive.expect_tx`: one arrival, and `bytes` more to land before
+/// the phase completes.
+///
+/// # Safety
+/// `barrier` is an initialised barrier of this CTA.
+#[inline(always)]
+pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};",
+             in(reg32) barrier, in(reg32) bytes, options(nostack));
+    }
+}
+
+/// `mbarrier.arrive`: one arrival at a barrier of this CTA.
+///
+/// # Safety
+/// `barrier` is an initialised barrier of this CTA.
+#[inline(always)]
+pub unsafe fn arrive(barrier: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("mbarrier.arrive.shared::cta.b64 _, [{}];", in(reg32) barrier, options(nostack));
+    }
+}
+
+/// `mapa` and `mbarrier.arrive`: one arrival at the barrier that stands at the
+/// same offset in CTA `rank` of the cluster.
+///
+/// It says that this thread has finished *reading*; it releases no writes to the
+/// peer. (`.release.cluster` would, at the price of a GPU-wide memory barrier:
+/// a quarter of the kernel's speed, see `docs/perf-log.md`.)
+///
+/// # Safety
+/// `barrier` is initialised in that CTA, which has not exited.
+#[inline(always)]
+pub unsafe fn arrive_at(barrier: u32, rank: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!(
+            "{{ .reg .b32 remote;",
+            "mapa.shared::cluster.u32 remote, {0}, {1};",
+            "mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
+            in(reg32) barrier, in(reg32) rank, options(nostack)
+        );
+    }
+}
+
+/// `mbarrier.try_wait.parity` until the phase of that parity has completed.
+///
+/// # Safety
+/// `barrier` is an initialised barrier of this CTA.
+#[inline(always)]
+pub unsafe fn wait(barrier: u32, parity: u32) {
+    loop {
+        let done: u32;
+        // SAFETY: the caller's duty. `try_wait` itself sleeps for a while.
+        unsafe {
+            asm!(
+                "{{ .reg .pred done;",
+                "mbarrier.try_wait.parity.shared::cta.b64 done, [{1}], {2};",
+                "selp.u32 {0}, 1, 0, done; }}",
+                out(reg32) done, in(reg32) barrier, in(reg32) parity, options(nostack)
+            );
+        }
+        if done != 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Loads and stores in shared memory (PTX ISA, "State Spaces: .shared", "Data
+//! Movement and Conversion Instructions: ld, st").
+//!
+//! Addresses are 32-bit offsets into the CTA's shared window, which is what
+//! `ld.shared` takes and what `ldmatrix`, mbarriers and TMA take. A kernel lays
+//! out its dynamic shared memory by adding constants to [`base`].
+
+use core::arch::{asm, global_asm};
+
+// The one declaration of dynamic shared memory; the launch gives its size
+// (`KernelInfo::shared_bytes`). 1024 is the alignment of a 128-byte swizzle
+// atom, the largest any kernel needs.
+global_asm!(".extern .shared .align 1024 .b8 dyn_smem[];");
+
+/// Address of the first byte of dynamic shared memory, aligned to 1024.
+#[inline(always)]
+pub fn base() -> u32 {
+    let address: u32;
+    // SAFETY: takes the address of a symbol; no memory is touched.
+    unsafe {
+        asm!("mov.u32 {}, dyn_smem;", out(reg32) address,
+             options(pure, nomem, nostack, preserves_flags));
+    }
+    address
+}
+
+/// `ld.shared.f32`.
+///
+/// # Safety
+/// `address` is inside the CTA's shared memory and aligned to 4; a write by
+/// another thread is ordered before it by a barrier.
+#[inline(always)]
+pub unsafe fn load_f32(address: u32) -> f32 {
+    let value: f32;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.shared.f32 {}, [{}];", out(reg32) value, in(reg32) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    value
+}
+
+/// `ld.shared.v4.f32`: 16 bytes.
+///
+/// # Safety
+/// As [`load_f32`], aligned to 16.
+#[inline(always)]
+pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
+    let (x, y, z, w): (f32, f32, f32, f32);
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.shared.v4.f32 {{{}, {}, {}, {}}}, [{}];",
+             out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg32) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    [x, y, z, w]
+}
+
+/// `st.shared.f32`.
+///
+/// # Safety
+/// `address` is inside the CTA's shared memory, aligned to 4, and no other
+/// thread accesses it before the next barrier.
+#[inline(always)]
+pub unsafe fn store_f32(address: u32, value: f32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared.f32 [{}], {};", in(reg32) address, in(reg32) value,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `st.shared.v4.f32`: 16 bytes.
+///
+/// # Safety
+/// As [`store_f32`], aligned to 16.
+#[inline(always)]
+pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
+    let [x, y, z, w] = values;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared.v4.f32 [{}], {{{}, {}, {}, {}}};",
+             in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `st.shared.u16`: the low 16 bits of `value`.
+///
+/// # Safety
+/// As [`store_f32`], aligned to 2.
+#[inline(always)]
+pub unsafe fn store_u16(address: u32, value: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared.u16 [{}], {};", in(reg32) address, in(reg16) value as u16,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `st.shared.u32`.
+///
+/// # Safety
+/// As [`store_f32`].
+#[inline(always)]
+pub unsafe fn store_u32(address: u32, value: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared.u32 [{}], {};", in(reg32) address, in(reg32) value,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `ld.shared.u32`.
+///
+/// # Safety
+/// As [`load_f32`].
+#[inline(always)]
+pub unsafe fn load_u32(address: u32) -> u32 {
+    let value: u32;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.shared.u32 {}, [{}];", out(reg32) value, in(reg32) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    value
+}
+
+/// `st.shared.v2.f32`: 8 bytes.
+///
+/// # Safety
+/// As [`store_f32`], aligned to 8.
+#[inline(always)]
+pub unsafe fn store_f32x2(address: u32, values: [f32; 2]) {
+    let [x, y] = values;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared.v2.f32 [{}], {{{}, {}}};",
+             in(reg32) address, in(reg32) x, in(reg32) y, options(nostack, preserves_flags));
+    }
+}
+
+/// `st.shared.v4.u32`: 16 bytes.
+///
+/// # Safety
+/// As [`store_f32`], aligned to 16.
+#[inline(always)]
+pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
+    let [x, y, z, w] = values;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared.v4.u32 [{}], {{{}, {}, {}, {}}};",
+             in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// `ld.shared.v2.f32`: 8 bytes.
+///
+/// # Safety
+/// As [`load_f32`], aligned to 8.
+#[inline(always)]
+pub unsafe fn load_f32x2(address: u32) -> [f32; 2] {
+    let (x, y): (f32, f32);
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("ld.shared.v2.f32 {{{}, {}}}, [{}];",
+             out(reg32) x, out(reg32) y, in(reg32) address,
+             options(pure, readonly, nostack, preserves_flags));
+    }
+    [x, y]
+}

@@ -1,0 +1,103 @@
+//! The copy engine: tiles between global and shared memory (PTX ISA, "Data
+//! Movement and Conversion Instructions: cp.async.bulk.tensor").
+//!
+//! A tensor map (128 bytes, encoded by the driver) says where the tensor lies,
+//! how large a box one copy moves, and how the box is swizzled in shared
+//! memory. Elements outside the tensor arrive as zeros, and still count
+//! towards the barrier's bytes; on the way out they are dropped. Coordinates
+//! name the box's first element, contiguous dimension first.
+
+use core::arch::asm;
+
+/// `prefetch.tensormap`.
+///
+/// # Safety
+/// `map` is the generic address of a tensor map.
+#[inline(always)]
+pub unsafe fn prefetch_map(map: u64) {
+    // SAFETY: the caller's duty.
+    unsafe { asm!("prefetch.tensormap [{}];", in(reg64) map, options(nostack)) }
+}
+
+/// Starts copying the box at (`x`, `y`) to `shared`; `barrier` counts its bytes.
+///
+/// # Safety
+/// `shared` has room for the box at the alignment its swizzle asks for, nobody
+/// uses that room until `barrier` completes, and `barrier` expects the bytes.
+#[inline(always)]
+pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+            "[{0}], [{1}, {{{2}, {3}}}], [{4}];",
+            in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
+            options(nostack)
+        );
+    }
+}
+
+/// [`load`] into every CTA of the cluster whose bit is set in `ctas`, at the
+/// same shared offset, signalling the barrier at the same offset.
+///
+/// # Safety
+/// That of [`load`], in each of those CTAs.
+#[inline(always)]
+pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas: u16) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+            "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5};",
+            in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
+            in(reg16) ctas, options(nostack)
+        );
+    }
+}
+
+/// Starts copying the box at `shared` to (`x`, `y`) of the tensor, as part of
+/// the thread's current bulk group.
+///
+/// # Safety
+/// The box is complete, made visible by [`fence_shared`], and stays unchanged
+/// until a [`wait_stores_read`] or [`wait_stores`] says it has been read.
+#[inline(always)]
+pub unsafe fn store(map: u64, shared: u32, x: u32, y: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!(
+            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{0}, {{{2}, {3}}}], [{1}];",
+            in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y, options(nostack)
+        );
+    }
+}
+
+/// `cp.async.bulk.commit_group`: closes this thread's current group of stores.
+#[inline(always)]
+pub fn commit_stores() {
+    // SAFETY: names a group; touches no memory.
+    unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) }
+}
+
+/// `cp.async.bulk.wait_group.read`: until at most `PENDING` groups of this
+/// thread still read shared memory.
+#[inline(always)]
+pub fn wait_stores_read<const PENDING: u32>() {
+    // SAFETY: waits.
+    unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) }
+}
+
+/// `cp.async.bulk.wait_group 0`: until all stores of this thread are complete.
+#[inline(always)]
+pub fn wait_stores() {
+    // SAFETY: waits.
+    unsafe { asm!("cp.async.bulk.wait_group 0;", options(nostack)) }
+}
+
+/// `fence.proxy.async.shared::cta`: this thread's ordinary writes to shared
+/// memory become visible to the copy engine and the tensor cores.
+#[inline(always)]
+pub fn fence_shared() {
+    // SAFETY: fences only order what is around them.
+    unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) }
+}

@@ -1,0 +1,206 @@
+//! Warpgroup matrix multiply-accumulate (PTX ISA, "Asynchronous Warpgroup Level
+//! Matrix Instructions").
+//!
+//! D (64×N, f32, in the registers of 128 threads) += A (64×16) · B (16×N), both
+//! read from shared memory through a *descriptor*. The instruction is
+//! asynchronous: D, A and B belong to the tensor cores from `multiply` until a
+//! wait.
+
+use core::arch::asm;
+
+use crate::element::Element;
+use crate::kernel::{Contiguous, Major};
+use crate::problem::DType;
+
+/// Depth of one instruction for 16-bit elements.
+pub const K: u32 = 16;
+
+/// Bytes of a 64-row (or 64-column) slab that is 64 elements deep: 64 rows of
+/// 128 bytes, the unit that the 128-byte swizzle leaves contiguous.
+pub const SLAB_BYTES: u32 = 64 * 128;
+
+/// The shared-memory descriptor of an operand in the 128-byte swizzle (PTX ISA,
+/// "Matrix Descriptor Format"): bits 0..14 the address, 16..30 the leading
+/// dimension byte offset, 32..46 the stride byte offset, all in units of 16
+/// bytes; bits 62..64 the swizzle mode, 1 for 128 bytes.
+///
+/// Both majors step 1024 bytes (eight 128-byte rows) in the strided direction.
+/// Contiguous along M or N, the next 64 elements of M or N lie one slab further.
+#[inline(always)]
+pub fn descriptor(major: Major, shared: u32) -> u64 {
+    let leading = match major {
+        Major::K => 1, // ignored: one row holds the whole depth
+        Major::Mn => (SLAB_BYTES >> 4) as u64,
+    };
+    ((shared & 0x3ffff) >> 4) as u64 | leading << 16 | (1024 >> 4) << 32 | 1 << 62
+}
+
+/// What to add to a descriptor for the next [`K`] elements along K: 32 bytes
+/// further in the same row, or 16 rows of 128 bytes further.
+pub const fn descriptor_step(major: Major) -> u64 {
+    match major {
+        Major::K => 32 >> 4,
+        Major::Mn => (K as u64 * 128) >> 4,
+    }
+}
+
+/// `wgmma.fence`: orders register and shared-memory accesses before the
+/// `multiply` that follows.
+///
+/// # Safety
+/// All threads of the warpgroup execute it.
+#[inline(always)]
+pub unsafe fn fence() {
+    // SAFETY: the caller's duty.
+    unsafe { asm!("wgmma.fence.sync.aligned;", options(nostack)) }
+}
+
+/// `wgmma.commit_group`: closes the group of multiplies issued so far.
+///
+/// # Safety
+/// All threads of the warpgroup execute it.
+#[inline(always)]
+pub unsafe fn commit() {
+    // SAFETY: the caller's duty.
+    unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) }
+}
+
+/// `wgmma.wait_group`: until at most `PENDING` groups are unfinished. The
+/// others have read their operands; use [`Accumulator::finish`] before reading D.
+///
+/// # Safety
+/// All threads of the warpgroup execute it.
+#[inline(always)]
+pub unsafe fn wait<const PENDING: u32>() {
+    // SAFETY: the caller's duty.
+    unsafe { asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack)) }
+}
+
+/// Reads an accumulator, 16 columns at a time.
+pub trait VisitColumns {
+    /// Columns `16 · group ..` of this thread's share: with `l` the lane and `w`
+    /// the warp of the warpgroup, `values` are, in pairs of neighbouring columns
+    /// starting at `2 · (l % 4)`, (row `16·w + l/4`), (row + 8), and the same two
+    /// rows eight columns on (PTX ISA, "Register Fragments for wgmma").
+    ///
+    /// # Safety
+    /// Called by all threads of a warpgroup together.
+    unsafe fn visit(&mut self, group: u32, values: [f32; 8]);
+}
+
+/// The f32 accumulator of a 64×`N` product.
+pub trait Accumulator: Copy {
+    /// Columns.
+    const N: u32;
+
+    /// D += A · B, or D = A · B with `accumulate` 0.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup execute it between [`fence`] and [`commit`];
+    /// the descriptors name complete operands, contiguous as `A` and `B` say.
+    unsafe fn multiply<T: Element, A: Contiguous, B: Contiguous>(
+        &mut self,
+        a: u64,
+        b: u64,
+        accumulate: u32,
+    );
+
+    /// `wgmma.wait_group 0`, tied to the registers, so that no read of D can be
+    /// moved before it.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup execute it.
+    unsafe fn finish(&mut self);
+
+    /// Hands all columns to `visitor`, in order.
+    ///
+    /// # Safety
+    /// After [`Accumulator::finish`], by all threads of the warpgroup.
+    unsafe fn columns(&self, visitor: &mut impl VisitColumns);
+}
+
+/// One accumulator a width: every register is an operand of the
+/// instruction, so the list of registers is spelled out.
+macro_rules! accumulators {
+    ($($n:literal, $registers:literal: [$($i:literal)*] groups [$($g:literal)*];)*) => {$(
+        impl Accumulator for [f32; $registers] {
+            const N: u32 = $n;
+
+            #[inline(always)]
+            unsafe fn multiply<T: Element, A: Contiguous, B: Contiguous>(
+                &mut self,
+                a: u64,
+                b: u64,
+                accumulate: u32,
+            ) {
+                macro_rules! wgmma {
+                    ($type:literal) => {
+                        asm!(
+                            "{{ .reg .pred p; setp.ne.b32 p, {accumulate}, 0;",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k16.f32.", $type, ".", $type),
+                            concat!("{{{0}", $(",{", $i, "}",)* "}},"),
+                            "{a}, {b}, p, 1, 1, {a_mn}, {b_mn}; }}",
+                            inout(reg32) self[0], $(inout(reg32) self[$i],)*
+                            a = in(reg64) a, b = in(reg64) b, accumulate = in(reg32) accumulate,
+                            a_mn = const A::MAJOR as u32, b_mn = const B::MAJOR as u32, options(nostack)
+                        )
+                    };
+                }
+                // SAFETY: the caller's duty.
+                unsafe {
+                    match T::DTYPE {
+                        DType::Bf16 => wgmma!("bf16"),
+                        _ => wgmma!("f16"),
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn finish(&mut self) {
+                // SAFETY: the caller's duty.
+                unsafe {
+                    asm!(
+                        concat!("wgmma.wait_group.sync.aligned 0; // {0}", $(" {", $i, "}",)*),
+                        inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)
+                    );
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn columns(&self, visitor: &mut impl VisitColumns) {
+                // SAFETY: the caller's duty.
+                unsafe {$(
+                    visitor.visit($g, [
+                        self[8 * $g], self[8 * $g + 1], self[8 * $g + 2], self[8 * $g + 3],
+                        self[8 * $g + 4], self[8 * $g + 5], self[8 * $g + 6], self[8 * $g + 7],
+                    ]);
+                )*}
+            }
+        }
+    )*};
+}
+
+accumulators! {
+    64, 32: [
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
+        31
+    ] groups [0 1 2 3];
+    128, 64: [
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
+        31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57
+        58 59 60 61 62 63
+    ] groups [0 1 2 3 4 5 6 7];
+    192, 96: [
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
+        31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57
+        58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84
+        85 86 87 88 89 90 91 92 93 94 95
+    ] groups [0 1 2 3 4 5 6 7 8 9 10 11];
+    256, 128: [
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
+        31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57
+        58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84
+        85 86 87 88 89 90 91 92 93 94 95 96 97 98 99 100 101 102 103 104 105 106 107 108
+        109 110 111 112 113 114 115 116 117 118 119 120 121 122 123 124 125 126 127
+    ] groups [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15];
+}

@@ -1,0 +1,188 @@
+//! Step 4, `hopper`: what the H100 and H200 were built for.
+//!
+//! ```text
+//!            global memory
+//!                 │ TMA (zero-fills past the edges)
+//!   producer ─────┤                 one thread of warpgroup 0
+//!                 ▼
+//!   ring of STAGES × (A tile, B tile) in shared memory, 128-byte swizzle
+//!       full[s]: the bytes have landed      empty[s]: all have read them
+//!                 │ wgmma, accumulators in registers
+//!   consumers ────┤                 one to three warpgroups
+//!                 ▼
+//!   staging ── one slab of C at a time ── TMA store, or masked stores
+//! ```
+//!
+//! The ring's state carries over from tile to tile, so a persistent CTA loads
+//! the next tile while it still writes the last one. With clusters, CTAs on
+//! vertically adjacent tiles need the same part of B: each loads a share and
+//! multicasts it to all.
+//!
+//! The parts are those of CUTLASS's warp-specialised cooperative kernel and of
+//! DeepGEMM; the instructions are specified in the PTX ISA, sections `wgmma`,
+//! `cp.async.bulk.tensor`, `mbarrier` and `setmaxnreg`.
+
+use core::marker::PhantomData;
+
+use crate::element::Element;
+use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
+
+/// Depth of one stage: 64 elements of 2 bytes, one row of the 128-byte swizzle.
+const BLOCK_K: u32 = 64;
+
+/// A slab: 64 rows (or columns) of an operand, one stage deep; or 64 rows of C,
+/// 128 bytes wide.
+const SLAB_BYTES: u32 = 64 * BLOCK_K * 2;
+
+/// Threads of a warpgroup.
+const WARPGROUP: u32 = 128;
+
+/// Slabs of C that a consumer has on their way to memory at once.
+const STAGING_SLABS: u32 = 2;
+
+/// A number of columns for which there is an accumulator.
+pub struct Columns<const N: u32>;
+
+/// Maps a number of columns to its accumulator.
+pub trait Width {
+    /// The registers of one thread for 64 rows.
+    #[cfg(target_arch = "nvptx64")]
+    type Accumulator: crate::isa::wgmma::Accumulator;
+}
+
+macro_rules! widths {
+    ($($n:literal)*) => {$(
+        impl Width for Columns<$n> {
+            #[cfg(target_arch = "nvptx64")]
+            type Accumulator = [f32; $n / 2];
+        }
+    )*};
+}
+
+widths! { 64 128 192 256 }
+
+/// The Hopper kernel. `T` is f16 or bf16; `A` and `B` say how the operands lie;
+/// a CTA computes `M`×`N` of C; the ring holds `STAGES`; `CLUSTER` CTAs on
+/// vertically adjacent tiles share their loads of B.
+pub struct Hopper<T, A, B, const M: u32, const N: u32, const STAGES: u32, const CLUSTER: u32>(
+    PhantomData<(T, A, B)>,
+);
+
+/// The constants of an instantiation, under one name for the parts below.
+trait Shape {
+    type Element: Element;
+    type A: Contiguous;
+    type B: Contiguous;
+    type Width: Width;
+    const M: u32;
+    const N: u32;
+    const STAGES: u32;
+    const CLUSTER: u32;
+
+    /// Consumer warpgroups. Two share a tile of 128 or 256 rows, because one
+    /// cannot hold 128×256 accumulators in its registers.
+    const CONSUMERS: u32 = match Self::M {
+        64 => 1,
+        192 => 3,
+        _ => 2,
+    };
+    /// Slabs of 64 rows that one consumer accumulates.
+    const SLABS: u32 = Self::M / 64 / Self::CONSUMERS;
+
+    const A_BYTES: u32 = Self::M / 64 * SLAB_BYTES;
+    const B_BYTES: u32 = Self::N / 64 * SLAB_BYTES;
+    const STAGE_BYTES: u32 = Self::A_BYTES + Self::B_BYTES;
+
+    // Offsets in shared memory: ring, then staging, then barriers.
+    const STAGING: u32 = Self::STAGES * Self::STAGE_BYTES;
+    const BARRIERS: u32 = Self::STAGING + Self::CONSUMERS * STAGING_SLABS * SLAB_BYTES;
+    const SHARED_BYTES: u32 = Self::BARRIERS + 2 * Self::STAGES * 8;
+
+    const VALID: () = {
+        assert!(
+            Self::Element::DTYPE.bytes() == 2,
+            "elements are f16 or bf16"
+        );
+        assert!(
+            Self::M == 64 * Self::CONSUMERS * Self::SLABS,
+            "M is 64, 128, 192 or 256"
+        );
+        assert!(
+            Self::SLABS * Self::N <= 384,
+            "accumulators must fit in a consumer's registers"
+        );
+        assert!(
+            Self::CLUSTER == 1 || Self::CLUSTER == 2,
+            "a cluster is 1 or 2 CTAs"
+        );
+        assert!(
+            Self::STAGES >= 2,
+            "one stage cannot overlap loading and multiplying"
+        );
+        assert!(
+            Self::SHARED_BYTES <= 227 * 1024,
+            "a CTA has at most 227 KiB of shared memory"
+        );
+    };
+}
+
+impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const CLUSTER: u32> Shape
+    for Hopper<T, A, B, M, N, STAGES, CLUSTER>
+where
+    T: Element,
+    A: Contiguous,
+    B: Contiguous,
+    Columns<N>: Width,
+{
+    type Element = T;
+    type A = A;
+    type B = B;
+    type Width = Columns<N>;
+    const M: u32 = M;
+    const N: u32 = N;
+    const STAGES: u32 = STAGES;
+    const CLUSTER: u32 = CLUSTER;
+}
+
+impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const CLUSTER: u32> Kernel
+    for Hopper<T, A, B, M, N, STAGES, CLUSTER>
+where
+    T: Element,
+    A: Contiguous,
+    B: Contiguous,
+    Columns<N>: Width,
+{
+    const INFO: KernelInfo = {
+        let () = <Self as Shape>::VALID;
+        KernelInfo {
+            name: "",
+            family: Family::Hopper,
+            arch: Arch::Sm90a,
+            input: T::DTYPE,
+            block: Block {
+                m: M,
+                n: N,
+                k: BLOCK_K,
+            },
+            a_major: Some(A::MAJOR),
+            b_major: Some(B::MAJOR),
+            cluster_m: CLUSTER,
+            threads: WARPGROUP * (1 + <Self as Shape>::CONSUMERS),
+            ctas_per_sm: 1,
+            stages: STAGES,
+            shared_bytes: <Self as Shape>::SHARED_BYTES,
+        }
+    };
+
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    unsafe fn run(params: &crate::problem::GemmParams) {
+        // SAFETY: the caller's duty.
+        unsafe { device::run::<Self>(params) }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod device;
+#[cfg(target_arch = "nvptx64")]
+mod epilogue;

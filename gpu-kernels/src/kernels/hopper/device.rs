@@ -1,0 +1,375 @@
+//! The Hopper kernel, in reading order: setup, producer, consumer. The
+//! consumers' last step, from registers to memory, is [`super::epilogue`].
+
+use super::epilogue::SlabStore;
+use super::{BLOCK_K, SLAB_BYTES, Shape, WARPGROUP, Width};
+use crate::isa::wgmma::Accumulator;
+use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
+use crate::kernel::{Contiguous, Major};
+use crate::order::{Tile, TileGrid, ceil_div};
+use crate::problem::GemmParams;
+use crate::schedule::{CtaPosition, TileWalk};
+
+/// The accumulator of one slab of 64 rows.
+pub(super) type Slab<S> = <<S as Shape>::Width as Width>::Accumulator;
+
+/// One CTA's view of the launch and of its shared memory.
+struct Cta<'a, S> {
+    params: &'a GemmParams,
+    /// Index of this CTA in its cluster.
+    rank: u32,
+    /// Steps of `BLOCK_K` along K.
+    k_steps: u32,
+    /// Shared address of the ring; 1024-byte aligned for the swizzle.
+    ring: u32,
+    shape: core::marker::PhantomData<S>,
+}
+
+/// # Safety
+/// See [`crate::kernel::Kernel::run`].
+#[inline(always)]
+pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
+    let cta = Cta::<S> {
+        params,
+        rank: if S::CLUSTER > 1 { cluster::rank() } else { 0 },
+        k_steps: ceil_div(params.k, BLOCK_K),
+        ring: shared::base(),
+        shape: core::marker::PhantomData,
+    };
+    // SAFETY: every thread of the CTA passes here, in this order; the roles
+    // take whole warpgroups, as setmaxnreg and wgmma ask.
+    unsafe {
+        cta.set_up_barriers();
+        if thread::thread_index() < WARPGROUP {
+            // What the roles have together must be what the CTA started with:
+            // 3 · 168 = 40 + 2 · 232, and 4 · 128 = 32 + 3 · 160.
+            if S::CONSUMERS == 3 {
+                warpgroup::release_registers::<32>();
+            } else {
+                warpgroup::release_registers::<40>();
+            }
+            if thread::thread_index() == 0 {
+                cta.produce();
+            }
+        } else {
+            if S::CONSUMERS == 3 {
+                warpgroup::claim_registers::<160>();
+            } else {
+                warpgroup::claim_registers::<232>();
+            }
+            cta.consume();
+        }
+        if S::CLUSTER > 1 {
+            // A peer may still signal this CTA's barriers, or write its ring.
+            cluster::sync();
+        }
+    }
+}
+
+/// A position in the ring: a stage, and the parity of the round.
+#[derive(Clone, Copy)]
+struct RingPosition {
+    stage: u32,
+    parity: u32,
+}
+
+impl<S: Shape> Cta<'_, S> {
+    // ------------------------------------------------------------- setup
+
+    /// Barrier that completes when the bytes of `stage` have landed.
+    #[inline(always)]
+    fn full(&self, stage: u32) -> u32 {
+        self.ring + S::BARRIERS + mbarrier::BYTES * stage
+    }
+
+    /// Barrier that completes when every reader of `stage` is done with it.
+    #[inline(always)]
+    fn empty(&self, stage: u32) -> u32 {
+        self.full(S::STAGES + stage)
+    }
+
+    /// The A tile of `stage`; the B tile follows it.
+    #[inline(always)]
+    fn a_tile(&self, stage: u32) -> u32 {
+        self.ring + stage * S::STAGE_BYTES
+    }
+
+    #[inline(always)]
+    unsafe fn set_up_barriers(&self) {
+        // SAFETY: one thread initialises before anyone uses.
+        unsafe {
+            if thread::thread_index() == 0 {
+                tma::prefetch_map(self.map(0));
+                tma::prefetch_map(self.map(1));
+                let mut stage = 0;
+                while stage < S::STAGES {
+                    // The producer's own arrival; the bytes are counted apart.
+                    mbarrier::init(self.full(stage), 1);
+                    // One arrival a consumer, of every CTA that our loads write to.
+                    mbarrier::init(self.empty(stage), S::CONSUMERS * S::CLUSTER);
+                    stage += 1;
+                }
+                mbarrier::fence_init();
+            }
+            if S::CLUSTER > 1 {
+                cluster::sync();
+            } else {
+                thread::sync_cta();
+            }
+        }
+    }
+
+    /// Address of the tensor map of A (0), B (1) or C (2).
+    #[inline(always)]
+    fn map(&self, operand: u64) -> u64 {
+        self.params.tensor_maps + 128 * operand
+    }
+
+    /// The tiles of this cluster; [`Cta::origin`] makes them this CTA's.
+    #[inline(always)]
+    fn walk(&self) -> TileWalk {
+        let params = self.params;
+        let grid = TileGrid::cover(params.m, params.n, S::M * S::CLUSTER, S::N);
+        let position = thread::cta_position();
+        let cluster = CtaPosition {
+            x: position.x / S::CLUSTER,
+            y: position.y,
+            grid_x: position.grid_x / S::CLUSTER,
+        };
+        TileWalk::new(params.schedule, params.order, grid, cluster)
+    }
+
+    /// First row and column of C of this CTA's share of `tile`. The row may lie
+    /// below C: such a CTA still loads its share for its peer, and stores nothing.
+    #[inline(always)]
+    fn origin(&self, tile: Tile) -> (u32, u32) {
+        ((tile.m * S::CLUSTER + self.rank) * S::M, tile.n * S::N)
+    }
+
+    // ---------------------------------------------------------- producer
+
+    /// One thread: keeps the ring full.
+    #[inline(always)]
+    unsafe fn produce(&self) {
+        // The first round finds every stage free: waiting for the parity before
+        // the first phase returns at once.
+        let mut position = RingPosition {
+            stage: 0,
+            parity: 1,
+        };
+        let mut walk = self.walk();
+        while let Some(tile) = walk.next() {
+            let (row, col) = self.origin(tile);
+            let mut step = 0;
+            while step < self.k_steps {
+                // SAFETY: the stage is free in every CTA we write to once its
+                // `empty` barrier has completed, and `full` expects all that
+                // lands in this CTA: our own loads and the peer's.
+                unsafe {
+                    mbarrier::wait(self.empty(position.stage), position.parity);
+                    mbarrier::arrive_expecting(self.full(position.stage), S::STAGE_BYTES);
+                    self.load_a(position.stage, row, step * BLOCK_K);
+                    self.load_b(position.stage, col, step * BLOCK_K);
+                }
+                position = position.next::<S>();
+                step += 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_a(&self, stage: u32, row: u32, k: u32) {
+        let (tile, full) = (self.a_tile(stage), self.full(stage));
+        // SAFETY: the caller waited for the stage.
+        unsafe {
+            match S::A::MAJOR {
+                Major::K => tma::load(tile, self.map(0), k, row, full),
+                Major::Mn => {
+                    let mut slab = 0;
+                    while slab < S::M / 64 {
+                        let shared = tile + slab * SLAB_BYTES;
+                        tma::load(shared, self.map(0), row + slab * 64, k, full);
+                        slab += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Loads this CTA's share of the B tile, for the whole cluster.
+    #[inline(always)]
+    unsafe fn load_b(&self, stage: u32, col: u32, k: u32) {
+        let tile = self.a_tile(stage) + S::A_BYTES;
+        // SAFETY: the caller waited for the stage.
+        unsafe {
+            match S::B::MAJOR {
+                Major::K => {
+                    let share = S::N / S::CLUSTER;
+                    let first = self.rank * share;
+                    let shared = tile + first * (BLOCK_K * 2);
+                    self.load_shared(shared, k, col + first, stage);
+                }
+                Major::Mn => {
+                    let mut slab = self.rank;
+                    while slab < S::N / 64 {
+                        let shared = tile + slab * SLAB_BYTES;
+                        self.load_shared(shared, col + slab * 64, k, stage);
+                        slab += S::CLUSTER;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Loads a box of B into every CTA of the cluster.
+    #[inline(always)]
+    unsafe fn load_shared(&self, shared: u32, x: u32, y: u32, stage: u32) {
+        let (map, full) = (self.map(1), self.full(stage));
+        // SAFETY: the caller waited for the stage.
+        unsafe {
+            if S::CLUSTER > 1 {
+                tma::load_multicast(shared, map, x, y, full, (1 << S::CLUSTER) - 1);
+            } else {
+                tma::load(shared, map, x, y, full);
+            }
+        }
+    }
+
+    // ---------------------------------------------------------- consumer
+
+    /// One warpgroup: multiplies its rows of each tile, and stores them.
+    #[inline(always)]
+    unsafe fn consume(&self) {
+        // SAFETY: whole warps arrive here.
+        let consumer = unsafe { thread::broadcast(thread::thread_index() / WARPGROUP) } - 1;
+        let lane = thread::thread_index() % WARPGROUP;
+        let mut position = RingPosition {
+            stage: 0,
+            parity: 0,
+        };
+        let mut store = SlabStore::<S>::new(self.params, consumer, lane, self.ring + S::STAGING);
+        let mut walk = self.walk();
+        while let Some(tile) = walk.next() {
+            let (row, col) = self.origin(tile);
+            let row = row + consumer * (64 * S::SLABS);
+            // SAFETY: the whole warpgroup runs this loop together.
+            unsafe {
+                let mut sums: [Slab<S>; 2] = core::mem::zeroed();
+                position = self.multiply(&mut sums, position, consumer, lane);
+                store.rows(&sums[0], row, col);
+                if S::SLABS > 1 {
+                    store.rows(&sums[1], row + 64, col);
+                }
+            }
+        }
+        store.finish();
+    }
+
+    /// The main loop. One group of multiplies stays in flight: a stage is
+    /// released one step after its multiplies were issued.
+    #[inline(always)]
+    unsafe fn multiply(
+        &self,
+        sums: &mut [Slab<S>; 2],
+        mut position: RingPosition,
+        consumer: u32,
+        lane: u32,
+    ) -> RingPosition {
+        let mut previous = position.stage;
+        let mut step = 0;
+        // K is at least 1. A loop that might not run would give the accumulators
+        // a second definition, and ptxas would serialise every wgmma (C7515).
+        loop {
+            // SAFETY: the stage has landed; the warpgroup is together.
+            unsafe {
+                mbarrier::wait(self.full(position.stage), position.parity);
+                let tile = self.a_tile(position.stage);
+                let a = tile + consumer * (S::SLABS * SLAB_BYTES);
+                let a = wgmma::descriptor(S::A::MAJOR, a);
+                let b = wgmma::descriptor(S::B::MAJOR, tile + S::A_BYTES);
+                wgmma::fence();
+                // The first multiply of a tile overwrites the accumulator.
+                multiply_step::<S>(sums, a, b, 0, (step != 0) as u32);
+                multiply_step::<S>(sums, a, b, 1, 1);
+                multiply_step::<S>(sums, a, b, 2, 1);
+                multiply_step::<S>(sums, a, b, 3, 1);
+                wgmma::commit();
+                if step != 0 {
+                    wgmma::wait::<1>();
+                    self.release(previous, lane);
+                }
+            }
+            previous = position.stage;
+            position = position.next::<S>();
+            step += 1;
+            if step >= self.k_steps {
+                break;
+            }
+        }
+        // SAFETY: the warpgroup is together.
+        unsafe {
+            sums[0].finish();
+            if S::SLABS > 1 {
+                sums[1].finish();
+            }
+            self.release(previous, lane);
+        }
+        position
+    }
+
+    /// Tells every producer that writes to `stage` that this consumer has read it.
+    #[inline(always)]
+    unsafe fn release(&self, stage: u32, lane: u32) {
+        // SAFETY: peers stay until the cluster barrier at the end.
+        unsafe {
+            if S::CLUSTER > 1 {
+                if lane < S::CLUSTER {
+                    mbarrier::arrive_at(self.empty(stage), lane);
+                }
+            } else if lane == 0 {
+                mbarrier::arrive(self.empty(stage));
+            }
+        }
+    }
+}
+
+impl RingPosition {
+    #[inline(always)]
+    fn next<S: Shape>(self) -> Self {
+        if self.stage + 1 == S::STAGES {
+            RingPosition {
+                stage: 0,
+                parity: self.parity ^ 1,
+            }
+        } else {
+            RingPosition {
+                stage: self.stage + 1,
+                parity: self.parity,
+            }
+        }
+    }
+}
+
+/// Issues the multiplies of 16 elements along K, for every slab of the consumer.
+///
+/// # Safety
+/// See [`Accumulator::multiply`].
+#[inline(always)]
+unsafe fn multiply_step<S: Shape>(
+    sums: &mut [Slab<S>; 2],
+    a: u64,
+    b: u64,
+    k16: u64,
+    accumulate: u32,
+) {
+    let a = a + k16 * wgmma::descriptor_step(S::A::MAJOR);
+    let b = b + k16 * wgmma::descriptor_step(S::B::MAJOR);
+    // SAFETY: the caller's duty.
+    unsafe {
+        sums[0].multiply::<S::Element, S::A, S::B>(a, b, accumulate);
+        if S::SLABS > 1 {
+            let a = a + (SLAB_BYTES >> 4) as u64;
+            sums[1].multiply::<S::Element, S::A, S::B>(a, b, accumulate);
+        }
+    }
+}

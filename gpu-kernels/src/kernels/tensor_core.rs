@@ -1,0 +1,285 @@
+//! Step 3, `tensor_core`: `cp.async` stages, `ldmatrix`, `mma.sync`, from
+//! sm_80 on.
+//!
+//! The scheme is that of CUTLASS' multistage kernels (Ampere):
+//!
+//! ```text
+//! global ──cp.async──▶ shared, STAGES deep ──ldmatrix──▶ registers, 2 deep ──mma.sync──▶ accumulators
+//! ```
+//!
+//! - A CTA computes a BLOCK_M×BLOCK_N tile, each warp a WARP_M×WARP_N part.
+//! - While the warps multiply the block of one stage, copies for the stage
+//!   STAGES − 1 blocks ahead are in flight; inside a block, the fragments of
+//!   the next step (one `mma` deep) are loaded while this one's multiply.
+//! - Shared memory is swizzled, see [`layout`].
+//! - An operand that is contiguous along the direction the entry names, and
+//!   aligned, comes in 16-byte chunks; one that is not, element by element,
+//!   into the same place. So every entry computes every problem, and the
+//!   layouts in its name are those it is fast for.
+//! - Accumulators leave through shared memory as whole lines of C, see
+//!   `store`.
+//!
+//! TF32 fragments are rounded (not truncated) on their way to the tensor core.
+
+pub mod copy;
+pub mod layout;
+
+#[cfg(target_arch = "nvptx64")]
+mod fragment;
+#[cfg(target_arch = "nvptx64")]
+mod pipeline;
+#[cfg(target_arch = "nvptx64")]
+mod store;
+#[cfg(test)]
+mod tests;
+
+use core::marker::PhantomData;
+
+use crate::element::{Element, Tf32};
+use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
+use crate::problem::DType;
+
+use layout::{Factor, Panel, WARP};
+
+/// The tensor-core kernel for elements of type `T`, A contiguous along `A` and
+/// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`.
+#[allow(clippy::type_complexity, reason = "markers only")]
+pub struct TensorCore<
+    T,
+    A,
+    B,
+    const BM: u32,
+    const BN: u32,
+    const BK: u32,
+    const WM: u32,
+    const WN: u32,
+    const STAGES: u32,
+>(PhantomData<(T, A, B)>);
+
+impl<
+    T: Element,
+    A: Contiguous,
+    B: Contiguous,
+    const BM: u32,
+    const BN: u32,
+    const BK: u32,
+    const WM: u32,
+    const WN: u32,
+    const STAGES: u32,
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+{
+    /// A's block of a stage.
+    const A_PANEL: Panel = Panel {
+        factor: Factor::A,
+        major: A::MAJOR,
+        extent: BM,
+        depth: BK,
+        element_bytes: T::DTYPE.bytes(),
+    };
+
+    /// B's block of a stage.
+    const B_PANEL: Panel = Panel {
+        factor: Factor::B,
+        major: B::MAJOR,
+        extent: BN,
+        depth: BK,
+        element_bytes: T::DTYPE.bytes(),
+    };
+
+    const WARPS_M: u32 = BM / WM;
+    const THREADS: u32 = Self::WARPS_M * (BN / WN) * WARP;
+
+    /// Steps of a block, each one `mma` deep.
+    const STEPS: u32 = BK / Self::A_PANEL.step_depth();
+
+    const STAGE_BYTES: u32 = Self::A_PANEL.bytes() + Self::B_PANEL.bytes();
+    const PIPELINE_BYTES: u32 = STAGES * Self::STAGE_BYTES;
+
+    /// (warp, lane, first row, first column) of a thread's warp tile.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    fn place(thread: u32) -> (u32, u32, u32, u32) {
+        let (warp, lane) = (thread / WARP, thread % WARP);
+        let (warp_m, warp_n) = (warp % Self::WARPS_M, warp / Self::WARPS_M);
+        (warp, lane, warp_m * WM, warp_n * WN)
+    }
+
+    /// What the arithmetic below and in [`layout`] takes for granted.
+    const CHECK: () = {
+        assert!(
+            !matches!(T::DTYPE, DType::F32),
+            "tensor cores multiply f16, bf16 and tf32"
+        );
+        assert!(
+            BM.is_power_of_two() && BN.is_power_of_two() && BK.is_power_of_two(),
+            "block sizes are powers of two"
+        );
+        assert!(BK >= 16, "BLOCK_K is at least 16");
+        assert!(
+            (WM == 32 || WM == 64) && (WN == 32 || WN == 64),
+            "a warp tile is 32 or 64 on each side"
+        );
+        assert!(
+            BM.is_multiple_of(WM) && BN.is_multiple_of(WN),
+            "warp tiles cover the CTA tile"
+        );
+        assert!(Self::THREADS <= 1024, "a CTA has at most 1024 threads");
+        assert!(
+            Self::STEPS == 2 || Self::STEPS == 4 || Self::STEPS == 8,
+            "fragments alternate between two sets of registers: 2, 4 or 8 steps a block"
+        );
+        assert!(STAGES >= 2, "copies run at least one block ahead");
+        assert!(
+            Self::PIPELINE_BYTES <= 163 * 1024,
+            "sm_80 has 163 KB of shared memory a CTA"
+        );
+        assert!(
+            BM * BN * 4 <= Self::PIPELINE_BYTES,
+            "accumulators are staged in the pipeline's memory"
+        );
+        check_copies(Self::A_PANEL, Self::THREADS);
+        check_copies(Self::B_PANEL, Self::THREADS);
+    };
+}
+
+/// 128×256, eight warps of 64×64: large problems, elements of 16 bits.
+pub type Large<T, A, B> = TensorCore<T, A, B, 128, 256, 64, 64, 64, 3>;
+/// 128×128, four warps of 64×64, two CTAs an SM from sm_90 on: middling problems.
+pub type Medium<T, A, B> = TensorCore<T, A, B, 128, 128, 64, 64, 64, 3>;
+/// 64×64, four warps of 32×32: small problems.
+pub type Small<T, A, B> = TensorCore<T, A, B, 64, 64, 64, 32, 32, 4>;
+/// [`Large`] for TF32.
+pub type LargeTf32<A, B> = TensorCore<Tf32, A, B, 128, 256, 32, 64, 64, 3>;
+/// [`Medium`] for TF32.
+pub type MediumTf32<A, B> = TensorCore<Tf32, A, B, 128, 128, 32, 64, 64, 3>;
+/// [`Small`] for TF32.
+pub type SmallTf32<A, B> = TensorCore<Tf32, A, B, 64, 64, 32, 32, 32, 4>;
+
+/// The threads copy a panel in whole passes that keep the swizzle.
+const fn check_copies(panel: Panel, threads: u32) {
+    assert!(
+        (panel.bytes()).is_multiple_of(Panel::pass_bytes(threads)),
+        "the threads of a CTA copy a panel in whole passes"
+    );
+    assert!(
+        panel.passes(threads) >= 1 && panel.passes(threads) <= MAX_PASSES,
+        "a thread copies 1 to 16 chunks of a panel"
+    );
+    assert!(
+        panel.pass_lines(threads) >= 1
+            && panel
+                .pass_lines(threads)
+                .is_multiple_of(panel.swizzle_period()),
+        "a pass covers whole periods of the swizzle"
+    );
+}
+
+/// Chunks a thread copies per panel, at most: the length of the unrolled list.
+const MAX_PASSES: u32 = 16;
+
+impl<
+    T: Element,
+    A: Contiguous,
+    B: Contiguous,
+    const BM: u32,
+    const BN: u32,
+    const BK: u32,
+    const WM: u32,
+    const WN: u32,
+    const STAGES: u32,
+> Kernel for TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+{
+    const INFO: KernelInfo = {
+        let () = Self::CHECK;
+        KernelInfo {
+            name: "",
+            family: Family::TensorCore,
+            arch: Arch::Sm80,
+            input: T::DTYPE,
+            block: Block {
+                m: BM,
+                n: BN,
+                k: BK,
+            },
+            a_major: Some(A::MAJOR),
+            b_major: Some(B::MAJOR),
+            cluster_m: 1,
+            threads: Self::THREADS,
+            ctas_per_sm: 1,
+            stages: STAGES,
+            shared_bytes: Self::PIPELINE_BYTES,
+        }
+    };
+
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    unsafe fn run(params: &crate::problem::GemmParams) {
+        use crate::isa::{hint::compute_here, shared, thread};
+        use crate::order::TileGrid;
+        use crate::schedule::TileWalk;
+        use copy::{Copier, Source};
+        use fragment::Reader;
+        use store::WarpTile;
+
+        const { Self::CHECK };
+        let base = shared::base();
+        let thread = thread::thread_index();
+        let (_, lane, warp_m, warp_n) = Self::place(thread);
+        let a_source = Source::new(
+            Self::A_PANEL,
+            &params.a,
+            params.a.row_stride,
+            params.a.col_stride,
+        );
+        let b_source = Source::new(
+            Self::B_PANEL,
+            &params.b,
+            params.b.col_stride,
+            params.b.row_stride,
+        );
+        let a_reader = Reader::new(Self::A_PANEL, warp_m, WM, lane);
+        let b_reader = Reader::new(Self::B_PANEL, warp_n, WN, lane);
+
+        let grid = TileGrid::cover(params.m, params.n, BM, BN);
+        let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
+        while let Some(tile) = walk.next() {
+            let (row, col) = (tile.m * BM, tile.n * BN);
+            // What starting a tile needs is not to be kept from the last one.
+            let thread = compute_here(thread);
+            let a = Copier::new(
+                Self::A_PANEL,
+                Self::THREADS,
+                thread,
+                a_source,
+                row,
+                params.m,
+                params.k,
+            );
+            let b = Copier::new(
+                Self::B_PANEL,
+                Self::THREADS,
+                thread,
+                b_source,
+                col,
+                params.n,
+                params.k,
+            );
+            // SAFETY: all threads of the CTA run the same tiles; the barriers
+            // in `accumulate`, and the one below, order the uses of shared memory.
+            unsafe {
+                let c = Self::accumulate(a, b, a_reader, b_reader, base, params.k);
+                // Nor is what storing it needs.
+                let (warp, lane, warp_m, warp_n) = Self::place(compute_here(thread));
+                let place = WarpTile {
+                    row: row + warp_m,
+                    col: col + warp_n,
+                    height: WM,
+                    width: WN,
+                };
+                store::store::<T>(params, place, lane, base + warp * (4 * WM * WN), &c);
+                // The next tile's copies overwrite what was staged.
+                thread::sync_cta();
+            }
+        }
+    }
+}

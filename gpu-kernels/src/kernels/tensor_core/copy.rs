@@ -1,0 +1,281 @@
+//! Global to shared memory: one operand's share of one thread.
+
+use crate::kernel::Major;
+use crate::problem::Operand;
+
+use super::layout::Panel;
+#[cfg(target_arch = "nvptx64")]
+use crate::isa::{
+    cp_async, global,
+    hint::{compute_here, compute_here_u64},
+    shared,
+};
+#[cfg(target_arch = "nvptx64")]
+use crate::unroll::unroll;
+
+/// The host has no registers to spare.
+#[cfg(not(target_arch = "nvptx64"))]
+fn compute_here(value: u32) -> u32 {
+    value
+}
+
+/// An operand as its panel sees it: lines, and the direction along a line.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    address: u64,
+    /// Bytes between lines.
+    line_stride: u64,
+    /// Elements between elements of a line; not bytes, so that the parameter
+    /// itself is used and no register held for the rare use.
+    run_stride: u64,
+    /// Whether chunks can be copied whole: contiguous, and 16-byte aligned in
+    /// address and pitch.
+    aligned: bool,
+}
+
+impl Source {
+    /// An operand whose elements stand `mn_stride` elements apart along M or N
+    /// and `k_stride` along K.
+    #[inline(always)]
+    pub fn new(panel: Panel, operand: &Operand, mn_stride: u64, k_stride: u64) -> Self {
+        let (line, run) = match panel.major {
+            Major::K => (mn_stride, k_stride),
+            Major::Mn => (k_stride, mn_stride),
+        };
+        let bytes = panel.element_bytes as u64;
+        Source {
+            address: operand.address,
+            line_stride: line * bytes,
+            run_stride: run,
+            aligned: run == 1 && (operand.address | (line * bytes)).is_multiple_of(16),
+        }
+    }
+}
+
+/// One of a thread's chunks of a block that may reach past the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where its first element stands in global memory.
+    pub address: u64,
+    /// Its byte offset in the panel.
+    pub offset: u32,
+    /// Its line of the panel.
+    pub line: u32,
+    /// Lines of the panel that exist in the operand.
+    lines: u32,
+    /// Elements of the chunk that exist in such a line, counted from its first.
+    run: u32,
+}
+
+impl Chunk {
+    /// Elements that exist, counted from the first; the others are zeros.
+    #[inline(always)]
+    pub fn elements(&self) -> u32 {
+        if self.line < self.lines { self.run } else { 0 }
+    }
+}
+
+/// Copies the blocks of one tile, one after the other along K.
+#[derive(Clone, Debug)]
+pub struct Copier {
+    panel: Panel,
+    threads: u32,
+    source: Source,
+    /// Address of this thread's chunk of the next pass over the next block.
+    address: u64,
+    /// Offset of its first chunk in the panel.
+    offset: u32,
+    thread: u32,
+    /// Where the tile starts along M or N.
+    mn: u32,
+    /// Elements of the operand along M or N, and along K.
+    mn_size: u32,
+    k_size: u32,
+    /// Whether blocks are whole, as far as M or N and alignment go.
+    whole: bool,
+}
+
+impl Copier {
+    /// The copier of `thread` for the tile that starts at `mn`; the operand
+    /// has `mn_size` elements along M or N and `k_size` along K.
+    #[inline(always)]
+    pub fn new(
+        panel: Panel,
+        threads: u32,
+        thread: u32,
+        source: Source,
+        mn: u32,
+        mn_size: u32,
+        k_size: u32,
+    ) -> Self {
+        let (line, chunk) = panel.first_chunk(thread);
+        let element = chunk * panel.chunk_elements();
+        let bytes = panel.element_bytes as u64;
+        let origin = match panel.major {
+            Major::K => source.line_stride,
+            Major::Mn => source.run_stride * bytes,
+        };
+        Copier {
+            panel,
+            threads,
+            source,
+            address: source.address
+                + origin * mn as u64
+                + source.line_stride * line as u64
+                + source.run_stride * bytes * element as u64,
+            offset: panel.offset(line, chunk),
+            thread,
+            mn,
+            mn_size,
+            k_size,
+            whole: source.aligned && mn + panel.extent <= mn_size,
+        }
+    }
+
+    /// Whether the next block, which starts at `k`, lies inside the operand and
+    /// can be copied in aligned chunks. The same for all threads of the CTA.
+    #[inline(always)]
+    pub fn is_whole(&self, k: u32) -> bool {
+        self.whole && k + self.panel.depth <= self.k_size
+    }
+
+    /// Moves on to the next block, after all parts of this one.
+    #[inline(always)]
+    pub fn advance(&mut self) {
+        // The passes have moved the address over all lines. That is the next
+        // block if lines are counted along K.
+        if let Major::K = self.panel.major {
+            self.address +=
+                self.source.run_stride * (self.panel.depth * self.panel.element_bytes) as u64;
+            self.address -= self.source.line_stride * self.panel.lines() as u64;
+        }
+    }
+
+    /// Moves on to the next pass over the block.
+    #[inline(always)]
+    pub fn next_pass(&mut self) {
+        self.address += self.source.line_stride * self.panel.pass_lines(self.threads) as u64;
+    }
+
+    /// This thread's first chunk of the next block, which starts at `k`, before
+    /// any pass is moved over. The little it needs is computed anew each time:
+    /// edges are rare, and registers are not to be held for them.
+    #[inline(always)]
+    pub fn first_chunk(&self, k: u32) -> Chunk {
+        let (line, chunk) = self.panel.first_chunk(compute_here(self.thread));
+        let mn_left = self.mn_size.saturating_sub(compute_here(self.mn));
+        let k_left = self.k_size.saturating_sub(k);
+        let (lines, run) = match self.panel.major {
+            Major::K => (mn_left, k_left),
+            Major::Mn => (k_left, mn_left),
+        };
+        Chunk {
+            address: self.address,
+            offset: self.offset,
+            line,
+            lines,
+            run: run
+                .saturating_sub(chunk * self.panel.chunk_elements())
+                .min(self.panel.chunk_elements()),
+        }
+    }
+
+    /// Its chunk of the pass after that of `chunk`.
+    #[inline(always)]
+    pub fn next_chunk(&self, chunk: Chunk) -> Chunk {
+        let lines = self.panel.pass_lines(self.threads);
+        Chunk {
+            address: chunk.address + self.source.line_stride * lines as u64,
+            offset: chunk.offset + Panel::pass_bytes(self.threads),
+            line: chunk.line + lines,
+            ..chunk
+        }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Copier {
+    /// Starts part `part` of `parts` of the next block, if it is whole, and
+    /// passes over it in any case. Parts come in order.
+    ///
+    /// # Safety
+    /// `panel` is the address of a panel in shared memory that no thread
+    /// reads until it is waited for; the source describes a live allocation.
+    #[inline(always)]
+    pub unsafe fn start_whole(&mut self, whole: bool, panel: u32, part: u32, parts: u32) {
+        let passes = self.panel.passes(self.threads);
+        unroll!(INDEX < 16, {
+            const PASS: u32 = INDEX as u32;
+            if PASS < passes && PASS * parts / passes == part {
+                // SAFETY: a whole block exists in the operand; the rest is the caller's duty.
+                unsafe {
+                    let destination = panel + self.offset + PASS * Panel::pass_bytes(self.threads);
+                    cp_async::copy_16_if(whole, destination, self.address);
+                }
+                self.next_pass();
+            }
+        });
+    }
+
+    /// Copies the next block, which starts at `k`, if it is not whole, before
+    /// its parts are passed over: clipped to the operand, zeros elsewhere,
+    /// element by element where it is not aligned. Nothing past the last block.
+    ///
+    /// # Safety
+    /// As [`Copier::start_whole`].
+    #[inline(always)]
+    pub unsafe fn copy_edge(&self, whole: bool, k: u32, panel: u32) {
+        if whole || k >= self.k_size {
+            return;
+        }
+        let mut chunk = self.first_chunk(k);
+        while chunk.line < self.panel.lines() {
+            let (elements, destination) = (chunk.elements(), panel + chunk.offset);
+            // SAFETY: the first `elements` elements of the chunk lie inside the operand.
+            unsafe {
+                if self.source.aligned {
+                    let bytes = elements * self.panel.element_bytes;
+                    cp_async::copy_16_clipped(destination, chunk.address, bytes);
+                } else {
+                    self.gather(destination, chunk.address, elements);
+                }
+            }
+            chunk = self.next_chunk(chunk);
+        }
+    }
+
+    /// One chunk, element by element: `elements` of the operand, then zeros.
+    ///
+    /// # Safety
+    /// `elements` elements exist from `address` on, `run_stride` apart; the
+    /// rest as [`Copier::start_whole`].
+    #[inline(always)]
+    unsafe fn gather(&self, destination: u32, address: u64, elements: u32) {
+        let stride = compute_here_u64(self.source.run_stride) * self.panel.element_bytes as u64;
+        let (mut word, mut address, mut left) = (0, address, elements);
+        while word < 4 {
+            let mut bits = 0;
+            // SAFETY: an element is read only while some are left.
+            unsafe {
+                if self.panel.element_bytes == 4 {
+                    if left > 0 {
+                        bits = global::load_u32(address);
+                    }
+                    left = left.saturating_sub(1);
+                    address += stride;
+                } else {
+                    if left > 0 {
+                        bits = global::load_u16(address);
+                    }
+                    if left > 1 {
+                        bits |= global::load_u16(address + stride) << 16;
+                    }
+                    left = left.saturating_sub(2);
+                    address += 2 * stride;
+                }
+                shared::store_u32(destination + 4 * word, bits);
+            }
+            word += 1;
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Where everything stands: index arithmetic of the tensor-core kernel.
+//!
+//! One operand's block of one pipeline stage is a [`Panel`]: lines of 16-byte
+//! chunks, a line running along the direction in which the operand is
+//! contiguous. Three parties must agree on it, and all three work from here:
+//! the threads that copy chunks in, the warps that load fragments out, and the
+//! tests, which push symbolic indices through both and through the fragment
+//! figures of the PTX ISA.
+//!
+//! Chunks are permuted inside their line by an XOR with the line's number (a
+//! *swizzle*, as in CUTLASS' `Swizzle<>` layouts), so that the eight 16-byte rows of one
+//! `ldmatrix` phase, which stand in eight lines at the same chunk, fall into
+//! different banks. XOR also keeps addresses cheap: a thread computes one
+//! offset, and each of its fragments is that offset XOR a constant plus a
+//! constant.
+
+use crate::kernel::Major;
+
+/// Bytes of one chunk: one `cp.async`, one row of an `ldmatrix` matrix.
+pub const CHUNK: u32 = 16;
+
+/// Lanes of a warp.
+pub const WARP: u32 = 32;
+
+/// Quads (see [`Panel::quad_offset`]) of one operand of one warp and step, at
+/// most: 64 along M or N.
+pub const MAX_QUADS: usize = 4;
+
+/// One of the two operands of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Factor {
+    /// The left one, M×K.
+    A,
+    /// The right one, K×N.
+    B,
+}
+
+/// The block of A or B in one pipeline stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Panel {
+    /// Whose block.
+    pub factor: Factor,
+    /// The direction of its lines.
+    pub major: Major,
+    /// BLOCK_M (of A) or BLOCK_N (of B), elements.
+    pub extent: u32,
+    /// BLOCK_K, elements.
+    pub depth: u32,
+    /// Bytes of one element, 2 or 4.
+    pub element_bytes: u32,
+}
+
+impl Panel {
+    /// Elements of one chunk.
+    #[inline(always)]
+    pub const fn chunk_elements(self) -> u32 {
+        CHUNK / self.element_bytes
+    }
+
+    /// Lines of the panel.
+    #[inline(always)]
+    pub const fn lines(self) -> u32 {
+        match self.major {
+            Major::K => self.extent,
+            Major::Mn => self.depth,
+        }
+    }
+
+    /// Chunks of one line.
+    #[inline(always)]
+    pub const fn line_chunks(self) -> u32 {
+        match self.major {
+            Major::K => self.depth * self.element_bytes / CHUNK,
+            Major::Mn => self.extent * self.element_bytes / CHUNK,
+        }
+    }
+
+    /// Bytes of one line.
+    #[inline(always)]
+    pub const fn line_bytes(self) -> u32 {
+        self.line_chunks() * CHUNK
+    }
+
+    /// Bytes of the panel.
+    #[inline(always)]
+    pub const fn bytes(self) -> u32 {
+        self.lines() * self.line_bytes()
+    }
+
+    /// Depth of one `mma`: 32 bytes of elements.
+    #[inline(always)]
+    pub const fn step_depth(self) -> u32 {
+        2 * self.chunk_elements()
+    }
+
+    /// Whether fragments come element by element: `ldmatrix` transposes 16-bit
+    /// elements only.
+    #[inline(always)]
+    pub const fn scalar_fragments(self) -> bool {
+        matches!(self.major, Major::Mn) && self.element_bytes == 4
+    }
+
+    /// What the chunk numbers of `line` are XORed with.
+    ///
+    /// For `ldmatrix`: eight consecutive lines at one chunk reach all eight
+    /// 16-byte columns of the banks. For scalar fragments: 32 lanes read eight
+    /// consecutive words (two chunks) of four consecutive lines.
+    #[inline(always)]
+    pub const fn swizzle(self, line: u32) -> u32 {
+        if self.scalar_fragments() {
+            2 * (line % 4)
+        } else {
+            match self.line_chunks() {
+                2 => line / 4 % 2,
+                4 => line / 2 % 4,
+                _ => line % 8,
+            }
+        }
+    }
+
+    /// Lines after which [`Panel::swizzle`] repeats.
+    #[inline(always)]
+    pub const fn swizzle_period(self) -> u32 {
+        if self.scalar_fragments() { 4 } else { 8 }
+    }
+
+    /// Byte offset of chunk `chunk` of line `line`.
+    #[inline(always)]
+    pub const fn offset(self, line: u32, chunk: u32) -> u32 {
+        line * self.line_bytes() + (chunk ^ self.swizzle(line)) * CHUNK
+    }
+
+    // Copying in: `threads` threads take consecutive chunks, in passes.
+
+    /// Lines that `threads` threads copy in one pass.
+    #[inline(always)]
+    pub const fn pass_lines(self, threads: u32) -> u32 {
+        threads * CHUNK / self.line_bytes()
+    }
+
+    /// Passes that `threads` threads make over the panel.
+    #[inline(always)]
+    pub const fn passes(self, threads: u32) -> u32 {
+        self.bytes() / (threads * CHUNK)
+    }
+
+    /// (line, chunk) that `thread` copies in pass 0; in pass p it is p ·
+    /// `pass_lines` lines further, and p · `pass_bytes` bytes in the panel.
+    #[inline(always)]
+    pub const fn first_chunk(self, thread: u32) -> (u32, u32) {
+        (thread / self.line_chunks(), thread % self.line_chunks())
+    }
+
+    /// Bytes that `threads` threads copy in one pass.
+    #[inline(always)]
+    pub const fn pass_bytes(threads: u32) -> u32 {
+        threads * CHUNK
+    }
+
+    // Loading out: quads. A quad is 16 (along M or N) × one mma's depth, as
+    // four registers of 8 × half the depth each. Their numbers:
+    //
+    //                A                 B
+    //           k low  k high     k low  k high
+    //   mn 0..8     0       2         0       1
+    //   mn 8..16    1       3         2       3
+    //
+    // As A that is the register order of m16n8k*; as B two neighbouring n8
+    // fragments, each a pair of adjacent registers, which the instruction wants.
+
+    /// (half along M or N, half along K) that register `register` of a quad holds.
+    #[inline(always)]
+    const fn halves(self, register: u32) -> (u32, u32) {
+        match self.factor {
+            Factor::A => (register % 2, register / 2),
+            Factor::B => (register / 2, register % 2),
+        }
+    }
+
+    /// The part of a quad's byte offset that depends on the lane: quad 0 of
+    /// step 0 for a warp whose part of the panel starts at `origin` along M or
+    /// N. For `ldmatrix` it is the row that the lane names.
+    #[inline(always)]
+    pub const fn lane_offset(self, origin: u32, lane: u32) -> u32 {
+        if self.scalar_fragments() {
+            let (line, word) = (lane % 4, origin + lane / 4);
+            return self.offset(line, word / 4) + word % 4 * 4;
+        }
+        // Lane 8·i + r names row r of matrix i, the quad's register i.
+        let (mn_half, k_half) = self.halves(lane / 8);
+        match self.major {
+            Major::K => self.offset(origin + lane % 8 + 8 * mn_half, k_half),
+            Major::Mn => self.offset(lane % 8 + 8 * k_half, origin / 8 + mn_half),
+        }
+    }
+
+    /// Byte offset of quad `quad` of step `step`, from this lane's
+    /// [`Panel::lane_offset`]; of its register `register` where fragments are
+    /// scalar, of the whole quad (`register` 0) elsewhere.
+    ///
+    /// The swizzle touches the low three bits of a chunk's number at most; in
+    /// the origin, a multiple of the warp tile, the bits XORed here are zero.
+    #[inline(always)]
+    pub const fn quad_offset(self, lane_offset: u32, quad: u32, step: u32, register: u32) -> u32 {
+        let (chunk, line) = match self.major {
+            Major::K => (2 * step, 16 * quad),
+            Major::Mn if self.scalar_fragments() => {
+                let (mn_half, k_half) = self.halves(register);
+                (4 * quad + 2 * mn_half, 8 * step + 4 * k_half)
+            }
+            Major::Mn => (2 * quad, 16 * step),
+        };
+        let (swizzled, plain) = (chunk % 8, chunk / 8 * 8);
+        (lane_offset ^ (swizzled * CHUNK)) + plain * CHUNK + line * self.line_bytes()
+    }
+}
+
+/// The registers of n8 tile `tile` of B, out of B's quads.
+#[inline(always)]
+pub fn n8_fragment<R: Copy>(quads: &[[R; 4]; MAX_QUADS], tile: usize) -> [R; 2] {
+    let quad = quads[tile / 2];
+    if tile.is_multiple_of(2) {
+        [quad[0], quad[1]]
+    } else {
+        [quad[2], quad[3]]
+    }
+}
+
+/// (row, column), inside a 16×8 accumulator, of register `register` of `lane`
+/// (PTX ISA, "Matrix Fragments for mma.m16n8k16", C and D; m16n8k8 is alike).
+#[inline(always)]
+pub const fn accumulator_position(lane: u32, register: u32) -> (u32, u32) {
+    (lane / 4 + 8 * (register / 2), lane % 4 * 2 + register % 2)
+}
+
+/// Byte offset of C(row, col), `col` even, in a warp's tile of f32
+/// accumulators `width` columns wide, on its way from registers to C. Pairs of
+/// columns are swizzled by the row: bank conflicts arise neither when a warp
+/// writes accumulators (a half warp covers four rows of eight columns) nor
+/// when it reads rows.
+#[inline(always)]
+pub const fn staging_offset(row: u32, col: u32, width: u32) -> u32 {
+    let swizzle = (row % 4) << 3 | (row / 4 % 4) << 1;
+    (row * width + (col ^ swizzle)) * 4
+}

@@ -1,0 +1,163 @@
+//! Registers to C, through shared memory.
+//!
+//! Accumulator registers hold two columns of rows eight apart, in an order
+//! that suits the tensor core. Each warp lays its tile out in shared memory
+//! and reads it back in the order of C: stores are whole lines, and the code
+//! is a short loop instead of an unrolled store (with its address, masks and
+//! conversion) for each register.
+
+use crate::element::Element;
+use crate::epilogue::{self, pack};
+use crate::isa::{global, shared, thread};
+use crate::problem::{GemmParams, OutputType};
+
+use super::fragment::Accumulators;
+use super::layout::{WARP, accumulator_position, staging_offset};
+use crate::unroll::unroll;
+
+/// A warp's tile: its place in C and its size.
+#[derive(Clone, Copy)]
+pub struct WarpTile {
+    /// First row of C.
+    pub row: u32,
+    /// First column of C.
+    pub col: u32,
+    /// Rows.
+    pub height: u32,
+    /// Columns.
+    pub width: u32,
+}
+
+/// Stores the part of the tile that lies inside C.
+///
+/// # Safety
+/// All lanes of the warp execute it; `staging` is the address of `4 · height ·
+/// width` bytes of shared memory that only this warp uses; `params.c`
+/// describes a live allocation.
+#[inline(always)]
+pub unsafe fn store<T: Element>(
+    params: &GemmParams,
+    tile: WarpTile,
+    lane: u32,
+    staging: u32,
+    c: &Accumulators,
+) {
+    let (row, col) = accumulator_position(lane, 0);
+    unroll!(I < 4, {
+        unroll!(J < 8, {
+            let (first_row, first_col) = (16 * I as u32, 8 * J as u32);
+            if first_row < tile.height && first_col < tile.width {
+                let [x, y, z, w] = c[I][J];
+                let (row, col) = (first_row + row, first_col + col);
+                // SAFETY: inside the warp's staging area.
+                unsafe {
+                    shared::store_f32x2(staging + staging_offset(row, col, tile.width), [x, y]);
+                    shared::store_f32x2(staging + staging_offset(row + 8, col, tile.width), [z, w]);
+                }
+            }
+        });
+    });
+    // SAFETY: all lanes are here.
+    unsafe { thread::sync_warp() };
+
+    let rows = params.m.saturating_sub(tile.row).min(tile.height);
+    let cols = params.n.saturating_sub(tile.col).min(tile.width);
+    let pair_bytes = 2 * output_bytes::<T>(params.output) as u64;
+    let in_pairs = params.c.col_stride == 1
+        && (params.c.address | (params.c.row_stride * (pair_bytes / 2))) & (pair_bytes - 1) == 0;
+    // SAFETY: rows and columns are clipped to C; the rest is the caller's duty.
+    unsafe {
+        if in_pairs {
+            store_pairs::<T>(params, tile, rows, cols, lane, staging);
+        } else {
+            store_elements::<T>(params, tile, rows, cols, lane, staging);
+        }
+    }
+}
+
+/// Bytes of one element of C.
+#[inline(always)]
+fn output_bytes<T: Element>(output: OutputType) -> u32 {
+    match output {
+        OutputType::F32 => 4,
+        OutputType::Input => T::DTYPE.bytes(),
+    }
+}
+
+/// Two columns a lane: neighbouring lanes write neighbouring columns, and four
+/// rows are in flight.
+///
+/// # Safety
+/// As [`store`], with the tile staged, `rows` and `cols` clipped to C, and C
+/// contiguous along its rows and aligned to pairs.
+#[inline(always)]
+unsafe fn store_pairs<T: Element>(
+    params: &GemmParams,
+    tile: WarpTile,
+    rows: u32,
+    cols: u32,
+    lane: u32,
+    staging: u32,
+) {
+    let bytes = output_bytes::<T>(params.output);
+    let row_stride = params.c.row_stride;
+    let mut pair = lane;
+    while pair < tile.height * tile.width / 2 {
+        unroll!(STEP < 4, {
+            let pair = pair + STEP as u32 * WARP;
+            let (row, col) = (pair / (tile.width / 2), pair % (tile.width / 2) * 2);
+            // SAFETY: inside the staging area.
+            let [x, y] =
+                unsafe { shared::load_f32x2(staging + staging_offset(row, col, tile.width)) };
+            if row < rows && col < cols {
+                let index = (tile.row + row) as u64 * row_stride + (tile.col + col) as u64;
+                let address = params.c.address + index * bytes as u64;
+                // SAFETY: C(row, col) exists, and C(row, col + 1) where it is written.
+                unsafe {
+                    if col + 1 == cols {
+                        epilogue::store::<T>(params, tile.row + row, tile.col + col, x);
+                    } else if bytes == 4 {
+                        global::store_u32x2(address, [x.to_bits(), y.to_bits()]);
+                    } else {
+                        global::store_u32(address, pack::<T>(x, y));
+                    }
+                }
+            }
+        });
+        pair += 4 * WARP;
+    }
+}
+
+/// One element a lane, along the shorter stride of C.
+///
+/// # Safety
+/// As [`store`], with the tile staged and `rows` and `cols` clipped to C.
+#[inline(always)]
+unsafe fn store_elements<T: Element>(
+    params: &GemmParams,
+    tile: WarpTile,
+    rows: u32,
+    cols: u32,
+    lane: u32,
+    staging: u32,
+) {
+    let down = params.c.row_stride < params.c.col_stride;
+    let mut element = lane;
+    while element < tile.height * tile.width {
+        let (row, col) = if down {
+            (element % tile.height, element / tile.height)
+        } else {
+            (element / tile.width, element % tile.width)
+        };
+        if row < rows && col < cols {
+            // Odd columns stand behind the even one of their pair.
+            let offset = staging_offset(row, col & !1, tile.width) + 4 * (col % 2);
+            // SAFETY: inside the staging area, and C(row, col) exists.
+            unsafe {
+                let value = shared::load_f32(staging + offset);
+                epilogue::store::<T>(params, tile.row + row, tile.col + col, value);
+            }
+        }
+        element += WARP;
+    }
+}

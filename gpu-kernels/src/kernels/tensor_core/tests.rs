@@ -1,0 +1,333 @@
+//! The index arithmetic, proved on the host for every instantiation.
+//!
+//! What the instructions do is written down here a second time, straight from
+//! the figures of the PTX ISA, and on symbols: an element is its own
+//! coordinates. A warp then "multiplies", and what meets in an accumulator is
+//! compared with the definition of a product.
+
+mod copies;
+
+use std::collections::HashSet;
+
+use super::layout::*;
+use super::*;
+use crate::element::{Bf16, F16};
+use crate::kernel::{AlongK, AlongMn, Major};
+
+/// The constants of one instantiation.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    a: Panel,
+    b: Panel,
+    warp_m: u32,
+    warp_n: u32,
+    steps: u32,
+    threads: u32,
+}
+
+impl<
+    T: Element,
+    A: Contiguous,
+    B: Contiguous,
+    const BM: u32,
+    const BN: u32,
+    const BK: u32,
+    const WM: u32,
+    const WN: u32,
+    const STAGES: u32,
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+{
+    const SHAPE: Shape = {
+        let () = Self::CHECK;
+        Shape {
+            a: Self::A_PANEL,
+            b: Self::B_PANEL,
+            warp_m: WM,
+            warp_n: WN,
+            steps: Self::STEPS,
+            threads: Self::THREADS,
+        }
+    };
+}
+
+/// All entries, and shapes that reach the other swizzles and step counts.
+fn shapes() -> Vec<Shape> {
+    macro_rules! layouts {
+        ($($kernel:ident $(<$t:ty>)? { $($parameters:tt)* };)*) => {
+            vec![$(
+                $kernel::<$($t,)? AlongK, AlongK $($parameters)*>::SHAPE,
+                $kernel::<$($t,)? AlongK, AlongMn $($parameters)*>::SHAPE,
+                $kernel::<$($t,)? AlongMn, AlongK $($parameters)*>::SHAPE,
+                $kernel::<$($t,)? AlongMn, AlongMn $($parameters)*>::SHAPE,
+            )*]
+        };
+    }
+    layouts! {
+        Large<F16> {};
+        Medium<Bf16> {};
+        Small<F16> {};
+        LargeTf32 {};
+        MediumTf32 {};
+        SmallTf32 {};
+        TensorCore<F16> { , 128, 128, 32, 64, 32, 4 };
+        TensorCore<F16> { , 64, 128, 128, 32, 64, 2 };
+        TensorCore<Tf32> { , 128, 64, 16, 32, 32, 3 };
+        TensorCore<Tf32> { , 64, 64, 64, 32, 32, 2 };
+    }
+}
+
+/// The different panels among them, with the threads that copy them.
+fn panels() -> HashSet<(Panel, u32)> {
+    shapes()
+        .into_iter()
+        .flat_map(|shape| [(shape.a, shape.threads), (shape.b, shape.threads)])
+        .collect()
+}
+
+/// An element by its coordinates along M or N, and along K.
+type Symbol = (u32, u32);
+
+/// A panel full of symbols, by element address.
+fn fill(panel: Panel) -> Vec<Symbol> {
+    let mut memory = vec![(u32::MAX, u32::MAX); (panel.bytes() / panel.element_bytes) as usize];
+    for line in 0..panel.lines() {
+        for chunk in 0..panel.line_chunks() {
+            for element in 0..panel.chunk_elements() {
+                let run = chunk * panel.chunk_elements() + element;
+                let at = panel.offset(line, chunk) / panel.element_bytes + element;
+                memory[at as usize] = match panel.major {
+                    Major::K => (line, run),
+                    Major::Mn => (run, line),
+                };
+            }
+        }
+    }
+    memory
+}
+
+/// `ldmatrix.x4[.trans]` or four `ld.shared.b32` of a whole warp:
+/// `[lane][register]`, each register a list of elements, low bits first.
+fn load_quads(
+    panel: Panel,
+    memory: &[Symbol],
+    origin: u32,
+    quad: u32,
+    step: u32,
+) -> Vec<[Vec<Symbol>; 4]> {
+    let address = |lane: u32, register| {
+        panel.quad_offset(panel.lane_offset(origin, lane), quad, step, register)
+    };
+    let at = |byte: u32| memory[(byte / panel.element_bytes) as usize];
+    let row = |matrix: u32, row: u32| address(8 * matrix + row, 0);
+    (0..WARP)
+        .map(|lane| {
+            [0, 1, 2, 3].map(|register| {
+                if panel.scalar_fragments() {
+                    vec![at(address(lane, register))]
+                } else if panel.major == Major::K {
+                    // Row lane / 4, the (lane % 4)th 32 bits.
+                    let word = row(register, lane / 4) + 4 * (lane % 4);
+                    (0..4 / panel.element_bytes)
+                        .map(|i| at(word + i * panel.element_bytes))
+                        .collect()
+                } else {
+                    // Column lane / 4 of rows 2 · (lane % 4) and the next.
+                    (0..2)
+                        .map(|i| at(row(register, lane % 4 * 2 + i) + 2 * (lane / 4)))
+                        .collect()
+                }
+            })
+        })
+        .collect()
+}
+
+/// PTX ISA, figures of mma.m16n8k16 (16-bit) and m16n8k8 (.tf32), matrix A:
+/// (row, k) of element `i` of register `register`.
+fn a_position(element_bytes: u32, lane: u32, register: u32, i: u32) -> (u32, u32) {
+    let (group, thread_in_group) = (lane >> 2, lane % 4);
+    let row = if register == 0 || register == 2 {
+        group
+    } else {
+        group + 8
+    };
+    let k = if element_bytes == 2 {
+        thread_in_group * 2 + i + if register < 2 { 0 } else { 8 }
+    } else {
+        thread_in_group + if register < 2 { 0 } else { 4 }
+    };
+    (row, k)
+}
+
+/// The same for matrix B: (k, column).
+fn b_position(element_bytes: u32, lane: u32, register: u32, i: u32) -> (u32, u32) {
+    let (group, thread_in_group) = (lane >> 2, lane % 4);
+    let k = if element_bytes == 2 {
+        thread_in_group * 2 + i + if register == 0 { 0 } else { 8 }
+    } else {
+        thread_in_group + if register == 0 { 0 } else { 4 }
+    };
+    (k, group)
+}
+
+/// The same for the accumulators: (row, column) of register c0 to c3.
+fn c_position(lane: u32, register: u32) -> (u32, u32) {
+    let row = if register < 2 {
+        lane >> 2
+    } else {
+        (lane >> 2) + 8
+    };
+    (row, lane % 4 * 2 + (register & 1))
+}
+
+#[test]
+fn a_panel_is_a_bijection() {
+    for (panel, _) in panels() {
+        let symbols: HashSet<Symbol> = fill(panel).into_iter().collect();
+        assert_eq!(
+            symbols.len() as u32,
+            panel.extent * panel.depth,
+            "{panel:?}"
+        );
+        assert!(!symbols.contains(&(u32::MAX, u32::MAX)), "{panel:?}");
+    }
+}
+
+/// Every warp, step and `mma`: what the instruction takes for A(row, k) and
+/// B(k, column) is A(row, k) and B(k, column).
+#[test]
+fn fragments_hold_what_the_instruction_multiplies() {
+    for shape in shapes() {
+        let bytes = shape.a.element_bytes;
+        let (a_memory, b_memory) = (fill(shape.a), fill(shape.b));
+        for step in 0..shape.steps {
+            let k0 = step * shape.a.step_depth();
+            for origin in (0..shape.a.extent).step_by(shape.warp_m as usize) {
+                for quad in 0..shape.warp_m / 16 {
+                    let lanes = load_quads(shape.a, &a_memory, origin, quad, step);
+                    let mut seen = HashSet::new();
+                    for (lane, registers) in lanes.iter().enumerate() {
+                        for (register, elements) in registers.iter().enumerate() {
+                            for (i, &symbol) in elements.iter().enumerate() {
+                                let (row, k) =
+                                    a_position(bytes, lane as u32, register as u32, i as u32);
+                                assert_eq!(symbol, (origin + 16 * quad + row, k0 + k), "{shape:?}");
+                                seen.insert((row, k));
+                            }
+                        }
+                    }
+                    assert_eq!(seen.len() as u32, 16 * shape.a.step_depth());
+                }
+            }
+            for origin in (0..shape.b.extent).step_by(shape.warp_n as usize) {
+                let quads: Vec<_> = (0..shape.warp_n / 16)
+                    .map(|quad| load_quads(shape.b, &b_memory, origin, quad, step))
+                    .collect();
+                for tile in 0..shape.warp_n / 8 {
+                    let mut seen = HashSet::new();
+                    for lane in 0..WARP {
+                        // The selection is the kernel's own; unused quads repeat the last.
+                        let of_lane: [[&Vec<Symbol>; 4]; MAX_QUADS] = std::array::from_fn(|quad| {
+                            quads[quad.min(quads.len() - 1)][lane as usize].each_ref()
+                        });
+                        let registers = n8_fragment(&of_lane, tile as usize);
+                        for (register, elements) in registers.iter().enumerate() {
+                            for (i, &symbol) in elements.iter().enumerate() {
+                                let (k, col) = b_position(bytes, lane, register as u32, i as u32);
+                                assert_eq!(symbol, (origin + 8 * tile + col, k0 + k), "{shape:?}");
+                                seen.insert((k, col));
+                            }
+                        }
+                    }
+                    assert_eq!(seen.len() as u32, 8 * shape.b.step_depth());
+                }
+            }
+        }
+        assert_eq!(shape.steps * shape.a.step_depth(), shape.a.depth);
+    }
+}
+
+#[test]
+fn accumulators_stand_where_the_figure_says() {
+    for lane in 0..WARP {
+        for register in 0..4 {
+            assert_eq!(
+                accumulator_position(lane, register),
+                c_position(lane, register)
+            );
+        }
+    }
+}
+
+/// The 4-byte banks that a set of accesses of `bytes` each touches, sorted.
+fn banks(addresses: impl Iterator<Item = u32>, bytes: u32) -> Vec<u32> {
+    let mut banks: Vec<u32> = addresses
+        .flat_map(|address| (0..bytes / 4).map(move |word| (address / 4 + word) % 32))
+        .collect();
+    banks.sort_unstable();
+    banks
+}
+
+/// One access of 128 bytes is one transaction if it touches each bank once.
+fn each_once(banks: Vec<u32>) -> bool {
+    banks == (0..32).collect::<Vec<u32>>()
+}
+
+#[test]
+fn fragment_loads_have_no_bank_conflicts() {
+    for shape in shapes() {
+        for (panel, warp) in [(shape.a, shape.warp_m), (shape.b, shape.warp_n)] {
+            for origin in (0..panel.extent).step_by(warp as usize) {
+                for (quad, step) in
+                    (0..warp / 16).flat_map(|q| (0..shape.steps).map(move |s| (q, s)))
+                {
+                    let address = |lane, register| {
+                        panel.quad_offset(panel.lane_offset(origin, lane), quad, step, register)
+                    };
+                    for part in 0..4 {
+                        // A register of all lanes, or the eight rows of one matrix.
+                        let banks = if panel.scalar_fragments() {
+                            banks((0..WARP).map(|lane| address(lane, part)), 4)
+                        } else {
+                            banks((0..8).map(|row| address(8 * part + row, 0)), 16)
+                        };
+                        assert!(
+                            each_once(banks),
+                            "{panel:?} origin {origin} quad {quad} step {step}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Accumulators go out as 8-byte pairs, 16 lanes at a time, and come back as
+/// pairs of one row.
+#[test]
+fn staging_is_a_bijection_without_bank_conflicts() {
+    for (height, width) in [(32, 32), (32, 64), (64, 32), (64, 64)] {
+        let mut offsets = HashSet::new();
+        for (row, pair) in (0..height).flat_map(|r| (0..width / 2).map(move |p| (r, p))) {
+            let offset = staging_offset(row, 2 * pair, width);
+            assert!(offset.is_multiple_of(8) && offset < 4 * height * width);
+            assert!(offsets.insert(offset));
+        }
+        for (i, j, register) in
+            (0..height / 16).flat_map(|i| (0..width / 8).flat_map(move |j| [(i, j, 0), (i, j, 2)]))
+        {
+            for half in [0, 16] {
+                let written = (half..half + 16).map(|lane| {
+                    let (row, col) = accumulator_position(lane, register);
+                    staging_offset(16 * i + row, 8 * j + col, width)
+                });
+                assert!(each_once(banks(written, 8)));
+            }
+        }
+        for row in 0..height {
+            for first in (0..width).step_by(32) {
+                let read = (0..16).map(|pair| staging_offset(row, first + 2 * pair, width));
+                assert!(each_once(banks(read, 8)));
+            }
+        }
+    }
+}

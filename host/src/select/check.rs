@@ -1,0 +1,138 @@
+//! Whether a kernel can run a problem, and if not, why.
+
+use gpu_kernels::{Arch, Block, DType, Family, KernelInfo, Schedule};
+
+use super::{Catalog, Problem, Request, Target};
+use crate::tma;
+
+/// Why a kernel cannot run a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// It reads another element type.
+    #[error("it multiplies {reads:?}, the problem is {problem:?}")]
+    Input {
+        /// What the kernel reads.
+        reads: DType,
+        /// What the problem has.
+        problem: DType,
+    },
+    /// The library was built without its PTX.
+    #[error("this build has no PTX for it (no device toolchain was found)")]
+    NotBuilt,
+    /// The device cannot run its PTX.
+    #[error("{} does not run on compute capability {}.{}", needs.name(), has.0, has.1)]
+    Device {
+        /// The kernel's target.
+        needs: Arch,
+        /// The device's compute capability.
+        has: (u32, u32),
+    },
+    /// Its shared memory does not fit.
+    #[error("it needs {needs} bytes of shared memory a CTA, the device has {has}")]
+    SharedMemory {
+        /// Bytes the kernel uses.
+        needs: u32,
+        /// Bytes a CTA may have.
+        has: u32,
+    },
+    /// It belongs to another family than the one forced.
+    #[error("its family is {}", family.name())]
+    Family {
+        /// The kernel's family.
+        family: Family,
+    },
+    /// It computes another tile than the one forced.
+    #[error("its block is {}×{}×{}", block.m, block.n, block.k)]
+    Block {
+        /// The kernel's tile.
+        block: Block,
+    },
+    /// Grid2d was forced on a kernel with clusters.
+    #[error("its clusters of {cluster_m} CTAs need Grid1d or Persistent")]
+    Clusters {
+        /// CTAs a cluster.
+        cluster_m: u32,
+    },
+    /// TMA cannot read an operand.
+    #[error("TMA cannot read {operand}: {reason}")]
+    Tma {
+        /// `A` or `B`.
+        operand: &'static str,
+        /// Why.
+        reason: tma::Unreadable,
+    },
+    /// A kernel through TMA has no step to make.
+    #[error("K = 0, TMA kernels need K ≥ 1")]
+    ZeroK,
+}
+
+/// Why `kernel` cannot run `problem` on `target`, if it cannot.
+///
+/// # Errors
+/// The first [`Rejection`] found.
+pub fn check(
+    catalog: Catalog,
+    kernel: &KernelInfo,
+    problem: &Problem,
+    target: &Target,
+) -> Result<(), Rejection> {
+    if kernel.input != problem.input {
+        return Err(Rejection::Input {
+            reads: kernel.input,
+            problem: problem.input,
+        });
+    }
+    let (major, minor) = target.compute_capability;
+    if !kernel.arch.runs_on(major, minor) {
+        return Err(Rejection::Device {
+            needs: kernel.arch,
+            has: target.compute_capability,
+        });
+    }
+    if !(catalog.is_built)(kernel.name) {
+        return Err(Rejection::NotBuilt);
+    }
+    if kernel.shared_bytes > target.shared_bytes_per_cta {
+        return Err(Rejection::SharedMemory {
+            needs: kernel.shared_bytes,
+            has: target.shared_bytes_per_cta,
+        });
+    }
+    if kernel.family == Family::Hopper {
+        check_tma(kernel, problem)?;
+    }
+    Ok(())
+}
+
+fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
+    if problem.k == 0 {
+        return Err(Rejection::ZeroK);
+    }
+    let tma = |operand, reason| Rejection::Tma { operand, reason };
+    let a = kernel.a_major.unwrap_or(problem.a_major());
+    let b = kernel.b_major.unwrap_or(problem.b_major());
+    tma::Lines::of_a(problem, a).map_err(|reason| tma("A", reason))?;
+    tma::Lines::of_b(problem, b).map_err(|reason| tma("B", reason))?;
+    Ok(())
+}
+
+/// Why `kernel` is not among those that `request` allows, if it is not.
+pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<(), Rejection> {
+    if request.family.is_some_and(|family| family != kernel.family) {
+        return Err(Rejection::Family {
+            family: kernel.family,
+        });
+    }
+    if request.block.is_some_and(|block| block != kernel.block) {
+        return Err(Rejection::Block {
+            block: kernel.block,
+        });
+    }
+    if request.schedule == Some(Schedule::Grid2d) && kernel.cluster_m > 1 {
+        return Err(Rejection::Clusters {
+            cluster_m: kernel.cluster_m,
+        });
+    }
+    Ok(())
+}

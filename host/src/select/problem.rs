@@ -1,0 +1,123 @@
+//! What the selection starts from, and what it ends with.
+
+use gpu_kernels::{
+    Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, TileGrid, TileOrder,
+};
+
+/// A product as the selection sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows of A and C.
+    pub m: u32,
+    /// Columns of B and C.
+    pub n: u32,
+    /// Columns of A and rows of B.
+    pub k: u32,
+    /// Element type of A and B, and how it is multiplied.
+    pub input: DType,
+    /// Element type of C.
+    pub output: OutputType,
+    /// Address and strides of A.
+    pub a: Operand,
+    /// Address and strides of B.
+    pub b: Operand,
+    /// Address and strides of C.
+    pub c: Operand,
+}
+
+impl Problem {
+    /// Cᵀ = Bᵀ·Aᵀ: the same product with rows and columns exchanged.
+    pub fn transposed(&self) -> Problem {
+        let flip = |operand: Operand| Operand {
+            address: operand.address,
+            row_stride: operand.col_stride,
+            col_stride: operand.row_stride,
+        };
+        Problem {
+            m: self.n,
+            n: self.m,
+            a: flip(self.b),
+            b: flip(self.a),
+            c: flip(self.c),
+            ..*self
+        }
+    }
+
+    /// The direction in which A is contiguous, or more nearly so.
+    pub fn a_major(&self) -> Major {
+        major(self.a.col_stride, self.a.row_stride)
+    }
+
+    /// The direction in which B is contiguous, or more nearly so.
+    pub fn b_major(&self) -> Major {
+        major(self.b.row_stride, self.b.col_stride)
+    }
+}
+
+fn major(along_k: u64, along_mn: u64) -> Major {
+    if along_k <= along_mn {
+        Major::K
+    } else {
+        Major::Mn
+    }
+}
+
+/// A GPU as the selection sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// (major, minor).
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub sms: u32,
+    /// Most shared memory a CTA may have, bytes.
+    pub shared_bytes_per_cta: u32,
+}
+
+/// The kernels to select from.
+#[derive(Clone, Copy)]
+pub struct Catalog<'a> {
+    /// All of them; equal candidates are taken in this order.
+    pub kernels: &'a [KernelInfo],
+    /// Whether the PTX of a kernel is at hand.
+    pub is_built: fn(&str) -> bool,
+}
+
+impl Catalog<'static> {
+    /// This library's kernels.
+    pub fn embedded() -> Self {
+        Catalog {
+            kernels: gpu_kernels::entry::KERNELS,
+            is_built: |name| crate::embedded::ptx(name).is_some(),
+        }
+    }
+}
+
+/// What the caller forces; `None` leaves it to the rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// A kernel by name.
+    pub kernel: Option<String>,
+    /// A step of the ladder.
+    pub family: Option<Family>,
+    /// A CTA tile.
+    pub block: Option<Block>,
+    /// A tile order.
+    pub order: Option<TileOrder>,
+    /// A schedule.
+    pub schedule: Option<Schedule>,
+}
+
+/// What was selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The kernel.
+    pub kernel: KernelInfo,
+    /// Whether it runs the transposed problem.
+    pub transposed: bool,
+    /// C in tiles, or in the tiles of a whole cluster; of Cᵀ if transposed.
+    pub grid: TileGrid,
+    /// The order of those tiles.
+    pub order: TileOrder,
+    /// How CTAs get them.
+    pub schedule: Schedule,
+}

@@ -1,0 +1,276 @@
+//! A driver without a GPU, for `tests/gpu.rs`: device memory is the process's,
+//! and `cuLaunchKernel` runs the naive f32 kernel's work on the CPU, CTA by CTA,
+//! from the very parameters, order and schedule that a GPU would get.
+//!
+//! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules.
+//! Compiled with `--cfg old_driver`, a function is missing.
+
+#![allow(non_snake_case, dead_code)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "each function is the driver's side of a call; its contract is the driver API's"
+)]
+
+#[path = "../../../gpu-kernels/src/order.rs"]
+mod order;
+#[path = "../../../gpu-kernels/src/problem.rs"]
+mod problem;
+#[path = "../../../gpu-kernels/src/schedule.rs"]
+mod schedule;
+
+use order::TileGrid;
+use problem::GemmParams;
+use schedule::{CtaPosition, TileWalk};
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::Mutex;
+
+const SUCCESS: u32 = 0;
+const INVALID_VALUE: u32 = 1;
+const OUT_OF_MEMORY: u32 = 2;
+const INVALID_PTX: u32 = 218;
+const UNSUPPORTED_PTX_VERSION: u32 = 222;
+const NOT_FOUND: u32 = 500;
+
+/// Bytes the fake GPU has, and those it says are free.
+const MEMORY: usize = 64 << 20;
+const FREE: usize = 48 << 20;
+
+static ALLOCATIONS: Mutex<Option<HashMap<u64, Layout>>> = Mutex::new(None);
+
+fn scenario() -> String {
+    std::env::var("FAKE_DRIVER").unwrap_or_default()
+}
+
+macro_rules! succeed {
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $ty),*) -> u32 {
+            $(let _ = $arg;)*
+            SUCCESS
+        }
+    )*};
+}
+
+succeed! {
+    cuInit(flags: c_uint);
+    cuDevicePrimaryCtxRelease_v2(device: c_int);
+    cuCtxSetCurrent(context: *mut c_void);
+    cuStreamDestroy_v2(stream: *mut c_void);
+    cuStreamSynchronize(stream: *mut c_void);
+    cuModuleUnload(module: *mut c_void);
+    cuFuncSetAttribute(function: *mut c_void, attribute: c_uint, value: c_int);
+}
+
+macro_rules! answer {
+    ($($name:ident($out:ty $(, $arg:ty)*) = $value:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(out: *mut $out $(, _: $arg)*) -> u32 {
+            *out = $value;
+            SUCCESS
+        }
+    )*};
+}
+
+answer! {
+    cuDriverGetVersion(c_int) = 12_020;
+    cuDeviceGetCount(c_int) = 2;
+    cuDeviceTotalMem_v2(usize, c_int) = MEMORY;
+    cuDevicePrimaryCtxRetain(*mut c_void, c_int) = std::ptr::dangling_mut();
+    cuStreamCreateWithPriority(*mut c_void, c_uint, c_int) = std::ptr::dangling_mut();
+}
+
+#[cfg(not(old_driver))]
+answer! {
+    cuOccupancyMaxActiveBlocksPerMultiprocessor(c_int, *mut c_void, c_int, usize) = 2;
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> u32 {
+    *device = ordinal;
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, _: c_int, device: c_int) -> u32 {
+    let text = format!("Fake {device}\0");
+    name.copy_from(text.as_ptr().cast(), text.len());
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, _: c_int) -> u32 {
+    let answer = match attribute {
+        13 => 1_980_000, // clock rate
+        16 => 3,         // multiprocessors
+        38 => 50 << 20,  // L2
+        75 => 9,         // compute capability, major
+        76 => 0,         // compute capability, minor
+        97 => 232_448,   // shared memory, opt-in
+        _ => return INVALID_VALUE,
+    };
+    *value = answer;
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamIsCapturing(_: *mut c_void, status: *mut c_uint) -> u32 {
+    *status = 0;
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
+    if bytes > FREE {
+        return OUT_OF_MEMORY;
+    }
+    let layout = Layout::from_size_align(bytes, 256).unwrap();
+    let memory = alloc(layout) as u64;
+    let mut allocations = ALLOCATIONS.lock().unwrap();
+    allocations.get_or_insert_default().insert(memory, layout);
+    *address = memory;
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFree_v2(address: u64) -> u32 {
+    let mut allocations = ALLOCATIONS.lock().unwrap();
+    match allocations.get_or_insert_default().remove(&address) {
+        Some(layout) => {
+            dealloc(address as *mut u8, layout);
+            SUCCESS
+        }
+        None => INVALID_VALUE,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32 {
+    (*free, *total) = (FREE, MEMORY);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemsetD8Async(at: u64, byte: u8, bytes: usize, _: *mut c_void) -> u32 {
+    (at as *mut u8).write_bytes(byte, bytes);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
+    to: u64,
+    from: *const u8,
+    bytes: usize,
+    _: *mut c_void,
+) -> u32 {
+    (to as *mut u8).copy_from(from, bytes);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
+    to: *mut u8,
+    from: u64,
+    bytes: usize,
+    _: *mut c_void,
+) -> u32 {
+    to.copy_from(from as *const u8, bytes);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleLoadDataEx(
+    module: *mut *mut c_void,
+    image: *const c_char,
+    _: c_uint,
+    options: *const c_uint,
+    values: *const *mut c_void,
+) -> u32 {
+    match scenario().as_str() {
+        "old_ptx" => UNSUPPORTED_PTX_VERSION,
+        "bad_ptx" => {
+            // Option 5 is the buffer for the error log.
+            assert_eq!(*options, 5);
+            let log = "line 7: no such instruction\0";
+            (*values).cast::<u8>().copy_from(log.as_ptr(), log.len());
+            INVALID_PTX
+        }
+        _ => {
+            let ptx = CStr::from_ptr(image).to_owned();
+            *module = Box::into_raw(Box::new(ptx)).cast();
+            SUCCESS
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleGetFunction(
+    function: *mut *mut c_void,
+    module: *mut c_void,
+    name: *const c_char,
+) -> u32 {
+    let ptx = &*module.cast::<std::ffi::CString>();
+    let entry = format!(".entry {}(", CStr::from_ptr(name).to_str().unwrap());
+    if !ptx.to_str().unwrap().contains(&entry) {
+        return NOT_FOUND;
+    }
+    *function = module;
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuLaunchKernel(
+    _: *mut c_void,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    threads: c_uint,
+    threads_y: c_uint,
+    threads_z: c_uint,
+    _shared: c_uint,
+    _: *mut c_void,
+    params: *const *const GemmParams,
+    _: *const *const c_void,
+) -> u32 {
+    const SIDE: u32 = 16;
+    let params = &**params;
+    // What the driver refuses, too: a grid without CTAs.
+    let grid = [grid_x, grid_y, grid_z];
+    if grid.contains(&0) || [threads, threads_y, threads_z] != [SIDE * SIDE, 1, 1] {
+        return INVALID_VALUE;
+    }
+    let tiles = TileGrid::cover(params.m, params.n, SIDE, SIDE);
+    for (y, x) in (0..grid_y).flat_map(|y| (0..grid_x).map(move |x| (y, x))) {
+        let position = CtaPosition { x, y, grid_x };
+        let mut walk = TileWalk::new(params.schedule, params.order, tiles, position);
+        while let Some(tile) = walk.next() {
+            for thread in 0..threads {
+                let row = tile.m * SIDE + thread / SIDE;
+                let col = tile.n * SIDE + thread % SIDE;
+                if row < params.m && col < params.n {
+                    element(params, row.into(), col.into());
+                }
+            }
+        }
+    }
+    SUCCESS
+}
+
+unsafe fn element(params: &GemmParams, row: u64, col: u64) {
+    let at = |operand: &problem::Operand, row: u64, col: u64| {
+        let index = row * operand.row_stride + col * operand.col_stride;
+        (operand.address + 4 * index) as *mut f32
+    };
+    let mut sum = 0.0;
+    for k in 0..params.k.into() {
+        sum += *at(&params.a, row, k) * *at(&params.b, k, col);
+    }
+    *at(&params.c, row, col) = sum;
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetErrorName(_: u32, name: *mut *const c_char) -> u32 {
+    *name = c"CUDA_ERROR_OF_THE_FAKE".as_ptr();
+    SUCCESS
+}

@@ -1,0 +1,73 @@
+//! The command line.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// What to run, and how.
+pub struct Args {
+    /// Every case draws its data from this and its own name.
+    pub seed: u64,
+    /// Run the cases whose name contains one of these; all when empty.
+    pub filters: Vec<String>,
+    /// Run the reduced set for compute-sanitizer.
+    pub quick: bool,
+    /// Print the names and stop.
+    pub list: bool,
+    /// Fail, rather than skip, where nothing can run.
+    pub require_gpu: bool,
+    /// The driver's number of the GPU.
+    pub device: usize,
+}
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+GPU tests of tilewise
+
+usage: gpu [FILTER ...] [options]
+
+  FILTER, --filter TEXT  only cases whose name contains TEXT
+  --seed N               draw the same data again (default: a new seed, printed)
+  --quick                the reduced set, for compute-sanitizer
+  --list                 print the names of the cases and stop
+  --require-gpu          fail where there is no GPU or no kernel, instead of skipping
+  --device N             the GPU (default: 0)";
+
+impl Args {
+    /// Reads the arguments after the program's name; an error is a message.
+    pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
+        let mut args = Args {
+            seed: RandomState::new().hash_one("seed") % 1_000_000_000,
+            filters: Vec::new(),
+            quick: false,
+            list: false,
+            require_gpu: false,
+            device: 0,
+        };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} needs a value"));
+            match word.as_str() {
+                "--seed" => args.seed = number(&word, &value()?)?,
+                "--device" => args.device = number(&word, &value()?)? as usize,
+                "--filter" => args.filters.push(value()?),
+                "--quick" => args.quick = true,
+                "--list" => args.list = true,
+                "--require-gpu" => args.require_gpu = true,
+                // What `cargo test` passes on to every test program.
+                "--nocapture" | "--quiet" | "-q" => {}
+                flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
+                _ => args.filters.push(word),
+            }
+        }
+        Ok(args)
+    }
+
+    /// Whether a case is asked for.
+    pub fn selects(&self, name: &str, quick: bool) -> bool {
+        (quick || !self.quick)
+            && (self.filters.is_empty() || self.filters.iter().any(|text| name.contains(text)))
+    }
+}
+
+fn number(flag: &str, text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("{flag} {text}: not a whole number"))
+}

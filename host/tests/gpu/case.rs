@@ -1,0 +1,295 @@
+//! One product: what it is called, whether it can run, and running it.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tilewise::{
+    DType, Device, Element, Error, Family, Gemm, KernelInfo, Output, OutputType, Precision,
+    Schedule, TileOrder, bf16, f16,
+};
+
+use crate::arrangement::{Arrangement, Placement};
+use crate::guarded::Guarded;
+use crate::reference;
+
+/// What the elements of A and B are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Uniform in [-1, 1).
+    Uniform,
+    /// Integers from -4 to 4 without 0: sums are exact, and never -0.
+    Integers,
+}
+
+/// One product.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The kernel; `None` leaves it to the library.
+    pub kernel: Option<&'static KernelInfo>,
+    /// Element type of A and B.
+    pub input: DType,
+    /// Element type of C.
+    pub output: OutputType,
+    /// M, N, K.
+    pub shape: (usize, usize, usize),
+    /// Layouts of A, B, C.
+    pub arrangements: [Arrangement; 3],
+    /// Schedule and order; `None` leaves them to the library.
+    pub walk: Option<(Schedule, TileOrder)>,
+    /// What the elements are.
+    pub data: Data,
+}
+
+/// What came of a case.
+pub enum Outcome {
+    /// Right. The number is the largest error over the largest accepted.
+    Right(f64),
+    /// Refused, as it should be: the kernel cannot read these operands.
+    Refused,
+}
+
+/// The name, complete: a filter with it selects this case alone.
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kernel {
+            Some(kernel) => f.write_str(kernel.name)?,
+            None => write!(f, "chosen_{}", self.input.name())?,
+        }
+        let (m, n, k) = self.shape;
+        let [a, b, c] = self.arrangements.map(Arrangement::name);
+        let output = match self.output {
+            OutputType::Input => "same",
+            OutputType::F32 => "f32",
+        };
+        write!(f, "/{m}x{n}x{k}/a={a}/b={b}/c={c}:{output}")?;
+        if let Some((schedule, order)) = self.walk {
+            write!(f, "/{}", walk_name(schedule, order))?;
+        }
+        match self.data {
+            Data::Uniform => f.write_str("/uniform"),
+            Data::Integers => f.write_str("/integers"),
+        }
+    }
+}
+
+fn walk_name(schedule: Schedule, order: TileOrder) -> String {
+    let schedule = match schedule {
+        Schedule::Grid2d => return "grid2d".into(),
+        Schedule::Grid1d => "grid1d",
+        Schedule::Persistent => "persistent",
+    };
+    let order = match order {
+        TileOrder::RowMajor => "row-major".into(),
+        TileOrder::ColumnMajor => "column-major".into(),
+        TileOrder::GroupedM { size } => format!("grouped-m{size}"),
+        TileOrder::GroupedN { size } => format!("grouped-n{size}"),
+    };
+    format!("{schedule}:{order}")
+}
+
+/// Calls a generic function with the element types of a case.
+macro_rules! with_types {
+    ($case:expr, $function:ident($($argument:expr),*)) => {
+        match ($case.input, $case.output) {
+            (DType::F32 | DType::Tf32, _) => $function::<f32, f32>($($argument),*),
+            (DType::F16, OutputType::Input) => $function::<f16, f16>($($argument),*),
+            (DType::F16, OutputType::F32) => $function::<f16, f32>($($argument),*),
+            (DType::Bf16, OutputType::Input) => $function::<bf16, bf16>($($argument),*),
+            (DType::Bf16, OutputType::F32) => $function::<bf16, f32>($($argument),*),
+        }
+    };
+}
+
+impl Case {
+    /// Runs it once and checks everything.
+    pub fn run(&self, device: &Device, seed: u64) -> Result<Outcome, Failure> {
+        with_types!(self, run_once(self, device, seed))
+    }
+
+    /// Runs it with every one of `walks`, each several times: all results are
+    /// the same, bit by bit.
+    pub fn repeat(
+        &self,
+        device: &Device,
+        seed: u64,
+        walks: &[(Schedule, TileOrder)],
+    ) -> Result<Outcome, Failure> {
+        with_types!(self, run_repeatedly(self, device, seed, walks))
+    }
+
+    /// What is forced.
+    pub fn gemm(&self, device: &Device) -> Gemm {
+        let mut gemm = Gemm::new(device);
+        if let Some(kernel) = self.kernel {
+            gemm = gemm.kernel(kernel.name);
+        }
+        if self.input == DType::Tf32 {
+            gemm = gemm.precision(Precision::Tf32);
+        }
+        match self.walk {
+            None => gemm,
+            Some((schedule, order)) => gemm.schedule(schedule).order(order),
+        }
+    }
+
+    fn placements(&self) -> [Placement; 3] {
+        let (m, n, k) = self.shape;
+        let [a, b, c] = self.arrangements;
+        [a.place(m, k), b.place(k, n), c.place(m, n)]
+    }
+
+    /// Whether the kernel can read the operands: all but those through TMA
+    /// read everything.
+    fn is_runnable(&self) -> bool {
+        let Some(kernel) = self.kernel.filter(|kernel| kernel.family == Family::Hopper) else {
+            return true;
+        };
+        let (Some(a_major), Some(b_major)) = (kernel.a_major, kernel.b_major) else {
+            panic!("hopper kernels have fixed layouts");
+        };
+        let [a, b, c] = self.placements();
+        let reads = |a: Placement, b: Placement| a.tma_reads(a_major) && b.tma_reads(b_major);
+        // A column-major C may be computed as Cᵀ = Bᵀ·Aᵀ.
+        let flips = c.layout.col_stride != 1 && c.layout.row_stride == 1;
+        self.shape.2 > 0 && (reads(a, b.transposed()) || flips && reads(b.transposed(), a))
+    }
+
+    /// Data that only the seed and the name decide.
+    fn random(&self, seed: u64) -> StdRng {
+        let mut hasher = DefaultHasher::new();
+        (seed, self.to_string()).hash(&mut hasher);
+        StdRng::seed_from_u64(hasher.finish())
+    }
+
+    fn draw<T: Element>(&self, random: &mut StdRng) -> T {
+        T::from_f64(match self.data {
+            Data::Uniform => random.random_range(-1.0..1.0),
+            Data::Integers => {
+                let integer = random.random_range(1..=4);
+                f64::from(if random.random() { integer } else { -integer })
+            }
+        })
+    }
+}
+
+/// Why a case failed.
+pub enum Failure {
+    /// A result is wrong.
+    Wrong(String),
+    /// The library answered with an error.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+/// A case's operands, on the device and as they are multiplied.
+struct Operands<T, O> {
+    a: Guarded<T>,
+    b: Guarded<T>,
+    c: Guarded<O>,
+    factors: [Vec<T>; 2],
+}
+
+impl<T: Element, O: Output<T>> Operands<T, O> {
+    fn new(case: &Case, device: &Device, seed: u64) -> Result<Self, Error> {
+        let mut random = case.random(seed);
+        let [a, b, c] = case.placements();
+        let a = Guarded::filled(device, a, || case.draw(&mut random))?;
+        let b = Guarded::filled(device, b, || case.draw(&mut random))?;
+        let c = Guarded::poisoned(device, c)?;
+        let factor = |operand: &Guarded<T>| {
+            reference::as_multiplied(operand.elements(&operand.expected), case.input)
+        };
+        let factors = [factor(&a), factor(&b)];
+        Ok(Operands { a, b, c, factors })
+    }
+}
+
+fn run_once<T: Element, O: Output<T>>(
+    case: &Case,
+    device: &Device,
+    seed: u64,
+) -> Result<Outcome, Failure> {
+    let Operands {
+        a,
+        b,
+        mut c,
+        factors,
+    } = Operands::<T, O>::new(case, device, seed)?;
+    let planned = case
+        .gemm(device)
+        .plan::<T, O>(a.view()?, b.view()?, c.view_mut()?);
+    let mut plan = match (planned, case.is_runnable()) {
+        (Ok(plan), true) => plan,
+        (Err(Error::KernelCannotRun { .. }), false) => return Ok(Outcome::Refused),
+        (Ok(_), false) => {
+            return Err(Failure::Wrong("planned, but TMA cannot read it".into()));
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    plan.run(a.view()?, b.view()?, c.view_mut()?)?;
+
+    let after = c.read_back()?;
+    if let Some(place) = c.trespass(&after) {
+        return Err(Failure::Wrong(format!(
+            "wrote outside C, {place} elements after its first"
+        )));
+    }
+    for (name, operand) in [("A", &a), ("B", &b)] {
+        if !operand.is_unchanged(&operand.read_back()?) {
+            return Err(Failure::Wrong(format!("wrote to {name}")));
+        }
+    }
+    let (m, n, k) = case.shape;
+    let rows = reference::rows_to_check(m, n, k);
+    let product = reference::product(&factors[0], &factors[1], (n, k), &rows)?;
+    let all = c.elements(&after);
+    let found: Vec<O> = rows
+        .iter()
+        .flat_map(|row| &all[row * n..][..n])
+        .copied()
+        .collect();
+    match case.data {
+        Data::Uniform => reference::check(&product, &found, n),
+        Data::Integers => reference::check_exact(&product, &found, n),
+    }
+    .map(Outcome::Right)
+    .map_err(Failure::Wrong)
+}
+
+fn run_repeatedly<T: Element, O: Output<T>>(
+    case: &Case,
+    device: &Device,
+    seed: u64,
+    walks: &[(Schedule, TileOrder)],
+) -> Result<Outcome, Failure> {
+    let Operands { a, b, mut c, .. } = Operands::<T, O>::new(case, device, seed)?;
+    let mut first: Option<Vec<O>> = None;
+    for &(schedule, order) in walks {
+        let walk = Some((schedule, order));
+        let mut plan = Case { walk, ..*case }.gemm(device).plan::<T, O>(
+            a.view()?,
+            b.view()?,
+            c.view_mut()?,
+        )?;
+        for repeat in 0..4 {
+            c.restore()?;
+            plan.run(a.view()?, b.view()?, c.view_mut()?)?;
+            let found = c.read_back()?;
+            let first = first.get_or_insert_with(|| found.clone());
+            if bytemuck::cast_slice::<O, u8>(first) != bytemuck::cast_slice::<O, u8>(&found) {
+                return Err(Failure::Wrong(format!(
+                    "repeat {repeat} under {} differs from the first run",
+                    walk_name(schedule, order)
+                )));
+            }
+        }
+    }
+    Ok(Outcome::Right(0.0))
+}

@@ -1,0 +1,307 @@
+//! Which products are tested, for one kernel.
+//!
+//! The full cross of shapes, layouts, walks and types would be millions. Each
+//! group below crosses what interacts and draws the rest, from a generator
+//! that only the kernel's name seeds: the list is the same in every run, the
+//! data is not.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use tilewise::{DType, Family, KernelInfo, Major, OutputType, Schedule, TileOrder};
+
+use crate::arrangement::{Arrangement, DISTINCT, REPEATING};
+use crate::case::{Case, Data};
+
+const ORDERS: [TileOrder; 8] = [
+    TileOrder::RowMajor,
+    TileOrder::ColumnMajor,
+    TileOrder::GroupedM { size: 0 },
+    TileOrder::GroupedM { size: 2 },
+    TileOrder::GroupedM { size: 3 },
+    TileOrder::GroupedM { size: 1000 },
+    TileOrder::GroupedN { size: 2 },
+    TileOrder::GroupedN { size: 5 },
+];
+
+/// A product to test.
+pub struct Planned {
+    /// The product.
+    pub case: Case,
+    /// Compare its results over all walks, and repeats, instead of with f64.
+    pub repeat: bool,
+    /// It belongs to the reduced set, too.
+    pub quick: bool,
+}
+
+/// Every schedule and order that a kernel offers.
+pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
+    let mut walks = Vec::new();
+    // A cluster's CTAs are neighbours along x, so a 2-D grid has no place for them.
+    if kernel.cluster_m == 1 {
+        walks.push((Schedule::Grid2d, TileOrder::RowMajor));
+    }
+    for schedule in [Schedule::Grid1d, Schedule::Persistent] {
+        walks.extend(ORDERS.map(|order| (schedule, order)));
+    }
+    walks
+}
+
+/// Every product for `kernel`.
+pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
+    let mut generator = Generator::new(kernel);
+    generator.edges();
+    generator.layouts();
+    generator.walks();
+    generator.empty();
+    generator.repeating();
+    generator.sizes();
+    generator.repeats();
+    generator.planned
+}
+
+/// Products whose kernel the library chooses.
+pub fn unforced() -> Vec<Planned> {
+    let mut random = StdRng::seed_from_u64(0);
+    let mut planned = Vec::new();
+    for input in [DType::F32, DType::Tf32, DType::F16, DType::Bf16] {
+        for a in DISTINCT {
+            for b in DISTINCT {
+                let mut size = || {
+                    *[1, 7, 16, 64, 100, 129, 256, 333]
+                        .choose(&mut random)
+                        .expect("not empty")
+                };
+                let shape = (size(), size(), size());
+                let output = if planned.len() % 2 == 0 {
+                    OutputType::Input
+                } else {
+                    OutputType::F32
+                };
+                planned.push(Planned {
+                    case: Case {
+                        kernel: None,
+                        input,
+                        output: storable(input, output),
+                        shape,
+                        arrangements: [a, b, DISTINCT[planned.len() % DISTINCT.len()]],
+                        walk: None,
+                        data: Data::Uniform,
+                    },
+                    repeat: false,
+                    quick: a == b,
+                });
+            }
+        }
+    }
+    planned
+}
+
+/// f32 inputs have one output type under two names; the first is enough.
+fn storable(input: DType, output: OutputType) -> OutputType {
+    match input {
+        DType::F32 | DType::Tf32 => OutputType::Input,
+        DType::F16 | DType::Bf16 => output,
+    }
+}
+
+struct Generator {
+    kernel: &'static KernelInfo,
+    random: StdRng,
+    planned: Vec<Planned>,
+    /// Cases of the current group so far.
+    in_group: usize,
+    /// Which of them belong to the reduced set.
+    quick: &'static [usize],
+}
+
+impl Generator {
+    fn new(kernel: &'static KernelInfo) -> Self {
+        let mut hasher = DefaultHasher::new();
+        kernel.name.hash(&mut hasher);
+        Generator {
+            kernel,
+            random: StdRng::seed_from_u64(hasher.finish()),
+            planned: Vec::new(),
+            in_group: 0,
+            quick: &[],
+        }
+    }
+
+    /// Begins a group.
+    fn group(&mut self, quick: &'static [usize]) {
+        (self.in_group, self.quick) = (0, quick);
+    }
+
+    /// M, N and K around one block: every edge of the tile, and every depth of
+    /// the pipeline from empty on.
+    fn edges(&mut self) {
+        self.group(&[9, 27, 31]);
+        let block = self.kernel.block;
+        let (bm, bn) = ((block.m * self.kernel.cluster_m) as usize, block.n as usize);
+        let bk = block.k as usize;
+        let sides = |block: usize| [1, block - 1, block, block + 1, 2 * block + 3, 3, 131, 67];
+        let depths = [1, bk.max(2) - 1, bk, bk + 1, 2 * bk, 5 * bk + 3, 97, 8 * bk];
+        for (i, m) in sides(bm).into_iter().enumerate() {
+            for (j, n) in sides(bn).into_iter().enumerate() {
+                // Every pair of sides; depths run through them like a Latin square.
+                let k = depths[(i + 3 * j) % depths.len()];
+                let data = if (i + j) % 3 == 0 {
+                    Data::Integers
+                } else {
+                    Data::Uniform
+                };
+                let arrangements = self.native();
+                self.push((m, n, k), arrangements, data);
+            }
+        }
+    }
+
+    /// Layouts of A and B crossed, C drawn; a ragged shape.
+    fn layouts(&mut self) {
+        self.group(&[3, 12]);
+        let block = self.kernel.block;
+        for a in DISTINCT {
+            for b in DISTINCT {
+                // Kernels come in several layouts and tiles, which share their
+                // code for operands; through TMA most of the cross is refused.
+                let share = match self.kernel.family {
+                    Family::Naive | Family::Tiled => 1.0,
+                    Family::TensorCore => 0.5,
+                    Family::Hopper => 0.2,
+                };
+                if !self.random.random_bool(share) {
+                    continue;
+                }
+                let c = self.choose(&DISTINCT);
+                let m = block.m as usize + self.choose(&[0, 8, 13]);
+                let n = block.n as usize + self.choose(&[0, 8, 21]);
+                let k = 2 * block.k as usize + self.choose(&[0, 8, 5]);
+                self.push((m, n, k), [a, b, c], Data::Uniform);
+            }
+        }
+    }
+
+    /// Every schedule and order, on a ragged grid of 5×4 tiles.
+    fn walks(&mut self) {
+        self.group(&[0, 12]);
+        let block = self.kernel.block;
+        let m = 4 * (block.m * self.kernel.cluster_m) as usize + 5;
+        let n = 3 * block.n as usize + 7;
+        for walk in walks(self.kernel) {
+            let arrangements = self.native();
+            let k = self.choose(&[16, 40, 64, 72]);
+            self.push((m, n, k), arrangements, Data::Integers);
+            let planned = self.planned.last_mut().expect("just pushed");
+            planned.case.walk = Some(walk);
+        }
+    }
+
+    /// Nothing to compute, or nothing to add up.
+    fn empty(&mut self) {
+        self.group(&[0, 3]);
+        for shape in [(0, 40, 24), (40, 0, 24), (0, 0, 8), (40, 24, 0), (0, 0, 0)] {
+            let arrangements = self.native();
+            self.push(shape, arrangements, Data::Integers);
+        }
+    }
+
+    /// Inputs whose rows or columns share their memory.
+    fn repeating(&mut self) {
+        self.group(&[2]);
+        for repeating in REPEATING {
+            let [a, b, c] = self.native();
+            self.push((70, 90, 50), [repeating, b, c], Data::Uniform);
+            self.push((70, 90, 50), [a, repeating, c], Data::Uniform);
+        }
+    }
+
+    /// Deep, wide, and more than one wave of tiles.
+    fn sizes(&mut self) {
+        self.group(&[]);
+        let block = self.kernel.block;
+        let shapes = [
+            (block.m as usize, block.n as usize, 4099),
+            (3 * block.m as usize + 1, 40 * block.n as usize + 3, 104),
+            (40 * block.m as usize + 1, 3 * block.n as usize + 9, 72),
+            (1500, 1700, 1000),
+        ];
+        for shape in shapes {
+            let arrangements = self.native();
+            self.push(shape, arrangements, Data::Uniform);
+        }
+    }
+
+    /// Bitwise the same over repeats and walks.
+    fn repeats(&mut self) {
+        self.group(&[]);
+        let block = self.kernel.block;
+        let m = 3 * (block.m * self.kernel.cluster_m) as usize + 1;
+        let shape = (m, 2 * block.n as usize + 1, 6 * block.k as usize);
+        let arrangements = self.aligned();
+        self.push(shape, arrangements, Data::Uniform);
+        let planned = self.planned.last_mut().expect("just pushed");
+        planned.repeat = true;
+    }
+
+    fn push(&mut self, shape: (usize, usize, usize), arrangements: [Arrangement; 3], data: Data) {
+        let output = self.choose(&[OutputType::Input, OutputType::F32]);
+        self.planned.push(Planned {
+            case: Case {
+                kernel: Some(self.kernel),
+                input: self.kernel.input,
+                output: storable(self.kernel.input, output),
+                shape,
+                arrangements,
+                walk: None,
+                data,
+            },
+            repeat: false,
+            quick: self.quick.contains(&self.in_group),
+        });
+        self.in_group += 1;
+    }
+
+    /// Layouts the kernel is for; any layout for kernels that read all.
+    fn native(&mut self) -> [Arrangement; 3] {
+        use Arrangement::*;
+        if self.kernel.family == Family::Hopper {
+            return self.aligned();
+        }
+        let rows = [Rows, RowsPadded, RowsOdd];
+        let cols = [Cols, ColsPadded, ColsOdd];
+        let a = match self.kernel.a_major {
+            Some(Major::K) => self.choose(&rows),
+            Some(Major::Mn) => self.choose(&cols),
+            None => self.choose(&DISTINCT),
+        };
+        let b = match self.kernel.b_major {
+            Some(Major::K) => self.choose(&cols),
+            Some(Major::Mn) => self.choose(&rows),
+            None => self.choose(&DISTINCT),
+        };
+        [a, b, self.choose(&DISTINCT)]
+    }
+
+    /// Layouts of A and B that the fast path of the kernel reads.
+    fn aligned(&mut self) -> [Arrangement; 3] {
+        use Arrangement::{ColsPadded, RowsPadded};
+        let a = match self.kernel.a_major {
+            Some(Major::Mn) => ColsPadded,
+            _ => RowsPadded,
+        };
+        let b = match self.kernel.b_major {
+            Some(Major::K) => ColsPadded,
+            _ => RowsPadded,
+        };
+        // A column-major C would be computed as Cᵀ = Bᵀ·Aᵀ only where the
+        // kernel reads the operands that way too; it need not.
+        [a, b, self.choose(&DISTINCT)]
+    }
+
+    fn choose<T: Copy>(&mut self, from: &[T]) -> T {
+        *from.choose(&mut self.random).expect("not empty")
+    }
+}

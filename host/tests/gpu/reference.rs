@@ -1,0 +1,148 @@
+//! What a product should be, and how far from it one may be.
+//!
+//! Two checks, against f64:
+//!
+//! 1. *Each element*: |C − AB| ≤ γ(K)·|A||B| and the rounding of the output,
+//!    the worst case of any order of summation ([`tilewise::oracle`]).
+//! 2. *All together*: rounding errors are as often up as down, so their sum
+//!    over K grows like √K, not like K (Higham and Mary, "A new approach to
+//!    probabilistic rounding error analysis", 2019):
+//!    ‖C − AB‖ ≤ 4·√K·2⁻²³·‖|A||B|‖ + u·‖C‖ in the Frobenius norm, u the unit
+//!    roundoff of the output. This is far sharper for large K.
+//!
+//! Products of small integers are exact, and compared bit by bit.
+
+use std::thread;
+
+use tilewise::oracle::{self, Product};
+use tilewise::{DType, Device, Element, Error};
+
+/// Multiplications beyond which only some rows of C are checked.
+const WHOLE: usize = 1 << 27;
+
+/// Rows checked of a product that is not checked as a whole.
+const SAMPLES: usize = 48;
+
+/// Rows of an `m`×`n` product with depth `k` that are checked: all, or the
+/// first, the last and others evenly between.
+pub fn rows_to_check(m: usize, n: usize, k: usize) -> Vec<usize> {
+    if m * n * k <= WHOLE || m <= SAMPLES {
+        (0..m).collect()
+    } else {
+        (0..SAMPLES)
+            .map(|sample| sample * (m - 1) / (SAMPLES - 1))
+            .collect()
+    }
+}
+
+/// A factor as the kernel multiplies it: rounded to TF32 (to nearest, ties
+/// away from zero, as `cvt.rna.tf32.f32` does) or as it is.
+pub fn as_multiplied<T: Element>(elements: Vec<T>, input: DType) -> Vec<T> {
+    let round = |element: T| {
+        let bits = (element.to_f64() as f32).to_bits();
+        T::from_f64(f32::from_bits((bits + 0x1000) & !0x1fff).into())
+    };
+    match input {
+        DType::Tf32 => elements.into_iter().map(round).collect(),
+        _ => elements,
+    }
+}
+
+/// Rows `rows` of the product of `a` (M×K) and `b` (K×N), both row by row.
+pub fn product<T: Element>(
+    a: &[T],
+    b: &[T],
+    (n, k): (usize, usize),
+    rows: &[usize],
+) -> Result<Product, Error> {
+    let cpu = Device::cpu();
+    let selected: Vec<T> = rows
+        .iter()
+        .flat_map(|row| &a[row * k..][..k])
+        .copied()
+        .collect();
+    let (a, b) = (
+        cpu.from_slice(&selected, rows.len(), k)?,
+        cpu.from_slice(b, k, n)?,
+    );
+    // Not worth a thread below about a millisecond of work.
+    let useful = (rows.len() * n * k) >> 20;
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let slab = rows.len().div_ceil(threads.min(useful).max(1)).max(1);
+    let slabs: Vec<Result<Product, Error>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..rows.len())
+            .step_by(slab)
+            .map(|first| {
+                let (a, b) = (a.view(), b.view());
+                let last = rows.len().min(first + slab);
+                scope.spawn(move || oracle::product(a.slice(first..last, 0..k)?, b))
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().expect("the oracle does not panic"))
+            .collect()
+    });
+    let mut whole = Product {
+        k,
+        values: Vec::new(),
+        magnitudes: Vec::new(),
+    };
+    for slab in slabs {
+        let slab = slab?;
+        whole.values.extend(slab.values);
+        whole.magnitudes.extend(slab.magnitudes);
+    }
+    Ok(whole)
+}
+
+/// How much of what is allowed the errors of `found` are, 1 at most; or what is
+/// wrong.
+pub fn check<O: Element>(product: &Product, found: &[O], n: usize) -> Result<f64, String> {
+    let mut worst = 0.0_f64;
+    let (mut error_squares, mut magnitude_squares, mut value_squares) = (0.0, 0.0, 0.0);
+    for (index, found) in found.iter().enumerate() {
+        let (value, found) = (product.values[index], found.to_f64());
+        let error = (found - value).abs();
+        let bound = product.bound(index, DType::F32, O::DTYPE);
+        if error.is_nan() || error > bound {
+            let (row, col) = (index / n, index % n);
+            return Err(format!(
+                "checked row {row}, column {col}: {found:e}, should be {value:e} ± {bound:.1e}"
+            ));
+        }
+        worst = worst.max(error / bound);
+        error_squares += error * error;
+        magnitude_squares += product.magnitudes[index].powi(2);
+        value_squares += value * value;
+    }
+    let (u, smallest) = match O::DTYPE {
+        DType::F32 | DType::Tf32 => (2.0_f64.powi(-24), 2.0_f64.powi(-150)),
+        DType::F16 => (2.0_f64.powi(-11), 2.0_f64.powi(-25)),
+        DType::Bf16 => (2.0_f64.powi(-8), 2.0_f64.powi(-134)),
+    };
+    let allowed = 4.0 * (product.k as f64).sqrt() * 2.0_f64.powi(-23) * magnitude_squares.sqrt()
+        + u * value_squares.sqrt() * (1.0 + 2.0_f64.powi(-10))
+        + smallest * (found.len() as f64).sqrt();
+    let error = error_squares.sqrt();
+    if error > allowed {
+        return Err(format!(
+            "all together: error {error:.2e} in the Frobenius norm, accepted {allowed:.2e}"
+        ));
+    }
+    Ok(worst.max(error / allowed))
+}
+
+/// Whether `found` is exactly the product, rounded once, bit by bit.
+pub fn check_exact<O: Element>(product: &Product, found: &[O], n: usize) -> Result<f64, String> {
+    for (index, found) in found.iter().enumerate() {
+        let value = O::from_f64(product.values[index]);
+        if bytemuck::bytes_of(found) != bytemuck::bytes_of(&value) {
+            let (row, col) = (index / n, index % n);
+            return Err(format!(
+                "checked row {row}, column {col}: {found:?}, should be exactly {value:?}"
+            ));
+        }
+    }
+    Ok(0.0)
+}
