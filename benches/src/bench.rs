@@ -164,7 +164,8 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
         (shapes, _) => shapes.to_vec(),
     };
     println!(
-        "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.",
+        "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.\n\
+         Tiles are of a CTA, or of a cluster, which loads its blocks of B once.",
         model::H200.name
     );
     let placements = choice::placements(&args.orders, &args.schedules);

@@ -5,7 +5,7 @@
 //! The kernel is chosen by the library's own rule, as if its PTX were built.
 
 use crate::choice::{KernelChoice, Placement, order_name};
-use crate::report::Table;
+use crate::report::{Table, shorten};
 use crate::workload::Problem;
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Operand, TileGrid};
@@ -63,7 +63,7 @@ pub fn table(
     for &kernel in kernels {
         // A kernel that cannot run at all is said once, not once an order.
         if let Err(reason) = choose(problem, kernel, Placement::default(), gpu) {
-            notes += &format!("  not modelled: {kernel}: {reason}\n");
+            notes += &format!("  not modelled: {kernel}: {}\n", shorten(&reason));
             continue;
         }
         for &placement in placements {

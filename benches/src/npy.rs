@@ -113,7 +113,7 @@ fn elements<T: npyz::Deserialize>(
     }
 }
 
-/// An element type that [`write()`] has a NumPy type for.
+/// An element type that files are written in.
 pub trait NpyElement: Element {
     /// The Rust type that `npyz` writes.
     type Stored: npyz::AutoSerialize;

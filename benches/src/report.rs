@@ -93,7 +93,8 @@ pub fn render(records: &[Record]) -> String {
                 Status::Wrong => "WRONG RESULT, not timed",
                 Status::Skipped => "not run",
             };
-            let _ = writeln!(text, "  {verdict}: {}: {}", label(record), record.note);
+            let note = shorten(&record.note);
+            let _ = writeln!(text, "  {verdict}: {}: {note}", label(record));
         }
     }
     text
@@ -112,6 +113,16 @@ fn problems(records: &[Record]) -> Vec<Vec<&Record>> {
         }
     }
     groups
+}
+
+/// The beginning of a long text. (The library names every kernel it rejected;
+/// the records keep that, a terminal need not.)
+pub fn shorten(text: &str) -> String {
+    const CHARACTERS: usize = 160;
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn label(record: &Record) -> String {
@@ -263,6 +274,13 @@ mod tests {
             table.render(),
             "name       ms\na         1.0\nlonger  100.0\n"
         );
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(shorten("short"), "short");
+        let cut = shorten(&"é".repeat(500));
+        assert_eq!(cut, "é".repeat(160) + "...");
     }
 
     #[test]
