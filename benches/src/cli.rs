@@ -130,6 +130,16 @@ pub struct BenchArgs {
     pub smoke: bool,
 }
 
+impl BenchArgs {
+    /// Launches of each candidate in the sustained regime; short in a smoke run.
+    pub fn sustain(&self) -> Duration {
+        match self.smoke {
+            true => self.sustain.min(Duration::from_millis(50)),
+            false => self.sustain,
+        }
+    }
+}
+
 /// Options of `matmul`.
 #[derive(Debug, Args)]
 pub struct MatmulArgs {

@@ -10,7 +10,7 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`cli`], [`choice`], [`shape`] | what was asked for? |
-//! | [`bench`] | what does `bench` do with and without a GPU? |
+//! | [`mod@bench`] | what does `bench` do with and without a GPU? |
 //! | [`suite`] | in which order is everything measured? |
 //! | [`workload`], [`inputs`], [`check`] | on which data, and is the result right? |
 //! | [`candidate`], [`peers`] | what is compared? |

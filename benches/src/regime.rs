@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Milliseconds of launches between two events of the sustained regime: longer
 /// than the GPU takes to adapt its clock, short enough to interleave.
-const SLICE_MS: f64 = 200.0;
+pub const SLICE_MS: f64 = 200.0;
 
 /// Fewest and most samples of a candidate, cold and wall.
 const ROUNDS: std::ops::RangeInclusive<usize> = 5..=100;

@@ -288,7 +288,7 @@ impl<'a> Suite<'a> {
                 .filter_map(|samples| median(&samples.milliseconds))
                 .collect();
             let monitor = start_monitor();
-            let samples = regime::sustained(stream, &expected, self.args.sustain, &mut launch)?;
+            let samples = regime::sustained(stream, &expected, self.args.sustain(), &mut launch)?;
             sustained = Some((samples, finish(monitor)));
         }
         if wanted(RegimeChoice::Cold) {

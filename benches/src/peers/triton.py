@@ -53,7 +53,7 @@ def configurations():
     ]
 
 
-@triton.autotune(configs=configurations(), key=["m", "n", "k", "stride_am", "stride_bk"])
+@triton.autotune(configs=configurations(), key=["m", "n", "k", "stride_am", "stride_bk", "PRECISION"])
 @triton.jit
 def gemm(
     a_ptr, b_ptr, c_ptr,

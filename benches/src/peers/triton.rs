@@ -141,7 +141,7 @@ fn job(args: &BenchArgs, problems: &[Problem]) -> Job {
         cases: problems.iter().map(case).collect(),
         regimes: args.regimes.iter().map(regime).collect(),
         seed: args.seed,
-        sustain_s: args.sustain.as_secs_f64(),
+        sustain_s: args.sustain().as_secs_f64(),
         cold_s: if args.smoke { 0.0 } else { 0.25 },
         budget_s: BUDGET.as_secs_f64(),
     }
