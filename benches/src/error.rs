@@ -10,7 +10,8 @@ pub enum Error {
     #[error(transparent)]
     Tilewise(#[from] tilewise::Error),
     /// A driver call of the harness failed.
-    #[error("CUDA driver: {0}")]
+    // Debug: cust's Display panics where the driver has no text for the code.
+    #[error("CUDA driver: {0:?}")]
     Cuda(#[from] cust::error::CudaError),
     /// A call of cuBLASLt failed.
     #[error("cuBLASLt: {call} answered {status}")]

@@ -63,7 +63,7 @@ impl Monitor {
     /// # Errors
     /// NVML is missing, or does not know the GPU: why, as text.
     pub fn start(ordinal: usize) -> Result<Monitor, String> {
-        let bus_id = pci_bus_id(ordinal).map_err(|error| error.to_string())?;
+        let bus_id = pci_bus_id(ordinal).map_err(|error| format!("CUDA driver: {error:?}"))?;
         let nvml = Nvml::init().map_err(|error| error.to_string())?;
         nvml.device_by_pci_bus_id(bus_id.as_str())
             .and_then(|device| sample(&device))
