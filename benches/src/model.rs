@@ -8,7 +8,7 @@ use crate::choice::{KernelChoice, Placement, order_name};
 use crate::report::{Table, shorten};
 use crate::workload::Problem;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{Operand, TileGrid};
+use gpu_kernels::{Block, Operand, TileGrid};
 use tilewise::l2::{self, Machine, WaveLoads};
 use tilewise::select::{self, Catalog, Choice, Request, Target};
 
@@ -137,16 +137,20 @@ fn choose(
     select::choose(catalog, &described, &gpu.target, &request).map_err(|error| error.to_string())
 }
 
-/// A cluster loads its blocks of B once for all its CTAs (TMA multicast), so
-/// it counts as one CTA with the tile of the whole cluster.
+/// A cluster loads what its CTAs share once (TMA multicast), so it counts as one
+/// CTA with the tile of the whole cluster.
 fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
     let kernel = choice.kernel;
     let (m, n) = match choice.transposed {
         false => (problem.shape.m, problem.shape.n),
         true => (problem.shape.n, problem.shape.m),
     };
-    let mut block = kernel.block;
-    block.m *= kernel.cluster_m;
+    let (m_block, n_block) = kernel.cluster_tile();
+    let block = Block {
+        m: m_block,
+        n: n_block,
+        k: kernel.block.k,
+    };
     let product = l2::Workload {
         m: m as u32,
         n: n as u32,
@@ -156,7 +160,7 @@ fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
         output_bytes: output_bytes(problem),
     };
     let machine = Machine {
-        ctas: (gpu.target.sms * kernel.ctas_per_sm / kernel.cluster_m).max(1),
+        ctas: (gpu.target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1),
         l2_bytes: gpu.l2_bytes,
     };
     let loads = l2::block_loads(choice.order, choice.grid, product.tiles_k(), machine.ctas);

@@ -109,6 +109,27 @@ pub struct Block {
     pub k: u32,
 }
 
+/// CTAs that work on adjacent tiles, M down and N across, and share their loads:
+/// those side by side need the same rows of A, those above each other the same
+/// columns of B (PTX ISA, "Cluster of Cooperative Thread Arrays").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cluster {
+    /// CTAs along M.
+    pub m: u32,
+    /// CTAs along N.
+    pub n: u32,
+}
+
+impl Cluster {
+    /// No cluster: a CTA by itself.
+    pub const NONE: Cluster = Cluster { m: 1, n: 1 };
+
+    /// CTAs in all.
+    pub const fn ctas(self) -> u32 {
+        self.m * self.n
+    }
+}
+
 /// One instantiation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
@@ -126,9 +147,8 @@ pub struct KernelInfo {
     pub a_major: Option<Major>,
     /// The layout of B it reads; `None` for any strides.
     pub b_major: Option<Major>,
-    /// CTAs along M that form one cluster and work on vertically adjacent
-    /// tiles; 1 without clusters.
-    pub cluster_m: u32,
+    /// CTAs that form one cluster and share their loads.
+    pub cluster: Cluster,
     /// Threads a CTA (`.maxntid`).
     pub threads: u32,
     /// CTAs an SM must hold at once (`.minnctapersm`); bounds registers.
@@ -137,6 +157,13 @@ pub struct KernelInfo {
     pub stages: u32,
     /// Dynamic shared memory of one CTA, bytes.
     pub shared_bytes: u32,
+}
+
+impl KernelInfo {
+    /// Rows and columns of C that one cluster computes; without clusters, one CTA.
+    pub const fn cluster_tile(&self) -> (u32, u32) {
+        (self.block.m * self.cluster.m, self.block.n * self.cluster.n)
+    }
 }
 
 /// A kernel: its constants, and the function that runs it.

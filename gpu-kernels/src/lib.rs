@@ -41,7 +41,7 @@ pub mod isa;
 #[cfg(target_arch = "nvptx64")]
 mod unroll;
 
-pub use kernel::{Arch, Block, Family, KernelInfo, Major};
+pub use kernel::{Arch, Block, Cluster, Family, KernelInfo, Major};
 pub use order::{Tile, TileGrid, TileOrder};
 pub use problem::{DType, GemmParams, Operand, OutputType};
 pub use schedule::Schedule;

@@ -80,7 +80,7 @@ pub fn choose(
         Schedule::Grid2d => tiles_m <= MAX_GRID_Y,
         _ => true,
     };
-    if !fits || tiles_m * tiles_n * u64::from(kernel.cluster_m) > MAX_GRID_X {
+    if !fits || tiles_m * tiles_n * u64::from(kernel.cluster.ctas()) > MAX_GRID_X {
         return Err(Error::TooManyTiles {
             tiles_m,
             tiles_n,
@@ -112,13 +112,14 @@ const MAX_GRID_Y: u64 = 65_535;
 /// An M×N matrix in tiles of `kernel`: of a CTA, or of a whole cluster, whose
 /// CTAs stand one above the other.
 pub fn tile_grid(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
-    TileGrid::cover(m, n, kernel.block.m * kernel.cluster_m, kernel.block.n)
+    let (height, width) = kernel.cluster_tile();
+    TileGrid::cover(m, n, height, width)
 }
 
 /// Step 5 of the rule.
 fn grouped(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> TileOrder {
-    let in_flight = f64::from(target.sms * kernel.ctas_per_sm / kernel.cluster_m);
-    let (height, width) = (kernel.block.m * kernel.cluster_m, kernel.block.n);
+    let in_flight = f64::from(target.sms * kernel.ctas_per_sm / kernel.cluster.ctas());
+    let (height, width) = kernel.cluster_tile();
     let size = (in_flight * f64::from(width) / f64::from(height)).sqrt();
     TileOrder::GroupedM {
         size: (size.round() as u32).clamp(1, grid.tiles_m.max(1)),
@@ -215,14 +216,15 @@ struct Rank {
     area: i64,
     /// Elements past the edges of C, negative.
     padding: i128,
-    cluster_m: u32,
+    cluster_ctas: u32,
 }
 
 impl Rank {
     fn of(kernel: &KernelInfo, problem: &Problem, target: &Target) -> Rank {
         let Block { m, n, .. } = kernel.block;
         let grid = tile_grid(kernel, problem.m, problem.n);
-        let tiles = u64::from(grid.tiles_m) * u64::from(grid.tiles_n) * u64::from(kernel.cluster_m);
+        let tiles =
+            u64::from(grid.tiles_m) * u64::from(grid.tiles_n) * u64::from(kernel.cluster.ctas());
         let fills_device = tiles >= u64::from(target.sms);
         let area = i64::from(m) * i64::from(n);
         let matches = |reads: Option<Major>, is: Major| u32::from(reads == Some(is));
@@ -235,7 +237,7 @@ impl Rank {
             fills_device,
             area: if fills_device { area } else { -area },
             padding: i128::from(problem.m) * i128::from(problem.n) - covered,
-            cluster_m: kernel.cluster_m,
+            cluster_ctas: kernel.cluster.ctas(),
         }
     }
 }
@@ -243,7 +245,7 @@ impl Rank {
 /// CTAs to launch along x and y, where `resident` CTAs run at once.
 pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
     let TileGrid { tiles_m, tiles_n } = choice.grid;
-    let cluster = choice.kernel.cluster_m;
+    let cluster = choice.kernel.cluster.ctas();
     match choice.schedule {
         Schedule::Grid2d => (tiles_n, tiles_m),
         Schedule::Grid1d => (cluster * choice.grid.tiles(), 1),

@@ -9,14 +9,14 @@
 //!
 //! | operand | contiguous along | dims | box |
 //! |---|---|---|---|
-//! | A | K | K, M | 64, BLOCK_M |
+//! | A | K | K, M | 64, BLOCK_M / cluster.n |
 //! | A | M | M, K | 64, BLOCK_K |
-//! | B | K | K, N | 64, BLOCK_N / cluster_m |
+//! | B | K | K, N | 64, BLOCK_N / cluster.m |
 //! | B | N | N, K | 64, BLOCK_K |
 //! | C | N | N, M | 64 or 32, 64 |
 //!
-//! A cluster shares its columns of B: each CTA fetches its part and multicasts
-//! it, hence the division by `cluster_m`.
+//! CTAs of a cluster that need the same rows of A, or columns of B, fetch a part
+//! each and multicast it, hence the divisions.
 
 use gpu_kernels::{DType, KernelInfo, Major, OutputType};
 
@@ -152,7 +152,7 @@ impl Lines {
 /// The box of A that `kernel` copies at once, contiguous direction first.
 pub fn a_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
     match major {
-        Major::K => [BOX_WIDTH, kernel.block.m],
+        Major::K => [BOX_WIDTH, kernel.block.m / kernel.cluster.n],
         Major::Mn => [BOX_WIDTH, kernel.block.k],
     }
 }
@@ -160,7 +160,7 @@ pub fn a_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
 /// The box of B that `kernel` copies at once, contiguous direction first.
 pub fn b_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
     match major {
-        Major::K => [BOX_WIDTH, kernel.block.n / kernel.cluster_m],
+        Major::K => [BOX_WIDTH, kernel.block.n / kernel.cluster.m],
         Major::Mn => [BOX_WIDTH, kernel.block.k],
     }
 }

@@ -39,9 +39,9 @@ fn directives(kernel: &KernelInfo) -> String {
     let mut text = String::new();
     let _ = writeln!(text, ".maxntid {}, 1, 1", kernel.threads);
     let _ = writeln!(text, ".minnctapersm {}", kernel.ctas_per_sm);
-    if kernel.cluster_m > 1 {
+    if kernel.cluster.ctas() > 1 {
         let _ = writeln!(text, ".explicitcluster");
-        let _ = writeln!(text, ".reqnctapercluster {}, 1, 1", kernel.cluster_m);
+        let _ = writeln!(text, ".reqnctapercluster {}, 1, 1", kernel.cluster.ctas());
     }
     text
 }
@@ -49,6 +49,7 @@ fn directives(kernel: &KernelInfo) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpu_kernels::Cluster;
     use gpu_kernels::entry::KERNELS;
 
     const PTX: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n\
@@ -59,7 +60,7 @@ mod tests {
             name,
             threads: 384,
             ctas_per_sm: 1,
-            cluster_m: 2,
+            cluster: Cluster { m: 2, n: 1 },
             ..KERNELS[0]
         }
     }
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn a_kernel_without_clusters_gets_no_cluster_directive() {
         let single = KernelInfo {
-            cluster_m: 1,
+            cluster: Cluster::NONE,
             ..kernel("one")
         };
         assert!(!directives(&single).contains("cluster"));

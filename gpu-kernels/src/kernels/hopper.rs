@@ -14,9 +14,9 @@
 //! ```
 //!
 //! The ring's state carries over from tile to tile, so a persistent CTA loads
-//! the next tile while it still writes the last one. With clusters, CTAs on
-//! vertically adjacent tiles need the same part of B: each loads a share and
-//! multicasts it to all.
+//! the next tile while it still writes the last one. With clusters, CTAs side by
+//! side need the same rows of A, and those above each other the same columns of
+//! B: each loads a share and multicasts it to all who need it.
 //!
 //! The parts are those of CUTLASS's warp-specialised cooperative kernel and of
 //! DeepGEMM; the instructions are specified in the PTX ISA, sections `wgmma`,
@@ -25,7 +25,7 @@
 use core::marker::PhantomData;
 
 use crate::element::Element;
-use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
+use crate::kernel::{Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo};
 
 /// Depth of one stage: 64 elements of 2 bytes, one row of the 128-byte swizzle.
 const BLOCK_K: u32 = 64;
@@ -62,11 +62,19 @@ macro_rules! widths {
 widths! { 64 128 192 256 }
 
 /// The Hopper kernel. `T` is f16 or bf16; `A` and `B` say how the operands lie;
-/// a CTA computes `M`×`N` of C; the ring holds `STAGES`; `CLUSTER` CTAs on
-/// vertically adjacent tiles share their loads of B.
-pub struct Hopper<T, A, B, const M: u32, const N: u32, const STAGES: u32, const CLUSTER: u32>(
-    PhantomData<(T, A, B)>,
-);
+/// a CTA computes `M`×`N` of C; the ring holds `STAGES`; a cluster is `DOWN`
+/// CTAs along M, which share their loads of B, times `ACROSS` CTAs along N,
+/// which share those of A.
+pub struct Hopper<
+    T,
+    A,
+    B,
+    const M: u32,
+    const N: u32,
+    const STAGES: u32,
+    const DOWN: u32 = 1,
+    const ACROSS: u32 = 1,
+>(PhantomData<(T, A, B)>);
 
 /// The constants of an instantiation, under one name for the parts below.
 trait Shape {
@@ -77,7 +85,7 @@ trait Shape {
     const M: u32;
     const N: u32;
     const STAGES: u32;
-    const CLUSTER: u32;
+    const CLUSTER: Cluster;
 
     /// Consumer warpgroups. Two share a tile of 128 or 256 rows, because one
     /// cannot hold 128×256 accumulators in its registers.
@@ -111,10 +119,12 @@ trait Shape {
             Self::SLABS * Self::N <= 384,
             "accumulators must fit in a consumer's registers"
         );
+        assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
         assert!(
-            Self::CLUSTER == 1 || Self::CLUSTER == 2,
-            "a cluster is 1 or 2 CTAs"
+            Self::CLUSTER.ctas() <= 8,
+            "the largest cluster every Hopper GPU can launch"
         );
+        assert!(Self::M / Self::CLUSTER.n >= 8 && Self::N / Self::CLUSTER.m >= 8);
         assert!(
             Self::STAGES >= 2,
             "one stage cannot overlap loading and multiplying"
@@ -126,8 +136,8 @@ trait Shape {
     };
 }
 
-impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const CLUSTER: u32> Shape
-    for Hopper<T, A, B, M, N, STAGES, CLUSTER>
+impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const DOWN: u32, const ACROSS: u32>
+    Shape for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS>
 where
     T: Element,
     A: Contiguous,
@@ -141,11 +151,11 @@ where
     const M: u32 = M;
     const N: u32 = N;
     const STAGES: u32 = STAGES;
-    const CLUSTER: u32 = CLUSTER;
+    const CLUSTER: Cluster = Cluster { m: DOWN, n: ACROSS };
 }
 
-impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const CLUSTER: u32> Kernel
-    for Hopper<T, A, B, M, N, STAGES, CLUSTER>
+impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const DOWN: u32, const ACROSS: u32>
+    Kernel for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS>
 where
     T: Element,
     A: Contiguous,
@@ -166,7 +176,7 @@ where
             },
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
-            cluster_m: CLUSTER,
+            cluster: <Self as Shape>::CLUSTER,
             threads: WARPGROUP * (1 + <Self as Shape>::CONSUMERS),
             ctas_per_sm: 1,
             stages: STAGES,

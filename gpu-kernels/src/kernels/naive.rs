@@ -7,7 +7,7 @@
 use core::marker::PhantomData;
 
 use crate::element::Element;
-use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::kernel::{Arch, Block, Cluster, Family, Kernel, KernelInfo};
 
 /// Threads along M and along N of one CTA.
 const SIDE: u32 = 16;
@@ -28,7 +28,7 @@ impl<T: Element> Kernel for Naive<T> {
         },
         a_major: None,
         b_major: None,
-        cluster_m: 1,
+        cluster: Cluster::NONE,
         threads: SIDE * SIDE,
         ctas_per_sm: 1,
         stages: 1,

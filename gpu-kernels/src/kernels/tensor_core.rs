@@ -36,7 +36,7 @@ mod tests;
 use core::marker::PhantomData;
 
 use crate::element::{Element, Tf32};
-use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
+use crate::kernel::{Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo};
 use crate::problem::DType;
 
 use layout::{Factor, Panel, WARP};
@@ -203,7 +203,7 @@ impl<
             },
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
-            cluster_m: 1,
+            cluster: Cluster::NONE,
             threads: Self::THREADS,
             ctas_per_sm: 1,
             stages: STAGES,

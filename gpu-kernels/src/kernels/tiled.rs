@@ -22,7 +22,7 @@ use core::marker::PhantomData;
 
 use self::layout::Threads;
 use crate::element::Element;
-use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::kernel::{Arch, Block, Cluster, Family, Kernel, KernelInfo};
 
 /// The tiled kernel for elements of type `T` and a block of BM×BN×BK.
 pub struct Tiled<T, const BM: u32, const BN: u32, const BK: u32>(PhantomData<T>);
@@ -58,7 +58,7 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
         },
         a_major: None,
         b_major: None,
-        cluster_m: 1,
+        cluster: Cluster::NONE,
         threads: Self::THREADS.count(),
         // 16 warps an SM, with 128 registers a thread.
         ctas_per_sm: if Self::THREADS.count() < 512 {

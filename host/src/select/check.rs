@@ -49,10 +49,10 @@ pub enum Rejection {
         block: Block,
     },
     /// Grid2d was forced on a kernel with clusters.
-    #[error("its clusters of {cluster_m} CTAs need Grid1d or Persistent")]
+    #[error("its clusters of {cluster_ctas} CTAs need Grid1d or Persistent")]
     Clusters {
         /// CTAs a cluster.
-        cluster_m: u32,
+        cluster_ctas: u32,
     },
     /// TMA cannot read an operand.
     #[error("TMA cannot read {operand}: {reason}")]
@@ -129,9 +129,9 @@ pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<()
             block: kernel.block,
         });
     }
-    if request.schedule == Some(Schedule::Grid2d) && kernel.cluster_m > 1 {
+    if request.schedule == Some(Schedule::Grid2d) && kernel.cluster.ctas() > 1 {
         return Err(Rejection::Clusters {
-            cluster_m: kernel.cluster_m,
+            cluster_ctas: kernel.cluster.ctas(),
         });
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The rule against made-up kernels, on made-up devices.
 
-use gpu_kernels::{Arch, DType, Operand, OutputType};
+use gpu_kernels::{Arch, Cluster, DType, Operand, OutputType};
 
 use super::*;
 use crate::tma;
@@ -39,7 +39,7 @@ const fn kernel(
         block: Block { m, n, k: 64 },
         a_major: None,
         b_major: None,
-        cluster_m: 1,
+        cluster: Cluster::NONE,
         threads: 128,
         ctas_per_sm: 1,
         stages: 1,
@@ -94,7 +94,7 @@ const KERNELS: &[KernelInfo] = &[
     hopper("hopper_mn", (128, 256), Mn, Mn),
     hopper("hopper_kn_64", (64, 128), K, Mn),
     KernelInfo {
-        cluster_m: 2,
+        cluster: Cluster { m: 2, n: 1 },
         ..hopper("hopper_kn_pair", (128, 256), K, Mn)
     },
 ];
@@ -286,7 +286,7 @@ fn clusters_are_counted_whole() {
         choose(CATALOG, &problem, &H200, &request).unwrap_err(),
         Error::KernelCannotRun {
             kernel: "hopper_kn_pair",
-            reason: Rejection::Clusters { cluster_m: 2 }
+            reason: Rejection::Clusters { cluster_ctas: 2 }
         }
     );
 }

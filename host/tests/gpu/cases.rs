@@ -40,7 +40,7 @@ pub struct Planned {
 pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
     let mut walks = Vec::new();
     // A cluster's CTAs are neighbours along x, so a 2-D grid has no place for them.
-    if kernel.cluster_m == 1 {
+    if kernel.cluster.ctas() == 1 {
         walks.push((Schedule::Grid2d, TileOrder::RowMajor));
     }
     for schedule in [Schedule::Grid1d, Schedule::Persistent] {
@@ -140,7 +140,8 @@ impl Generator {
     fn edges(&mut self) {
         self.group(&[9, 27, 31]);
         let block = self.kernel.block;
-        let (bm, bn) = ((block.m * self.kernel.cluster_m) as usize, block.n as usize);
+        let (bm, bn) = self.kernel.cluster_tile();
+        let (bm, bn) = (bm as usize, bn as usize);
         let bk = block.k as usize;
         let sides = |block: usize| [1, block - 1, block, block + 1, 2 * block + 3, 3, 131, 67];
         let depths = [1, bk.max(2) - 1, bk, bk + 1, 2 * bk, 5 * bk + 3, 97, 8 * bk];
@@ -188,8 +189,9 @@ impl Generator {
     fn walks(&mut self) {
         self.group(&[0, 12]);
         let block = self.kernel.block;
-        let m = 4 * (block.m * self.kernel.cluster_m) as usize + 5;
-        let n = 3 * block.n as usize + 7;
+        let (height, width) = self.kernel.cluster_tile();
+        let m = 4 * height as usize + 5;
+        let n = 3 * width as usize + 7;
         for walk in walks(self.kernel) {
             let arrangements = self.native();
             let k = self.choose(&[16, 40, 64, 72]);
@@ -238,8 +240,9 @@ impl Generator {
     fn repeats(&mut self) {
         self.group(&[]);
         let block = self.kernel.block;
-        let m = 3 * (block.m * self.kernel.cluster_m) as usize + 1;
-        let shape = (m, 2 * block.n as usize + 1, 6 * block.k as usize);
+        let (height, width) = self.kernel.cluster_tile();
+        let m = 3 * height as usize + 1;
+        let shape = (m, 2 * width as usize + 1, 6 * block.k as usize);
         let arrangements = self.aligned();
         self.push(shape, arrangements, Data::Uniform);
         let planned = self.planned.last_mut().expect("just pushed");

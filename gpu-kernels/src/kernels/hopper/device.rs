@@ -5,7 +5,7 @@ use super::epilogue::SlabStore;
 use super::{BLOCK_K, SLAB_BYTES, Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
-use crate::kernel::{Contiguous, Major};
+use crate::kernel::{Cluster, Contiguous, Major};
 use crate::order::{Tile, TileGrid, ceil_div};
 use crate::problem::GemmParams;
 use crate::schedule::{CtaPosition, TileWalk};
@@ -31,7 +31,7 @@ struct Cta<'a, S> {
 pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
     let cta = Cta::<S> {
         params,
-        rank: if S::CLUSTER > 1 { cluster::rank() } else { 0 },
+        rank: if clustered::<S>() { cluster::rank() } else { 0 },
         k_steps: ceil_div(params.k, BLOCK_K),
         ring: shared::base(),
         shape: core::marker::PhantomData,
@@ -59,11 +59,35 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
             }
             cta.consume();
         }
-        if S::CLUSTER > 1 {
+        if clustered::<S>() {
             // A peer may still signal this CTA's barriers, or write its ring.
             cluster::sync();
         }
     }
+}
+
+/// Whether CTAs of this shape come in clusters.
+#[inline(always)]
+const fn clustered<S: Shape>() -> bool {
+    S::CLUSTER.ctas() > 1
+}
+
+/// The first CTA of every column of a cluster, as a mask.
+const fn column_starts(cluster: Cluster) -> u32 {
+    let mut mask = 0;
+    let mut column = 0;
+    while column < cluster.n {
+        mask |= 1 << (column * cluster.m);
+        column += 1;
+    }
+    mask
+}
+
+/// One of `of` equal parts.
+#[derive(Clone, Copy)]
+struct Share {
+    index: u32,
+    of: u32,
 }
 
 /// A position in the ring: a stage, and the parity of the round.
@@ -105,13 +129,15 @@ impl<S: Shape> Cta<'_, S> {
                 while stage < S::STAGES {
                     // The producer's own arrival; the bytes are counted apart.
                     mbarrier::init(self.full(stage), 1);
-                    // One arrival a consumer, of every CTA that our loads write to.
-                    mbarrier::init(self.empty(stage), S::CONSUMERS * S::CLUSTER);
+                    // One arrival a consumer, of every CTA that our loads write to:
+                    // those in our row and column of the cluster.
+                    let readers = S::CLUSTER.m + S::CLUSTER.n - 1;
+                    mbarrier::init(self.empty(stage), S::CONSUMERS * readers);
                     stage += 1;
                 }
                 mbarrier::fence_init();
             }
-            if S::CLUSTER > 1 {
+            if clustered::<S>() {
                 cluster::sync();
             } else {
                 thread::sync_cta();
@@ -129,21 +155,30 @@ impl<S: Shape> Cta<'_, S> {
     #[inline(always)]
     fn walk(&self) -> TileWalk {
         let params = self.params;
-        let grid = TileGrid::cover(params.m, params.n, S::M * S::CLUSTER, S::N);
+        let grid = TileGrid::cover(params.m, params.n, S::M * S::CLUSTER.m, S::N * S::CLUSTER.n);
         let position = thread::cta_position();
         let cluster = CtaPosition {
-            x: position.x / S::CLUSTER,
+            x: position.x / S::CLUSTER.ctas(),
             y: position.y,
-            grid_x: position.grid_x / S::CLUSTER,
+            grid_x: position.grid_x / S::CLUSTER.ctas(),
         };
         TileWalk::new(params.schedule, params.order, grid, cluster)
     }
 
-    /// First row and column of C of this CTA's share of `tile`. The row may lie
-    /// below C: such a CTA still loads its share for its peer, and stores nothing.
+    /// This CTA's row and column in its cluster, which counts down columns.
+    #[inline(always)]
+    fn place(&self) -> (u32, u32) {
+        (self.rank % S::CLUSTER.m, self.rank / S::CLUSTER.m)
+    }
+
+    /// First row and column of C of this CTA's share of `tile`. It may lie
+    /// outside C: such a CTA still loads its share for its peers, and stores nothing.
     #[inline(always)]
     fn origin(&self, tile: Tile) -> (u32, u32) {
-        ((tile.m * S::CLUSTER + self.rank) * S::M, tile.n * S::N)
+        let (down, across) = self.place();
+        let row = (tile.m * S::CLUSTER.m + down) * S::M;
+        let col = (tile.n * S::CLUSTER.n + across) * S::N;
+        (row, col)
     }
 
     // ---------------------------------------------------------- producer
@@ -177,60 +212,87 @@ impl<S: Shape> Cta<'_, S> {
         }
     }
 
+    /// Loads A's rows from `row`: the CTAs of our row of the cluster need the
+    /// same, and each loads a share for all of them.
     #[inline(always)]
     unsafe fn load_a(&self, stage: u32, row: u32, k: u32) {
-        let (tile, full) = (self.a_tile(stage), self.full(stage));
+        let (down, across) = self.place();
+        let share = Share {
+            index: across,
+            of: S::CLUSTER.n,
+        };
+        // Bits down, down + m, down + 2m, …: one in each column of the cluster.
+        let peers = column_starts(S::CLUSTER) << down;
         // SAFETY: the caller waited for the stage.
         unsafe {
-            match S::A::MAJOR {
-                Major::K => tma::load(tile, self.map(0), k, row, full),
-                Major::Mn => {
-                    let mut slab = 0;
-                    while slab < S::M / 64 {
-                        let shared = tile + slab * SLAB_BYTES;
-                        tma::load(shared, self.map(0), row + slab * 64, k, full);
-                        slab += 1;
-                    }
-                }
-            }
+            self.load(
+                0,
+                S::A::MAJOR,
+                self.a_tile(stage),
+                S::M,
+                stage,
+                (row, k),
+                share,
+                peers,
+            )
         }
     }
 
-    /// Loads this CTA's share of the B tile, for the whole cluster.
+    /// Loads B's columns from `col`, shared with our column of the cluster.
     #[inline(always)]
     unsafe fn load_b(&self, stage: u32, col: u32, k: u32) {
+        let (down, across) = self.place();
+        let share = Share {
+            index: down,
+            of: S::CLUSTER.m,
+        };
+        // A run of m bits: one column of the cluster.
+        let peers = ((1 << S::CLUSTER.m) - 1) << (across * S::CLUSTER.m);
         let tile = self.a_tile(stage) + S::A_BYTES;
         // SAFETY: the caller waited for the stage.
-        unsafe {
-            match S::B::MAJOR {
-                Major::K => {
-                    let share = S::N / S::CLUSTER;
-                    let first = self.rank * share;
-                    let shared = tile + first * (BLOCK_K * 2);
-                    self.load_shared(shared, k, col + first, stage);
-                }
-                Major::Mn => {
-                    let mut slab = self.rank;
-                    while slab < S::N / 64 {
-                        let shared = tile + slab * SLAB_BYTES;
-                        self.load_shared(shared, col + slab * 64, k, stage);
-                        slab += S::CLUSTER;
-                    }
-                }
-            }
-        }
+        unsafe { self.load(1, S::B::MAJOR, tile, S::N, stage, (col, k), share, peers) }
     }
 
-    /// Loads a box of B into every CTA of the cluster.
+    /// Loads `share` of an operand's tile, `extent` rows of A or columns of B,
+    /// into every CTA of the cluster whose bit is in `peers`.
     #[inline(always)]
-    unsafe fn load_shared(&self, shared: u32, x: u32, y: u32, stage: u32) {
-        let (map, full) = (self.map(1), self.full(stage));
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the two callers name each of them"
+    )]
+    unsafe fn load(
+        &self,
+        operand: u64,
+        major: Major,
+        tile: u32,
+        extent: u32,
+        stage: u32,
+        (first, k): (u32, u32),
+        share: Share,
+        peers: u32,
+    ) {
+        let (map, full) = (self.map(operand), self.full(stage));
         // SAFETY: the caller waited for the stage.
         unsafe {
-            if S::CLUSTER > 1 {
-                tma::load_multicast(shared, map, x, y, full, (1 << S::CLUSTER) - 1);
-            } else {
-                tma::load(shared, map, x, y, full);
+            let copy = |offset, x, y| {
+                if share.of > 1 {
+                    tma::load_multicast(tile + offset, map, x, y, full, peers as u16);
+                } else {
+                    tma::load(tile + offset, map, x, y, full);
+                }
+            };
+            match major {
+                Major::K => {
+                    let skip = share.index * (extent / share.of);
+                    copy(skip * (BLOCK_K * 2), k, first + skip);
+                }
+                Major::Mn => {
+                    let mut slab = share.index;
+                    while slab < extent / 64 {
+                        copy(slab * SLAB_BYTES, first + slab * 64, k);
+                        slab += share.of;
+                    }
+                }
             }
         }
     }
@@ -317,13 +379,16 @@ impl<S: Shape> Cta<'_, S> {
         position
     }
 
-    /// Tells every producer that writes to `stage` that this consumer has read it.
+    /// Tells every producer that writes to `stage` that this consumer has read
+    /// it: those of our row and column of the cluster, one thread each.
     #[inline(always)]
     unsafe fn release(&self, stage: u32, lane: u32) {
         // SAFETY: peers stay until the cluster barrier at the end.
         unsafe {
-            if S::CLUSTER > 1 {
-                if lane < S::CLUSTER {
+            if clustered::<S>() {
+                let (down, across) = self.place();
+                let peer = (lane % S::CLUSTER.m, lane / S::CLUSTER.m);
+                if lane < S::CLUSTER.ctas() && (peer.0 == down || peer.1 == across) {
                     mbarrier::arrive_at(self.empty(stage), lane);
                 }
             } else if lane == 0 {
