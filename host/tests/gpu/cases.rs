@@ -188,7 +188,6 @@ impl Generator {
     /// Every schedule and order, on a ragged grid of 5×4 tiles.
     fn walks(&mut self) {
         self.group(&[0, 12]);
-        let block = self.kernel.block;
         let (height, width) = self.kernel.cluster_tile();
         let m = 4 * height as usize + 5;
         let n = 3 * width as usize + 7;
