@@ -14,12 +14,13 @@
     allow(unused_imports, reason = "a build instantiates one target")
 )]
 
-use crate::element::{Bf16, F16, F32};
+use crate::element::{Bf16, F16, F32, Tf32};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::kernel::KernelInfo;
 use crate::kernel::{AlongK, AlongMn, Kernel};
 use crate::kernels::hopper::Hopper;
 use crate::kernels::naive::Naive;
+use crate::kernels::pack::Pack;
 use crate::kernels::tensor_core::{Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32};
 use crate::kernels::tiled::Tiled;
 #[cfg(target_arch = "nvptx64")]
@@ -29,6 +30,7 @@ macro_rules! for_each_entry {
     ($instantiate:ident) => {
         $instantiate! {
             "sm_75" {
+                pack_16: Pack<F16>;
                 naive_f32: Naive<F32>;
                 naive_f16: Naive<F16>;
                 naive_bf16: Naive<Bf16>;
@@ -40,6 +42,7 @@ macro_rules! for_each_entry {
                 tiled_bf16_64x64x16: Tiled<Bf16, 64, 64, 16>;
             }
             "sm_80" {
+                pack_tf32: Pack<Tf32>;
                 tensor_core_f16_ak_bk_128x256x64: Large<F16, AlongK, AlongK>;
                 tensor_core_f16_ak_bn_128x256x64: Large<F16, AlongK, AlongMn>;
                 tensor_core_f16_am_bk_128x256x64: Large<F16, AlongMn, AlongK>;
@@ -78,6 +81,9 @@ macro_rules! for_each_entry {
                 tensor_core_tf32_am_bn_64x64x32: SmallTf32<AlongMn, AlongMn>;
             }
             "sm_90a" {
+                hopper_tf32_ak_bk_128x256x32: Hopper<Tf32, AlongK, AlongK, 128, 256, 4>;
+                hopper_tf32_ak_bk_128x128x32: Hopper<Tf32, AlongK, AlongK, 128, 128, 6>;
+                hopper_tf32_ak_bk_64x64x32: Hopper<Tf32, AlongK, AlongK, 64, 64, 8>;
                 hopper_f16_ak_bk_128x256x64: Hopper<F16, AlongK, AlongK, 128, 256, 4>;
                 hopper_f16_ak_bk_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongK, 128, 256, 4, 2, 1>;
                 hopper_f16_ak_bk_256x128x64: Hopper<F16, AlongK, AlongK, 256, 128, 4>;

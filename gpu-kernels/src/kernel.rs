@@ -8,9 +8,12 @@
 
 use crate::problem::DType;
 
-/// The ladder. Each step keeps the one before it runnable.
+/// The ladder, and what prepares for it. Each step keeps the one before it
+/// runnable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
+    /// Not a product: copies a matrix into a layout that the others can read.
+    Pack,
     /// One thread computes one element of C.
     Naive,
     /// Shared-memory tiles and register tiles on the CUDA cores.
@@ -25,6 +28,7 @@ impl Family {
     /// The name used in entry points, tables and flags.
     pub const fn name(self) -> &'static str {
         match self {
+            Family::Pack => "pack",
             Family::Naive => "naive",
             Family::Tiled => "tiled",
             Family::TensorCore => "tensor_core",

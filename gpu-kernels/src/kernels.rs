@@ -2,5 +2,6 @@
 
 pub mod hopper;
 pub mod naive;
+pub mod pack;
 pub mod tensor_core;
 pub mod tiled;

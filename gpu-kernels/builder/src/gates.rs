@@ -120,7 +120,7 @@ pub fn check_report(report: &Report) -> Vec<Violation> {
 /// The SASS instruction a family lives by.
 pub fn required_instruction(family: Family) -> Option<&'static str> {
     match family {
-        Family::Naive | Family::Tiled => None,
+        Family::Pack | Family::Naive | Family::Tiled => None,
         Family::TensorCore => Some("HMMA"),
         Family::Hopper => Some("HGMMA"),
     }

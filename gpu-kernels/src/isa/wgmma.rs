@@ -1,8 +1,8 @@
 //! Warpgroup matrix multiply-accumulate (PTX ISA, "Asynchronous Warpgroup Level
 //! Matrix Instructions").
 //!
-//! D (64×N, f32, in the registers of 128 threads) += A (64×16) · B (16×N), both
-//! read from shared memory through a *descriptor*. The instruction is
+//! D (64×N, f32, in the registers of 128 threads) += A (64×16) · B (16×N), for
+//! TF32 A (64×8) · B (8×N), both read from shared memory through a *descriptor*. The instruction is
 //! asynchronous: D, A and B belong to the tensor cores from `multiply` until a
 //! wait.
 
@@ -12,8 +12,9 @@ use crate::element::Element;
 use crate::kernel::{Contiguous, Major};
 use crate::problem::DType;
 
-/// Depth of one instruction for 16-bit elements.
-pub const K: u32 = 16;
+/// Bytes along K that one instruction multiplies: 16 elements of 16 bits, or 8
+/// of TF32.
+const K_BYTES: u64 = 32;
 
 /// Bytes of a 64-row (or 64-column) slab that is 64 elements deep: 64 rows of
 /// 128 bytes, the unit that the 128-byte swizzle leaves contiguous.
@@ -35,12 +36,13 @@ pub fn descriptor(major: Major, shared: u32) -> u64 {
     ((shared & 0x3ffff) >> 4) as u64 | leading << 16 | (1024 >> 4) << 32 | 1 << 62
 }
 
-/// What to add to a descriptor for the next [`K`] elements along K: 32 bytes
-/// further in the same row, or 16 rows of 128 bytes further.
+/// What to add to a descriptor for the next instruction's elements along K:
+/// further in the same row, or as many 128-byte rows as there are (16-bit)
+/// elements.
 pub const fn descriptor_step(major: Major) -> u64 {
     match major {
-        Major::K => 32 >> 4,
-        Major::Mn => (K as u64 * 128) >> 4,
+        Major::K => K_BYTES >> 4,
+        Major::Mn => (K_BYTES / 2 * 128) >> 4,
     }
 }
 
@@ -133,24 +135,29 @@ macro_rules! accumulators {
                 b: u64,
                 accumulate: u32,
             ) {
+                // The depth, the type, and the immediates: both factors' signs and,
+                // for 16-bit types only, whether they are transposed.
                 macro_rules! wgmma {
-                    ($type:literal) => {
+                    ($k:literal, $type:literal, $immediates:literal) => {
                         asm!(
                             "{{ .reg .pred p; setp.ne.b32 p, {accumulate}, 0;",
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k16.f32.", $type, ".", $type),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, $k, ".f32.", $type, ".", $type),
                             concat!("{{{0}", $(",{", $i, "}",)* "}},"),
-                            "{a}, {b}, p, 1, 1, {a_mn}, {b_mn}; }}",
+                            concat!("{a}, {b}, p, ", $immediates),
+                            " }}",
                             inout(reg32) self[0], $(inout(reg32) self[$i],)*
                             a = in(reg64) a, b = in(reg64) b, accumulate = in(reg32) accumulate,
-                            a_mn = const A::MAJOR as u32, b_mn = const B::MAJOR as u32, options(nostack)
+                            ta = const A::MAJOR as u32, tb = const B::MAJOR as u32,
+                            options(nostack)
                         )
                     };
                 }
                 // SAFETY: the caller's duty.
                 unsafe {
                     match T::DTYPE {
-                        DType::Bf16 => wgmma!("bf16"),
-                        _ => wgmma!("f16"),
+                        DType::F16 => wgmma!("k16", "f16", "1, 1, {ta}, {tb};"),
+                        DType::Bf16 => wgmma!("k16", "bf16", "1, 1, {ta}, {tb};"),
+                        DType::Tf32 | DType::F32 => wgmma!("k8", "tf32", "1, 1; // {ta} {tb}"),
                     }
                 }
             }

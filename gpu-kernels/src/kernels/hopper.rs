@@ -25,14 +25,15 @@
 use core::marker::PhantomData;
 
 use crate::element::Element;
-use crate::kernel::{Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo};
+use crate::kernel::{Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo, Major};
+use crate::problem::DType;
 
-/// Depth of one stage: 64 elements of 2 bytes, one row of the 128-byte swizzle.
-const BLOCK_K: u32 = 64;
+/// Bytes of one row of a stage: the span of the 128-byte swizzle.
+const ROW_BYTES: u32 = 128;
 
 /// A slab: 64 rows (or columns) of an operand, one stage deep; or 64 rows of C,
-/// 128 bytes wide.
-const SLAB_BYTES: u32 = 64 * BLOCK_K * 2;
+/// as wide.
+const SLAB_BYTES: u32 = 64 * ROW_BYTES;
 
 /// Threads of a warpgroup.
 const WARPGROUP: u32 = 128;
@@ -61,7 +62,8 @@ macro_rules! widths {
 
 widths! { 64 128 192 256 }
 
-/// The Hopper kernel. `T` is f16 or bf16; `A` and `B` say how the operands lie;
+/// The Hopper kernel. `T` is f16, bf16 or TF32 (which lies along K in both
+/// operands); `A` and `B` say how the operands lie;
 /// a CTA computes `M`×`N` of C; the ring holds `STAGES`; a cluster is `DOWN`
 /// CTAs along M, which share their loads of B, times `ACROSS` CTAs along N,
 /// which share those of A.
@@ -87,6 +89,9 @@ trait Shape {
     const STAGES: u32;
     const CLUSTER: Cluster;
 
+    /// Depth of one stage: what a row of the swizzle holds.
+    const BLOCK_K: u32 = ROW_BYTES / Self::Element::DTYPE.bytes();
+
     /// Consumer warpgroups. Two share a tile of 128 or 256 rows, because one
     /// cannot hold 128×256 accumulators in its registers.
     const CONSUMERS: u32 = match Self::M {
@@ -107,10 +112,12 @@ trait Shape {
     const SHARED_BYTES: u32 = Self::BARRIERS + 2 * Self::STAGES * 8;
 
     const VALID: () = {
-        assert!(
-            Self::Element::DTYPE.bytes() == 2,
-            "elements are f16 or bf16"
-        );
+        // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
+        assert!(match Self::Element::DTYPE {
+            DType::F16 | DType::Bf16 => true,
+            DType::Tf32 => matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)),
+            DType::F32 => false,
+        });
         assert!(
             Self::M == 64 * Self::CONSUMERS * Self::SLABS,
             "M is 64, 128, 192 or 256"
@@ -172,7 +179,7 @@ where
             block: Block {
                 m: M,
                 n: N,
-                k: BLOCK_K,
+                k: <Self as Shape>::BLOCK_K,
             },
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),

@@ -2,7 +2,7 @@
 //! consumers' last step, from registers to memory, is [`super::epilogue`].
 
 use super::epilogue::SlabStore;
-use super::{BLOCK_K, SLAB_BYTES, Shape, WARPGROUP, Width};
+use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
 use crate::kernel::{Cluster, Contiguous, Major};
@@ -32,7 +32,7 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
     let cta = Cta::<S> {
         params,
         rank: if clustered::<S>() { cluster::rank() } else { 0 },
-        k_steps: ceil_div(params.k, BLOCK_K),
+        k_steps: ceil_div(params.k, S::BLOCK_K),
         ring: shared::base(),
         shape: core::marker::PhantomData,
     };
@@ -203,8 +203,8 @@ impl<S: Shape> Cta<'_, S> {
                 unsafe {
                     mbarrier::wait(self.empty(position.stage), position.parity);
                     mbarrier::arrive_expecting(self.full(position.stage), S::STAGE_BYTES);
-                    self.load_a(position.stage, row, step * BLOCK_K);
-                    self.load_b(position.stage, col, step * BLOCK_K);
+                    self.load_a(position.stage, row, step * S::BLOCK_K);
+                    self.load_b(position.stage, col, step * S::BLOCK_K);
                 }
                 position = position.next::<S>();
                 step += 1;
@@ -284,7 +284,7 @@ impl<S: Shape> Cta<'_, S> {
             match major {
                 Major::K => {
                     let skip = share.index * (extent / share.of);
-                    copy(skip * (BLOCK_K * 2), k, first + skip);
+                    copy(skip * ROW_BYTES, k, first + skip);
                 }
                 Major::Mn => {
                     let mut slab = share.index;
@@ -415,7 +415,7 @@ impl RingPosition {
     }
 }
 
-/// Issues the multiplies of 16 elements along K, for every slab of the consumer.
+/// Issues the multiplies of a quarter of a stage, for every slab of the consumer.
 ///
 /// # Safety
 /// See [`Accumulator::multiply`].
@@ -424,11 +424,11 @@ unsafe fn multiply_step<S: Shape>(
     sums: &mut [Slab<S>; 2],
     a: u64,
     b: u64,
-    k16: u64,
+    quarter: u64,
     accumulate: u32,
 ) {
-    let a = a + k16 * wgmma::descriptor_step(S::A::MAJOR);
-    let b = b + k16 * wgmma::descriptor_step(S::B::MAJOR);
+    let a = a + quarter * wgmma::descriptor_step(S::A::MAJOR);
+    let b = b + quarter * wgmma::descriptor_step(S::B::MAJOR);
     // SAFETY: the caller's duty.
     unsafe {
         sums[0].multiply::<S::Element, S::A, S::B>(a, b, accumulate);

@@ -1,0 +1,190 @@
+//! Not a step of the ladder: `pack` copies a matrix into another layout.
+//!
+//! TMA reads a matrix only if it is contiguous in one direction, starts at a
+//! multiple of 16 bytes and has a pitch of such, and `wgmma` reads TF32 only
+//! along K. A product of n² elements does n³ work, so copying what the fast
+//! kernels cannot read into what they can costs little, and most shapes need it:
+//! every odd K, for one.
+//!
+//! The kernel takes the parameters of a product and reads them as a copy: C =
+//! A, M×N, with B and K unused. A CTA moves a 64×64 tile through shared memory,
+//! reading along A's contiguous direction and writing along C's, so that both
+//! sides are coalesced (the transpose of NVIDIA's "An Efficient Matrix Transpose
+//! in CUDA C/C++").
+
+use core::marker::PhantomData;
+
+use crate::element::Element;
+use crate::kernel::{Arch, Block, Cluster, Family, Kernel, KernelInfo};
+use crate::problem::DType;
+
+/// Rows and columns of a tile.
+const SIDE: u32 = 64;
+
+/// Threads of a CTA.
+const THREADS: u32 = 256;
+
+/// Words from one row of the staged tile to the next: odd, so that a warp's 32
+/// elements fall into 32 banks along rows and along columns.
+const PITCH: u32 = SIDE + 1;
+
+/// Copies elements of type `T`: 16-bit types bit for bit, [`DType::Tf32`]
+/// rounded from f32.
+pub struct Pack<T>(PhantomData<T>);
+
+impl<T: Element> Kernel for Pack<T> {
+    const INFO: KernelInfo = KernelInfo {
+        name: "",
+        family: Family::Pack,
+        arch: match T::DTYPE {
+            // cvt.rna.tf32
+            DType::Tf32 => Arch::Sm80,
+            _ => Arch::Sm75,
+        },
+        input: T::DTYPE,
+        block: Block {
+            m: SIDE,
+            n: SIDE,
+            k: 1,
+        },
+        a_major: None,
+        b_major: None,
+        cluster: Cluster::NONE,
+        threads: THREADS,
+        ctas_per_sm: 2,
+        stages: 1,
+        shared_bytes: SIDE * PITCH * 4,
+    };
+
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    unsafe fn run(params: &crate::problem::GemmParams) {
+        use crate::isa::thread;
+        use crate::order::TileGrid;
+        use crate::schedule::TileWalk;
+
+        let grid = TileGrid::cover(params.m, params.n, SIDE, SIDE);
+        let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
+        while let Some(tile) = walk.next() {
+            let (row, col) = (tile.m * SIDE, tile.n * SIDE);
+            // SAFETY: all threads run the same walk; the copies are masked where
+            // the tile reaches past the edge.
+            unsafe {
+                if row + SIDE <= params.m && col + SIDE <= params.n {
+                    device::copy_tile::<T, false>(params, row, col);
+                } else {
+                    device::copy_tile::<T, true>(params, row, col);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod device {
+    use super::{PITCH, SIDE, THREADS};
+    use crate::element::Element;
+    use crate::isa::{convert, global, shared, thread};
+    use crate::problem::{DType, GemmParams, Operand};
+    use crate::unroll::unroll;
+
+    /// Elements of a tile that one thread moves.
+    const EACH: usize = (SIDE * SIDE / THREADS) as usize;
+
+    /// # Safety
+    /// All threads of the CTA; `row` and `col` are a tile's first. Without
+    /// `MASKED` the whole tile is inside the matrix.
+    #[inline(always)]
+    pub(super) unsafe fn copy_tile<T: Element, const MASKED: bool>(
+        params: &GemmParams,
+        row: u32,
+        col: u32,
+    ) {
+        let inside = |r: u32, c: u32| !MASKED || (row + r < params.m && col + c < params.n);
+        let mut bits = [0; EACH];
+        // SAFETY: masked by `inside`; the barriers part the two uses of the tile.
+        unsafe {
+            let from = Lines::of(&params.a);
+            unroll!(I < 16, {
+                let (r, c) = from.place(I as u32);
+                if inside(r, c) {
+                    bits[I] = load::<T>(element::<T>(&params.a, row + r, col + c));
+                }
+            });
+            unroll!(I < 16, {
+                let (r, c) = from.place(I as u32);
+                shared::store_u32(shared::base() + (r * PITCH + c) * 4, bits[I]);
+            });
+            thread::sync_cta();
+            let to = Lines::of(&params.c);
+            unroll!(I < 16, {
+                let (r, c) = to.place(I as u32);
+                if inside(r, c) {
+                    let bits = shared::load_u32(shared::base() + (r * PITCH + c) * 4);
+                    store::<T>(element::<T>(&params.c, row + r, col + c), bits);
+                }
+            });
+            thread::sync_cta();
+        }
+    }
+
+    /// The direction in which a warp's neighbouring threads go.
+    struct Lines {
+        along_rows: bool,
+    }
+
+    impl Lines {
+        #[inline(always)]
+        fn of(operand: &Operand) -> Self {
+            Lines {
+                along_rows: operand.col_stride <= operand.row_stride,
+            }
+        }
+
+        /// Row and column, in the tile, of this thread's element number `i`.
+        #[inline(always)]
+        fn place(&self, i: u32) -> (u32, u32) {
+            let index = i * THREADS + thread::thread_index();
+            let (line, offset) = (index / SIDE, index % SIDE);
+            if self.along_rows {
+                (line, offset)
+            } else {
+                (offset, line)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn element<T: Element>(operand: &Operand, row: u32, col: u32) -> u64 {
+        let index = row as u64 * operand.row_stride + col as u64 * operand.col_stride;
+        operand.address + T::DTYPE.bytes() as u64 * index
+    }
+
+    /// # Safety
+    /// `address` is an element of A.
+    #[inline(always)]
+    unsafe fn load<T: Element>(address: u64) -> u32 {
+        // SAFETY: the caller's duty.
+        unsafe {
+            match T::DTYPE {
+                DType::F16 | DType::Bf16 => global::load_u16(address),
+                DType::Tf32 => convert::tf32_from_f32(f32::from_bits(global::load_u32(address))),
+                DType::F32 => global::load_u32(address),
+            }
+        }
+    }
+
+    /// # Safety
+    /// `address` is an element of C.
+    #[inline(always)]
+    unsafe fn store<T: Element>(address: u64, bits: u32) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            if T::DTYPE.bytes() == 4 {
+                global::store_u32(address, bits);
+            } else {
+                global::store_u16(address, bits);
+            }
+        }
+    }
+}
