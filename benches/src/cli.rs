@@ -17,12 +17,15 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The two things this program does.
+/// What this program does.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Compare kernels, tile orders and schedules with each other, with
     /// cuBLASLt and with Triton.
     Bench(Box<BenchArgs>),
+    /// Time a launch on the host, against the driver's bare launch of the same
+    /// kernel.
+    HostCost(HostCostArgs),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }
@@ -175,6 +178,11 @@ impl BenchArgs {
         }
     }
 
+    /// Whether kernel, order and schedule are left to the library.
+    pub fn forces_nothing(&self) -> bool {
+        self.kernels.is_empty() && self.orders.is_empty() && self.schedules.is_empty()
+    }
+
     /// Whether Triton is to be measured, if it is there.
     pub fn wants_triton(&self) -> bool {
         !self.no_peers && (self.triton || self.suite.is_none())
@@ -187,6 +195,23 @@ impl BenchArgs {
             false => self.sustain,
         }
     }
+}
+
+/// Options of `host-cost`.
+#[derive(Debug, Args)]
+pub struct HostCostArgs {
+    /// The f16 problem; small, so that the GPU keeps up with the host.
+    #[arg(long, default_value = "128x128x128")]
+    pub shape: Shape,
+    /// Family or entry point. [default: chosen by the library]
+    #[arg(long)]
+    pub kernel: Option<KernelChoice>,
+    /// Timed launches of each.
+    #[arg(long, default_value_t = 10_000)]
+    pub launches: usize,
+    /// Seed of the inputs, and of the order of launches.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
 }
 
 /// Options of `matmul`.
@@ -232,7 +257,7 @@ mod tests {
             .command
         {
             Command::Bench(args) => Ok(*args),
-            Command::Matmul(_) => unreachable!("the arguments say bench"),
+            Command::HostCost(_) | Command::Matmul(_) => unreachable!("the arguments say bench"),
         }
     }
 
@@ -250,7 +275,7 @@ mod tests {
         assert!(args.wants_triton());
         assert_eq!(args.regimes, [RegimeChoice::Cold, RegimeChoice::Sustained]);
         assert_eq!(args.sustain, Duration::from_secs(1));
-        assert!(args.shapes.is_empty() && args.orders.is_empty() && args.kernels.is_empty());
+        assert!(args.shapes.is_empty() && args.forces_nothing());
     }
 
     #[test]
@@ -275,6 +300,7 @@ mod tests {
             [TileOrder::RowMajor, TileOrder::GroupedM { size: 4 }]
         );
         assert_eq!(args.schedules, [Schedule::Grid1d, Schedule::Persistent]);
+        assert!(!args.forces_nothing());
         assert_eq!(args.regimes, [RegimeChoice::Cold]);
         assert_eq!(args.sustain, Duration::from_millis(250));
     }

@@ -20,6 +20,7 @@
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
 //! | [`stats`], [`record`], [`report`], [`summary`] | what is written down? |
 //! | [`model`] | what can be said without a GPU? |
+//! | [`host_cost`] | what does a launch cost on the host? |
 //! | [`matmul`], [`npy`] | how are two files multiplied? |
 
 pub mod bench;
@@ -29,6 +30,7 @@ pub mod choice;
 pub mod cli;
 pub mod device;
 pub mod error;
+pub mod host_cost;
 pub mod inputs;
 pub mod matmul;
 pub mod memory;

@@ -177,20 +177,16 @@ impl<'a> Runner<'a> {
     /// Kernels to compare, `None` for the library's choice. The CPU has none to
     /// force, and a suite forces none.
     fn kernels(&self, dtype: DType) -> Vec<Option<KernelChoice>> {
-        let args = self.args;
-        if !self.device.is_gpu() || args.suite.is_some() {
+        if !self.device.is_gpu() || self.args.suite.is_some() {
             return vec![None];
         }
-        let forced = match args.kernels.as_slice() {
+        let forced = match self.args.kernels.as_slice() {
             [] => KernelChoice::defaults(dtype),
             chosen => chosen,
         };
-        let nothing_said =
-            args.kernels.is_empty() && args.orders.is_empty() && args.schedules.is_empty();
-        let open = nothing_said.then_some(None);
-        open.into_iter()
-            .chain(forced.iter().copied().map(Some))
-            .collect()
+        let open = self.args.forces_nothing().then_some(None);
+        let forced = forced.iter().copied().map(Some);
+        open.into_iter().chain(forced).collect()
     }
 
     /// Orders and schedules to compare with a kernel. The library's choice is
