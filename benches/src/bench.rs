@@ -65,23 +65,21 @@ fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
     let problems = problems(args, &shapes);
     let mut runner = Runner::new(args, device, cublaslt.ok())?;
     let mut records = Vec::new();
-    let mut result = runner.run(&problems, &mut records);
+    let result = runner.run(&problems, &mut records, &|records| save(args, records));
     if args.ncu {
         return result;
     }
     if result.is_ok() && triton.is_ok() {
         with_triton(args, &problems, &Machine::of(device), &mut records);
     }
-    record::fill_speedups(&mut records);
+    // Before the tables, which show the speedups that this fills in.
+    let saved = save(args, &mut records);
     print!("{}", report::render(&records));
     println!("\n{}", report::LEGEND);
     if let Some(suite) = args.suite {
         print!("{}", summary::render(suite, &records));
     }
-    if let Err(error) = write_files(args, &records) {
-        result = result.and(Err(error));
-    }
-    result
+    result.and(saved)
 }
 
 /// The machine, once, above all tables.
@@ -188,12 +186,15 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     );
     let mut records = Vec::new();
     let mut runner = Runner::new(args, &device, None)?;
-    let result = runner.run(&problems(args, timed), &mut records);
+    let problems = problems(args, timed);
+    let result = runner.run(&problems, &mut records, &|records| save(args, records));
     print!("{}", report::render(&records));
-    write_files(args, &records).and(result)
+    result
 }
 
-fn write_files(args: &BenchArgs, records: &[Record]) -> Result<(), Error> {
+/// Fills in what follows from other records, and writes the files asked for.
+fn save(args: &BenchArgs, records: &mut [Record]) -> Result<(), Error> {
+    record::fill_speedups(records);
     if let Some(path) = &args.json {
         report::write_json(records, path)?;
     }

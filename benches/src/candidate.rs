@@ -29,6 +29,14 @@ pub struct Label {
 }
 
 impl Label {
+    /// Only the implementation, where there is no more to name.
+    pub fn of(implementation: impl Into<String>) -> Label {
+        Label {
+            implementation: implementation.into(),
+            ..Label::default()
+        }
+    }
+
     /// Whether both launch the same, whoever chose it.
     pub fn same_launch(&self, other: &Label) -> bool {
         let launch = |label: &Label| {

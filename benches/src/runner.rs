@@ -66,18 +66,27 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Measures every problem into `records`. What was measured before an
-    /// error stays there.
+    /// Measures every problem into `records`, and shows them to `save` after
+    /// each: a long run that is ended from outside has left what it measured.
     ///
     /// # Errors
-    /// The device failed. A problem that it cannot hold is a skipped record.
-    pub fn run(&mut self, problems: &[Problem], records: &mut Vec<Record>) -> Result<(), Error> {
+    /// The device or `save` failed. A problem that the device cannot hold is a
+    /// skipped record.
+    pub fn run(
+        &mut self,
+        problems: &[Problem],
+        records: &mut Vec<Record>,
+        save: &dyn Fn(&mut [Record]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let progress = ProgressBar::new(problems.len() as u64).with_style(style);
         for &problem in problems {
             progress.set_message(format!("{} {}", problem.shape, problem.dtype.name()));
             self.problem(problem, records)?;
+            if !self.args.ncu {
+                save(records)?;
+            }
             progress.inc(1);
         }
         progress.finish_and_clear();
@@ -103,10 +112,7 @@ impl<'a> Runner<'a> {
         let mut workload = match Workload::<T, O>::new(&self.device, problem, self.args.seed) {
             Ok(workload) => workload,
             Err(Error::Tilewise(error @ tilewise::Error::OutOfMemory { .. })) => {
-                let label = Label {
-                    implementation: TILEWISE.to_owned(),
-                    ..Label::default()
-                };
+                let label = Label::of(TILEWISE);
                 records.push(self.failure(problem, &label, Status::Skipped, error.to_string()));
                 return Ok(());
             }
@@ -161,10 +167,7 @@ impl<'a> Runner<'a> {
             match gemm {
                 Ok(gemm) => all.push(Box::new(gemm)),
                 Err(error @ Error::CublasLt { .. }) => {
-                    let label = Label {
-                        implementation: cublaslt.version.clone(),
-                        ..Label::default()
-                    };
+                    let label = Label::of(&cublaslt.version);
                     let note = error.to_string();
                     records.push(self.failure(problem, &label, Status::Skipped, note));
                 }
