@@ -76,4 +76,5 @@ pub use gpu_kernels::{
 };
 pub use layout::Layout;
 pub use matrix::Matrix;
+pub use select::Packing;
 pub use view::{AsView, MatrixView, MatrixViewMut};
