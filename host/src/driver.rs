@@ -11,6 +11,7 @@ pub(crate) mod launch_plan;
 pub(crate) mod libcuda;
 pub(crate) mod memory;
 pub(crate) mod module;
+pub(crate) mod pack;
 pub(crate) mod tensor_map;
 
 use std::ffi::CStr;

@@ -4,7 +4,7 @@
 use gpu_kernels::{DType, Schedule, TileOrder};
 
 use crate::layout::Layout;
-use crate::select::Rejection;
+use crate::select::{Rejected, Rejection, nearest_misses};
 
 /// Every error this library returns.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -227,13 +227,14 @@ pub enum Error {
         reason: Rejection,
     },
 
-    /// No kernel fits what was asked for.
+    /// No kernel fits what was asked for. The message names the nearest miss
+    /// of each family.
     #[error("no kernel for {asked}: {}", rejections(rejected))]
     NoKernel {
         /// Element type, family and block asked for.
         asked: String,
-        /// The kernels of that type, family and block, and why each cannot run.
-        rejected: Vec<(&'static str, Rejection)>,
+        /// All kernels of that type, and why each cannot run.
+        rejected: Vec<Rejected>,
     },
 
     /// A tile order was forced on a schedule that takes its order from the
@@ -272,14 +273,14 @@ pub enum Error {
     },
 }
 
-/// `name: reason; name: reason`.
-fn rejections(rejected: &[(&'static str, Rejection)]) -> String {
+/// `name: reason; name: reason`, one a family.
+fn rejections(rejected: &[Rejected]) -> String {
     if rejected.is_empty() {
         return "the library has none".into();
     }
-    let lines: Vec<_> = rejected
+    let lines: Vec<_> = nearest_misses(rejected)
         .iter()
-        .map(|(name, reason)| format!("{name}: {reason}"))
+        .map(|miss| format!("{}: {}", miss.kernel, miss.reason))
         .collect();
     lines.join("; ")
 }

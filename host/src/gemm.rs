@@ -16,7 +16,7 @@ use crate::driver::launch_plan::GpuPlan;
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::select::{self, Catalog, Problem, Request};
+use crate::select::{self, Catalog, Packing, Problem, Request};
 use crate::view::{MatrixView, MatrixViewMut};
 
 /// How f32 elements are multiplied. Sums are f32 either way.
@@ -64,13 +64,15 @@ impl Gemm {
         }
     }
 
-    /// Forces a step of the ladder.
+    /// Forces a step of the ladder. Operands that a hopper kernel cannot read
+    /// are packed, whether it pays or not, unless [`Gemm::packing`] forbids it.
     pub fn family(mut self, family: Family) -> Gemm {
         self.request.family = Some(family);
         self
     }
 
-    /// Forces a kernel by the name of its entry point.
+    /// Forces a kernel by the name of its entry point. Packs as
+    /// [`Gemm::family`] does.
     pub fn kernel(mut self, name: &str) -> Gemm {
         self.request.kernel = Some(name.to_owned());
         self
@@ -91,6 +93,13 @@ impl Gemm {
     /// Forces a schedule.
     pub fn schedule(mut self, schedule: Schedule) -> Gemm {
         self.request.schedule = Some(schedule);
+        self
+    }
+
+    /// Whether operands may be packed: copied, before each product, into
+    /// memory that the plan owns, so that a hopper kernel can read them.
+    pub fn packing(mut self, packing: Packing) -> Gemm {
+        self.request.packing = packing;
         self
     }
 
@@ -171,6 +180,9 @@ impl Gemm {
             block,
             order,
             schedule,
+            // The CPU device reads operands where they are, so that it has
+            // nothing to forbid.
+            packing: _,
         } = &self.request;
         let what = match (kernel, family, block, order, schedule, self.precision) {
             (Some(name), ..) => format!("kernel {name}"),
@@ -274,6 +286,12 @@ pub struct PlanInfo {
     pub ctas: u32,
     /// Dynamic shared memory of one CTA, bytes.
     pub shared_bytes: u32,
+    /// Whether A is packed first.
+    pub packed_a: bool,
+    /// Whether B is packed first.
+    pub packed_b: bool,
+    /// Device memory for packed operands, bytes.
+    pub workspace_bytes: u64,
 }
 
 impl PlanInfo {
@@ -292,6 +310,9 @@ impl PlanInfo {
             },
             ctas: 0,
             shared_bytes: 0,
+            packed_a: false,
+            packed_b: false,
+            workspace_bytes: 0,
         }
     }
 }

@@ -76,6 +76,7 @@ pub use gpu_kernels::{
 };
 pub use layout::Layout;
 pub use matrix::Matrix;
+pub use select::Packing;
 pub use view::{AsView, MatrixView, MatrixViewMut};
 
 /// The examples in the README and in `docs/` are tests too.

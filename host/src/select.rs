@@ -5,14 +5,16 @@
 //!
 //! 1. **What can run.** A kernel that reads the element type, whose PTX is in
 //!    this build and runs on the device, that fits its shared memory, and, for
-//!    kernels through TMA, whose operands TMA can read ([`tma`](mod@crate::tma)).
+//!    kernels through TMA, whose operands TMA can read ([`tma`](mod@crate::tma))
+//!    or that can be packed.
 //! 2. **Family.** The highest step of the ladder that can run: hopper, else
 //!    tensor_core, else tiled, else naive. f32 has kernels on the CUDA cores
 //!    only; [`Precision::Tf32`](crate::Precision) asks for TF32 kernels, and
 //!    there is an error where none can run.
-//! 3. **Orientation and layout.** A hopper kernel writes C along its rows, so
-//!    a column-major C is computed as Cᵀ = Bᵀ·Aᵀ. Then the kernel whose layouts
-//!    match the contiguous direction of most operands.
+//! 3. **Packing, orientation and layout.** The fewest elements packed. A hopper
+//!    kernel writes C along its rows, so a column-major C is computed as
+//!    Cᵀ = Bᵀ·Aᵀ. Then the kernel whose layouts match the contiguous direction
+//!    of most operands; what is packed is best read along K.
 //! 4. **Tile.** The largest that still gives every SM a tile; where none does,
 //!    the smallest. Larger tiles read less and reuse more, but an SM without a
 //!    tile computes nothing. Equal areas: fewest elements computed past the
@@ -24,18 +26,35 @@
 //!    tile to tile; one tile a CTA otherwise.
 //!
 //! What the caller forces is taken or refused, never replaced.
+//!
+//! **Packing.** An operand that TMA can read as the kernel wants it is read
+//! where it is. Any other is copied first, into memory that the plan owns. That
+//! is done for hopper kernels only, where K ≥ 64 and the other side of C is long
+//! enough to repay the copy: N for A, M for B. Long enough is 256 where
+//! tensor_core would read an operand element by element, because its lines are
+//! not multiples of 16 bytes apart or its elements not adjacent; it is 2048
+//! where the operands only lie along another direction than the kernel's. (The
+//! source of `select/pack.rs` has the arithmetic.) Where the caller forces the
+//! family or the kernel, it is done always, and with [`Packing::Never`] not at
+//! all.
 
 mod check;
+mod pack;
 mod problem;
+
+use std::cmp::Reverse;
 
 use gpu_kernels::{Block, Family, KernelInfo, Major, Schedule, TileGrid, TileOrder};
 
-pub use check::{Rejection, check};
+pub use check::{Rejected, Rejection, check};
+pub(crate) use check::{a_major, b_major, nearest_misses};
+pub(crate) use pack::PackedMatrix;
+pub use pack::{Packed, Packing};
 pub use problem::{Catalog, Choice, Problem, Request, Target};
 
 use crate::error::Error;
 
-/// The kernels that can run `problem` on `target`, as it is.
+/// The kernels that can run `problem` on `target`, as it is: nothing packed.
 pub fn candidates<'a>(
     catalog: Catalog<'a>,
     problem: &'a Problem,
@@ -64,7 +83,7 @@ pub fn choose(
     {
         return Err(Error::OrderIgnored { order });
     }
-    let (kernel, transposed) = choose_kernel(catalog, problem, target, request)?;
+    let (kernel, Fit { transposed, packed }) = choose_kernel(catalog, problem, target, request)?;
     let (m, n) = if transposed {
         (problem.n, problem.m)
     } else {
@@ -96,6 +115,10 @@ pub fn choose(
     Ok(Choice {
         kernel,
         transposed,
+        packed,
+        pack: pack::kernel_for(catalog, problem.input, target)
+            .filter(|_| packed.any())
+            .copied(),
         grid,
         order,
         schedule,
@@ -126,23 +149,44 @@ fn grouped(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> TileOrder {
     }
 }
 
-/// Steps 1 to 4: the kernel, and whether it runs the transposed problem.
+/// What it takes for a kernel to run a problem.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    /// It runs the transposed problem.
+    transposed: bool,
+    /// What is packed first.
+    packed: Packed,
+}
+
+/// Steps 1 to 4: the kernel, and what it takes.
 fn choose_kernel(
     catalog: Catalog,
     problem: &Problem,
     target: &Target,
     request: &Request,
-) -> Result<(KernelInfo, bool), Error> {
+) -> Result<(KernelInfo, Fit), Error> {
     let flipped = problem.transposed();
-    let runs = |kernel: &KernelInfo| -> Result<bool, Rejection> {
+    let fit = |kernel: &KernelInfo| -> Result<Fit, Rejection> {
         check::check_request(kernel, request)?;
+        let seen = |transposed| {
+            let problem = if transposed { &flipped } else { problem };
+            let packed = pack::needed(catalog, kernel, problem, target, request)?;
+            Ok(Fit { transposed, packed })
+        };
+        let as_it_is = seen(false);
         let flips = kernel.family == Family::Hopper
             && problem.c.col_stride != 1
             && flipped.c.col_stride == 1;
-        if flips && check(catalog, kernel, &flipped, target).is_ok() {
-            return Ok(true);
+        if !flips {
+            return as_it_is;
         }
-        check(catalog, kernel, problem, target).map(|()| false)
+        match (seen(true), as_it_is) {
+            (Ok(turned), Ok(straight)) => {
+                let more = turned.packed.elements(&flipped) > straight.packed.elements(problem);
+                Ok(if more { straight } else { turned })
+            }
+            (turned, straight) => turned.or(straight),
+        }
     };
 
     if let Some(name) = &request.kernel {
@@ -154,8 +198,8 @@ fn choose_kernel(
                 name: name.clone(),
                 known: catalog.kernels.iter().map(|kernel| kernel.name).collect(),
             })?;
-        return match runs(kernel) {
-            Ok(transposed) => Ok((*kernel, transposed)),
+        return match fit(kernel) {
+            Ok(fit) => Ok((*kernel, fit)),
             Err(reason) => Err(Error::KernelCannotRun {
                 kernel: kernel.name,
                 reason,
@@ -163,27 +207,33 @@ fn choose_kernel(
         };
     }
 
-    let mut best: Option<(Rank, KernelInfo, bool)> = None;
+    let mut best: Option<(Rank, KernelInfo, Fit)> = None;
     for kernel in catalog.kernels {
-        let Ok(transposed) = runs(kernel) else {
+        let Ok(fit) = fit(kernel) else {
             continue;
         };
-        let seen = if transposed { &flipped } else { problem };
-        let rank = Rank::of(kernel, seen, target);
+        let seen = if fit.transposed { &flipped } else { problem };
+        let rank = Rank::of(kernel, seen, fit.packed, target);
         if best.as_ref().is_none_or(|(other, ..)| rank > *other) {
-            best = Some((rank, *kernel, transposed));
+            best = Some((rank, *kernel, fit));
         }
     }
-    let (_, kernel, transposed) = best.ok_or_else(|| Error::NoKernel {
+    let (_, kernel, fit) = best.ok_or_else(|| Error::NoKernel {
         asked: asked(problem, request),
         rejected: catalog
             .kernels
             .iter()
-            .filter(|kernel| kernel.input == problem.input)
-            .filter_map(|kernel| Some((kernel.name, runs(kernel).err()?)))
+            .filter(|kernel| kernel.input == problem.input && kernel.family != Family::Pack)
+            .filter_map(|kernel| {
+                Some(Rejected {
+                    kernel: kernel.name,
+                    family: kernel.family,
+                    reason: fit(kernel).err()?,
+                })
+            })
             .collect(),
     })?;
-    Ok((kernel, transposed))
+    Ok((kernel, fit))
 }
 
 /// The request in words, for the error.
@@ -206,6 +256,8 @@ fn asked(problem: &Problem, request: &Request) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     family: Family,
+    /// Elements packed.
+    packed: Reverse<u64>,
     /// Hopper writes C fastest along rows.
     writes_along_rows: bool,
     /// Operands whose contiguous direction is the kernel's.
@@ -220,20 +272,24 @@ struct Rank {
 }
 
 impl Rank {
-    fn of(kernel: &KernelInfo, problem: &Problem, target: &Target) -> Rank {
+    fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed, target: &Target) -> Rank {
         let Block { m, n, .. } = kernel.block;
         let grid = tile_grid(kernel, problem.m, problem.n);
         let tiles =
             u64::from(grid.tiles_m) * u64::from(grid.tiles_n) * u64::from(kernel.cluster.ctas());
         let fills_device = tiles >= u64::from(target.sms);
         let area = i64::from(m) * i64::from(n);
-        let matches = |reads: Option<Major>, is: Major| u32::from(reads == Some(is));
+        let matches = |reads: Option<Major>, is: Major, packed| {
+            let best = if packed { Major::K } else { is };
+            u32::from(reads == Some(best))
+        };
         let covered = i128::from(tiles) * i128::from(area);
         Rank {
             family: kernel.family,
+            packed: Reverse(packed.elements(problem)),
             writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
-            layouts: matches(kernel.a_major, problem.a_major())
-                + matches(kernel.b_major, problem.b_major()),
+            layouts: matches(kernel.a_major, problem.a_major(), packed.a)
+                + matches(kernel.b_major, problem.b_major(), packed.b),
             fills_device,
             area: if fills_device { area } else { -area },
             padding: i128::from(problem.m) * i128::from(problem.n) - covered,

@@ -5,15 +5,19 @@
 //! and whose lines, at a constant pitch, follow in the other (PTX ISA, "Tensors
 //! in the `cp.async.bulk.tensor` instructions"; CUDA driver API,
 //! `cuTensorMapEncodeTiled`). Everything is stored with the 128-byte swizzle,
-//! so a box is 128 bytes wide, 64 elements of 2 bytes or 32 of 4:
+//! so a box is W = 128 bytes wide, 64 elements of 2 bytes or 32 of 4:
 //!
 //! | operand | contiguous along | dims | box |
 //! |---|---|---|---|
-//! | A | K | K, M | 64, BLOCK_M / cluster.n |
-//! | A | M | M, K | 64, BLOCK_K |
-//! | B | K | K, N | 64, BLOCK_N / cluster.m |
-//! | B | N | N, K | 64, BLOCK_K |
-//! | C | N | N, M | 64 or 32, 64 |
+//! | A | K | K, M | W, BLOCK_M / cluster.n |
+//! | A | M | M, K | W, BLOCK_K |
+//! | B | K | K, N | W, BLOCK_N / cluster.m |
+//! | B | N | N, K | W, BLOCK_K |
+//! | C | N | N, M | W, 64 |
+//!
+//! `wgmma` reads 4-byte elements contiguous along K only (PTX ISA, "`wgmma`",
+//! "Matrix major-ness"), so there are two of these for TF32 operands. Operands
+//! that TMA cannot read are packed: [`select`](crate::select).
 //!
 //! CTAs of a cluster that need the same rows of A, or columns of B, fetch a part
 //! each and multicast it, hence the divisions.
@@ -30,9 +34,6 @@ const MAX_PITCH: u64 = 1 << 40;
 
 /// Bytes across a box: the span of the 128-byte swizzle.
 const BOX_BYTES: u32 = 128;
-
-/// Elements across a box of A or B, which are of 2 bytes.
-const BOX_WIDTH: u32 = BOX_BYTES / 2;
 
 /// Lines of a box of C.
 const C_BOX_LINES: u32 = 64;
@@ -152,39 +153,45 @@ impl Lines {
 /// The box of A that `kernel` copies at once, contiguous direction first.
 pub fn a_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
     match major {
-        Major::K => [BOX_WIDTH, kernel.block.m / kernel.cluster.n],
-        Major::Mn => [BOX_WIDTH, kernel.block.k],
+        Major::K => [box_width(kernel.input), kernel.block.m / kernel.cluster.n],
+        Major::Mn => [box_width(kernel.input), kernel.block.k],
     }
 }
 
 /// The box of B that `kernel` copies at once, contiguous direction first.
 pub fn b_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
     match major {
-        Major::K => [BOX_WIDTH, kernel.block.n / kernel.cluster.m],
-        Major::Mn => [BOX_WIDTH, kernel.block.k],
+        Major::K => [box_width(kernel.input), kernel.block.n / kernel.cluster.m],
+        Major::Mn => [box_width(kernel.input), kernel.block.k],
     }
 }
 
-/// The element type of C.
+/// Elements of type `dtype` across a box.
+fn box_width(dtype: DType) -> u32 {
+    BOX_BYTES / dtype.bytes()
+}
+
+/// The element type of C: never TF32, to which operands are rounded, not sums.
 pub fn output_dtype(problem: &Problem) -> DType {
-    match problem.output {
-        OutputType::Input => problem.input,
-        OutputType::F32 => DType::F32,
+    match (problem.output, problem.input) {
+        (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
+        (OutputType::Input, input) => input,
     }
 }
 
 /// The box of C, of elements `dtype`, that a hopper kernel writes at once,
 /// contiguous direction first.
 pub fn c_box(dtype: DType) -> [u32; 2] {
-    [BOX_BYTES / dtype.bytes(), C_BOX_LINES]
+    [box_width(dtype), C_BOX_LINES]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpu_kernels::{DType, Operand};
+    use gpu_kernels::entry::KERNELS;
+    use gpu_kernels::{Family, Operand};
 
-    /// f16, A 300×200, B 200×100 and C 300×100.
+    /// f16, A 300×200, B 200×104 and C 300×104.
     fn problem(a: (u64, u64), b: (u64, u64), c: (u64, u64)) -> Problem {
         let operand = |(row_stride, col_stride)| Operand {
             address: 256,
@@ -193,7 +200,7 @@ mod tests {
         };
         Problem {
             m: 300,
-            n: 100,
+            n: 104,
             k: 200,
             input: DType::F16,
             output: OutputType::Input,
@@ -209,15 +216,15 @@ mod tests {
         let a = Lines::of_a(&rows, Major::K).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([200, 300], 400));
         let b = Lines::of_b(&rows, Major::Mn).unwrap();
-        assert_eq!((b.dims, b.pitch_bytes), ([100, 200], 208));
+        assert_eq!((b.dims, b.pitch_bytes), ([104, 200], 208));
         let c = Lines::of_c(&rows).unwrap();
-        assert_eq!((c.dims, c.pitch_bytes), ([100, 300], 208));
+        assert_eq!((c.dims, c.pitch_bytes), ([104, 300], 208));
 
         let columns = problem((1, 304), (1, 200), (1, 300));
         let a = Lines::of_a(&columns, Major::Mn).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([300, 200], 608));
         let b = Lines::of_b(&columns, Major::K).unwrap();
-        assert_eq!((b.dims, b.pitch_bytes), ([200, 100], 400));
+        assert_eq!((b.dims, b.pitch_bytes), ([200, 104], 400));
         assert_eq!(Lines::of_c(&columns), None);
     }
 
@@ -260,9 +267,39 @@ mod tests {
     }
 
     #[test]
-    fn c_is_written_through_tma_in_the_input_type_alone() {
-        let mut wide = problem((200, 1), (104, 1), (104, 1));
-        wide.output = OutputType::F32;
-        assert_eq!(Lines::of_c(&wide), None);
+    fn c_is_written_through_tma_in_whole_lines_of_16_bytes() {
+        let mut problem = problem((200, 1), (104, 1), (104, 1));
+        problem.n = 100;
+        assert_eq!(Lines::of_c(&problem), None, "200 bytes");
+        problem.output = OutputType::F32;
+        let c = Lines::of_c(&problem).unwrap();
+        assert_eq!((c.dims, c.pitch_bytes), ([100, 300], 416));
+    }
+
+    #[test]
+    fn tf32_operands_give_an_f32_c() {
+        let mut problem = problem((200, 1), (1, 200), (104, 1));
+        problem.input = DType::Tf32;
+        let a = Lines::of_a(&problem, Major::K).unwrap();
+        assert_eq!((a.dims, a.pitch_bytes), ([200, 300], 800));
+        for output in [OutputType::Input, OutputType::F32] {
+            problem.output = output;
+            assert_eq!(output_dtype(&problem), DType::F32);
+        }
+    }
+
+    #[test]
+    fn boxes_are_128_bytes_wide() {
+        let of = |input| {
+            let hopper =
+                |kernel: &&KernelInfo| kernel.family == Family::Hopper && kernel.input == input;
+            let kernel = KERNELS.iter().find(hopper).unwrap();
+            let boxes = [a_box(kernel, Major::K), b_box(kernel, Major::K)];
+            (kernel.block, boxes)
+        };
+        let (block, boxes) = of(DType::F16);
+        assert_eq!(boxes, [[64, block.m], [64, block.n]]);
+        let (block, boxes) = of(DType::Tf32);
+        assert_eq!(boxes, [[32, block.m], [32, block.n]]);
     }
 }

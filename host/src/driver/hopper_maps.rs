@@ -11,7 +11,7 @@ use super::gpu::Gpu;
 use super::memory::DeviceBuffer;
 use super::tensor_map::{TensorMap, TensorMapSpec};
 use crate::error::Error;
-use crate::select::{Problem, Rejection};
+use crate::select::{self, Problem, Rejection};
 use crate::tma::{self, Lines};
 
 /// The maps of one plan, in the order A, B, C.
@@ -49,8 +49,8 @@ impl HopperMaps {
                 reason: Rejection::Tma { operand, reason },
             }
         };
-        let a_major = kernel.a_major.unwrap_or(problem.a_major());
-        let b_major = kernel.b_major.unwrap_or(problem.b_major());
+        let a_major = select::a_major(kernel, problem);
+        let b_major = select::b_major(kernel, problem);
         let a = Lines::of_a(problem, a_major).map_err(unreadable("A"))?;
         let b = Lines::of_b(problem, b_major).map_err(unreadable("B"))?;
         // C may move to another address, which `update` looks at.

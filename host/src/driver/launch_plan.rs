@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use gpu_kernels::{Family, GemmParams, Operand};
+use gpu_kernels::{Family, GemmParams};
 
 use super::gpu::Gpu;
 use super::hopper_maps::HopperMaps;
 use super::launch::{self, Shape};
 use super::module::{self, Function};
+use super::pack::Pack;
 use crate::error::Error;
 use crate::gemm::PlanInfo;
-use crate::select::{self, Choice, Problem};
+use crate::select::{self, Choice, PackedMatrix, Problem};
 
 /// Everything a launch needs but the addresses.
 #[derive(Debug)]
@@ -19,16 +20,19 @@ pub(crate) struct GpuPlan {
     choice: Choice,
     function: Function,
     shape: Shape,
-    /// Of the problem as the kernel sees it; the addresses are those of the
-    /// last run.
+    /// Copies of A and B, as the kernel sees them, made before the product.
+    packs: [Option<Pack>; 2],
+    /// Of the problem as the kernel sees it. The addresses are those of the
+    /// last run; of packed operands, the workspace's.
     params: GemmParams,
     maps: Option<HopperMaps>,
 }
 
 impl GpuPlan {
-    /// Loads the kernel of `choice`, made for `problem`.
+    /// Loads the kernels of `choice`, made for `problem`, and allocates
+    /// workspaces.
     pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
-        let problem = if choice.transposed {
+        let mut problem = if choice.transposed {
             problem.transposed()
         } else {
             *problem
@@ -36,6 +40,21 @@ impl GpuPlan {
         let kernel = &choice.kernel;
         let function = module::function(gpu, kernel)?;
         let empty = problem.m == 0 || problem.n == 0;
+        let mut packs = [None, None];
+        if let (Some(copies), false) = (choice.pack, empty) {
+            if choice.packed.a {
+                let matrix = PackedMatrix::of_a(kernel, &problem);
+                let pack = Pack::new(gpu, &copies, problem.a, matrix)?;
+                problem.a = pack.packed();
+                packs[0] = Some(pack);
+            }
+            if choice.packed.b {
+                let matrix = PackedMatrix::of_b(kernel, &problem);
+                let pack = Pack::new(gpu, &copies, problem.b, matrix)?;
+                problem.b = pack.packed();
+                packs[1] = Some(pack);
+            }
+        }
         let maps = match kernel.family {
             Family::Hopper if !empty => Some(HopperMaps::new(gpu, kernel, &problem)?),
             _ => None,
@@ -50,6 +69,7 @@ impl GpuPlan {
                 threads: kernel.threads,
                 shared_bytes: kernel.shared_bytes,
             },
+            packs,
             params: GemmParams {
                 a: problem.a,
                 b: problem.b,
@@ -74,6 +94,12 @@ impl GpuPlan {
         } else {
             (self.params.m, self.params.n)
         };
+        let mut packed = [0, 1].map(|index: usize| self.packs[index].is_some());
+        if self.choice.transposed {
+            packed.reverse();
+        }
+        let [packed_a, packed_b] = packed;
+        let workspaces = self.packs.iter().flatten().map(Pack::workspace_bytes);
         PlanInfo {
             m: m as usize,
             n: n as usize,
@@ -85,6 +111,9 @@ impl GpuPlan {
             grid: self.choice.grid,
             ctas: x * y,
             shared_bytes: self.shape.shared_bytes,
+            packed_a,
+            packed_b,
+            workspace_bytes: workspaces.sum(),
         }
     }
 
@@ -103,14 +132,26 @@ impl GpuPlan {
         } else {
             (a, b)
         };
-        let at = |operand: Operand, address| Operand { address, ..operand };
-        self.params.a = at(self.params.a, a);
-        self.params.b = at(self.params.b, b);
-        self.params.c = at(self.params.c, c);
+        let [pack_a, pack_b] = &self.packs;
+        let params = &mut self.params;
+        if pack_a.is_none() {
+            params.a.address = a;
+        }
+        if pack_b.is_none() {
+            params.b.address = b;
+        }
+        params.c.address = c;
         if let Some(maps) = &mut self.maps {
-            let maps = maps.update(&self.gpu, [a, b, c])?;
-            self.params.tensor_maps = maps.address;
-            self.params.store_by_tma = maps.store_by_tma.into();
+            let addresses = [params.a.address, params.b.address, c];
+            let maps = maps.update(&self.gpu, addresses)?;
+            params.tensor_maps = maps.address;
+            params.store_by_tma = maps.store_by_tma.into();
+        }
+        for (pack, address) in [(pack_a, a), (pack_b, b)] {
+            if let Some(pack) = pack {
+                // SAFETY: the caller's duty.
+                unsafe { pack.run(&self.gpu, address) }?;
+            }
         }
         // SAFETY: the caller's duty; the function takes `GemmParams` like every
         // entry point.

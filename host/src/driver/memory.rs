@@ -45,6 +45,11 @@ impl DeviceBuffer {
         Ok(buffer)
     }
 
+    /// Its size.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The device address of the first byte.
     pub(crate) fn address(&self) -> u64 {
         self.address

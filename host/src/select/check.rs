@@ -1,6 +1,6 @@
 //! Whether a kernel can run a problem, and if not, why.
 
-use gpu_kernels::{Arch, Block, DType, Family, KernelInfo, Schedule};
+use gpu_kernels::{Arch, Block, DType, Family, KernelInfo, Major, Schedule};
 
 use super::{Catalog, Problem, Request, Target};
 use crate::tma;
@@ -9,6 +9,9 @@ use crate::tma;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
+    /// It copies operands for other kernels.
+    #[error("it packs operands and multiplies none")]
+    NoProduct,
     /// It reads another element type.
     #[error("it multiplies {reads:?}, the problem is {problem:?}")]
     Input {
@@ -67,7 +70,56 @@ pub enum Rejection {
     ZeroK,
 }
 
-/// Why `kernel` cannot run `problem` on `target`, if it cannot.
+/// A kernel that cannot run what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// Its name.
+    pub kernel: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// Why.
+    pub reason: Rejection,
+}
+
+impl Rejection {
+    /// How far the kernel got, of things that speak against it: those that the
+    /// caller asked for otherwise, then the device and the build, last the
+    /// operands.
+    fn distance_made(&self) -> u32 {
+        match self {
+            Rejection::NoProduct | Rejection::Input { .. } => 0,
+            Rejection::Family { .. } => 1,
+            Rejection::Block { .. } => 2,
+            Rejection::Clusters { .. } => 3,
+            Rejection::Device { .. } => 4,
+            Rejection::NotBuilt => 5,
+            Rejection::SharedMemory { .. } => 6,
+            Rejection::ZeroK | Rejection::Tma { .. } => 7,
+        }
+    }
+}
+
+/// The nearest miss of each family, in the order of `rejected`. Families other
+/// than the one forced are left out, unless there is nothing else to say.
+pub(crate) fn nearest_misses(rejected: &[Rejected]) -> Vec<Rejected> {
+    let mut nearest: Vec<Rejected> = Vec::new();
+    for miss in rejected {
+        match nearest.iter_mut().find(|other| other.family == miss.family) {
+            None => nearest.push(*miss),
+            Some(other) if miss.reason.distance_made() > other.reason.distance_made() => {
+                *other = *miss;
+            }
+            Some(_) => {}
+        }
+    }
+    let is_other = |miss: &Rejected| matches!(miss.reason, Rejection::Family { .. });
+    if !nearest.iter().all(is_other) {
+        nearest.retain(|miss| !is_other(miss));
+    }
+    nearest
+}
+
+/// Why `kernel` cannot run `problem` on `target`, as it is, if it cannot.
 ///
 /// # Errors
 /// The first [`Rejection`] found.
@@ -77,6 +129,9 @@ pub fn check(
     problem: &Problem,
     target: &Target,
 ) -> Result<(), Rejection> {
+    if kernel.family == Family::Pack {
+        return Err(Rejection::NoProduct);
+    }
     if kernel.input != problem.input {
         return Err(Rejection::Input {
             reads: kernel.input,
@@ -110,11 +165,19 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
         return Err(Rejection::ZeroK);
     }
     let tma = |operand, reason| Rejection::Tma { operand, reason };
-    let a = kernel.a_major.unwrap_or(problem.a_major());
-    let b = kernel.b_major.unwrap_or(problem.b_major());
-    tma::Lines::of_a(problem, a).map_err(|reason| tma("A", reason))?;
-    tma::Lines::of_b(problem, b).map_err(|reason| tma("B", reason))?;
+    tma::Lines::of_a(problem, a_major(kernel, problem)).map_err(|reason| tma("A", reason))?;
+    tma::Lines::of_b(problem, b_major(kernel, problem)).map_err(|reason| tma("B", reason))?;
     Ok(())
+}
+
+/// The direction along which `kernel` reads A of `problem`.
+pub(crate) fn a_major(kernel: &KernelInfo, problem: &Problem) -> Major {
+    kernel.a_major.unwrap_or(problem.a_major())
+}
+
+/// The direction along which `kernel` reads B of `problem`.
+pub(crate) fn b_major(kernel: &KernelInfo, problem: &Problem) -> Major {
+    kernel.b_major.unwrap_or(problem.b_major())
 }
 
 /// Why `kernel` is not among those that `request` allows, if it is not.

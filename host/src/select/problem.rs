@@ -4,6 +4,8 @@ use gpu_kernels::{
     Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, TileGrid, TileOrder,
 };
 
+use super::{Packed, Packing};
+
 /// A product as the selection sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -105,6 +107,8 @@ pub struct Request {
     pub order: Option<TileOrder>,
     /// A schedule.
     pub schedule: Option<Schedule>,
+    /// Whether operands may be packed.
+    pub packing: Packing,
 }
 
 /// What was selected.
@@ -114,6 +118,10 @@ pub struct Choice {
     pub kernel: KernelInfo,
     /// Whether it runs the transposed problem.
     pub transposed: bool,
+    /// Operands to pack first.
+    pub packed: Packed,
+    /// The kernel that packs them; `None` where there are none.
+    pub pack: Option<KernelInfo>,
     /// C in tiles, or in the tiles of a whole cluster; of Cᵀ if transposed.
     pub grid: TileGrid,
     /// The order of those tiles.

@@ -119,11 +119,11 @@ impl Placement {
         }
     }
 
-    /// Whether TMA can read this matrix of 2-byte elements as one operand:
-    /// rows are along M or N, columns along K. The rules of
+    /// Whether TMA can read this matrix, of elements with `bytes` bytes, as one
+    /// operand: rows are along M or N, columns along K. The rules of
     /// `cuTensorMapEncodeTiled`, said a second time on purpose: the library
-    /// must refuse exactly what breaks them.
-    pub fn tma_reads(self, major: Major) -> bool {
+    /// must pack, or refuse, exactly what breaks them.
+    pub fn tma_reads(self, major: Major, bytes: usize) -> bool {
         let (line, lines, stride, pitch) = match major {
             Major::K => (
                 self.layout.cols,
@@ -139,7 +139,7 @@ impl Placement {
             ),
         };
         let contiguous = line <= 1 || stride == 1;
-        let pitched = lines <= 1 || (pitch % 8 == 0 && pitch >= line);
-        contiguous && pitched && self.shift.is_multiple_of(8)
+        let pitched = lines <= 1 || ((pitch * bytes).is_multiple_of(16) && pitch >= line);
+        contiguous && pitched && (self.shift * bytes).is_multiple_of(16)
     }
 }

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tilewise::{
-    DType, Device, Element, Error, Family, Gemm, KernelInfo, Output, OutputType, Precision,
-    Schedule, TileOrder, bf16, f16,
+    DType, Device, Element, Error, Family, Gemm, KernelInfo, Output, OutputType, Packing, Plan,
+    Precision, Schedule, TileOrder, bf16, f16,
 };
 
 use crate::arrangement::{Arrangement, Placement};
@@ -38,6 +38,8 @@ pub struct Case {
     pub arrangements: [Arrangement; 3],
     /// Schedule and order; `None` leaves them to the library.
     pub walk: Option<(Schedule, TileOrder)>,
+    /// Whether operands may be packed.
+    pub packing: Packing,
     /// What the elements are.
     pub data: Data,
 }
@@ -66,6 +68,9 @@ impl fmt::Display for Case {
         write!(f, "/{m}x{n}x{k}/a={a}/b={b}/c={c}:{output}")?;
         if let Some((schedule, order)) = self.walk {
             write!(f, "/{}", walk_name(schedule, order))?;
+        }
+        if self.packing == Packing::Never {
+            f.write_str("/never-packed")?;
         }
         match self.data {
             Data::Uniform => f.write_str("/uniform"),
@@ -121,7 +126,7 @@ impl Case {
 
     /// What is forced.
     pub fn gemm(&self, device: &Device) -> Gemm {
-        let mut gemm = Gemm::new(device);
+        let mut gemm = Gemm::new(device).packing(self.packing);
         if let Some(kernel) = self.kernel {
             gemm = gemm.kernel(kernel.name);
         }
@@ -140,9 +145,18 @@ impl Case {
         [a.place(m, k), b.place(k, n), c.place(m, n)]
     }
 
-    /// Whether the kernel can read the operands: all but those through TMA
-    /// read everything.
+    /// Whether the kernel can run: packed operands it can always read, but it
+    /// needs a step along K.
     fn is_runnable(&self) -> bool {
+        let is_hopper = self
+            .kernel
+            .is_some_and(|kernel| kernel.family == Family::Hopper);
+        !is_hopper || self.shape.2 > 0 && (self.packing == Packing::Auto || self.reads_in_place())
+    }
+
+    /// Whether the kernel can read the operands where they are: all but those
+    /// through TMA read everything.
+    fn reads_in_place(&self) -> bool {
         let Some(kernel) = self.kernel.filter(|kernel| kernel.family == Family::Hopper) else {
             return true;
         };
@@ -150,10 +164,32 @@ impl Case {
             panic!("hopper kernels have fixed layouts");
         };
         let [a, b, c] = self.placements();
-        let reads = |a: Placement, b: Placement| a.tma_reads(a_major) && b.tma_reads(b_major);
+        let bytes = self.input.bytes() as usize;
+        let reads =
+            |a: Placement, b: Placement| a.tma_reads(a_major, bytes) && b.tma_reads(b_major, bytes);
         // A column-major C may be computed as Cᵀ = Bᵀ·Aᵀ.
         let flips = c.layout.col_stride != 1 && c.layout.row_stride == 1;
-        self.shape.2 > 0 && (reads(a, b.transposed()) || flips && reads(b.transposed(), a))
+        reads(a, b.transposed()) || flips && reads(b.transposed(), a)
+    }
+
+    /// A forced kernel gets packed what it cannot read, and nothing else.
+    fn check_packing<T, O>(&self, plan: &Plan<T, O>) -> Result<(), String>
+    where
+        T: Element,
+        O: Output<T>,
+    {
+        let info = plan.info();
+        let packs = info.packed_a || info.packed_b;
+        let (m, n, _) = self.shape;
+        let is_empty = m == 0 || n == 0;
+        let wanted = self.kernel.is_some() && !is_empty && !self.reads_in_place();
+        if self.kernel.is_some() && packs != wanted || packs != (info.workspace_bytes > 0) {
+            return Err(format!(
+                "A packed: {}, B packed: {}, {} bytes; should be packed: {wanted}",
+                info.packed_a, info.packed_b, info.workspace_bytes
+            ));
+        }
+        Ok(())
     }
 
     /// Data that only the seed and the name decide.
@@ -233,6 +269,7 @@ fn run_once<T: Element, O: Output<T>>(
         }
         (Err(error), _) => return Err(error.into()),
     };
+    case.check_packing(&plan).map_err(Failure::Wrong)?;
     plan.run(a.view()?, b.view()?, c.view_mut()?)?;
 
     let after = c.read_back()?;

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
-use tilewise::{DType, Family, KernelInfo, Major, OutputType, Schedule, TileOrder};
+use tilewise::{DType, Family, KernelInfo, Major, OutputType, Packing, Schedule, TileOrder};
 
 use crate::arrangement::{Arrangement, DISTINCT, REPEATING};
 use crate::case::{Case, Data};
@@ -49,7 +49,7 @@ pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
     walks
 }
 
-/// Every product for `kernel`.
+/// Every product for `kernel`, which is no [`Family::Pack`].
 pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     let mut generator = Generator::new(kernel);
     generator.edges();
@@ -58,6 +58,7 @@ pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     generator.empty();
     generator.repeating();
     generator.sizes();
+    generator.packed();
     generator.repeats();
     generator.planned
 }
@@ -88,6 +89,7 @@ pub fn unforced() -> Vec<Planned> {
                         shape,
                         arrangements: [a, b, DISTINCT[planned.len() % DISTINCT.len()]],
                         walk: None,
+                        packing: Packing::Auto,
                         data: Data::Uniform,
                     },
                     repeat: false,
@@ -167,9 +169,9 @@ impl Generator {
         for a in DISTINCT {
             for b in DISTINCT {
                 // Kernels come in several layouts and tiles, which share their
-                // code for operands; through TMA most of the cross is refused.
+                // code for operands; through TMA most of the cross is packed.
                 let share = match self.kernel.family {
-                    Family::Naive | Family::Tiled => 1.0,
+                    Family::Pack | Family::Naive | Family::Tiled => 1.0,
                     Family::TensorCore => 0.5,
                     Family::Hopper => 0.2,
                 };
@@ -181,6 +183,10 @@ impl Generator {
                 let n = block.n as usize + self.choose(&[0, 8, 21]);
                 let k = 2 * block.k as usize + self.choose(&[0, 8, 5]);
                 self.push((m, n, k), [a, b, c], Data::Uniform);
+                if self.kernel.family == Family::Hopper && self.random.random_bool(0.3) {
+                    self.push((m, n, k), [a, b, c], Data::Uniform);
+                    self.last().packing = Packing::Never;
+                }
             }
         }
     }
@@ -195,8 +201,7 @@ impl Generator {
             let arrangements = self.native();
             let k = self.choose(&[16, 40, 64, 72]);
             self.push((m, n, k), arrangements, Data::Integers);
-            let planned = self.planned.last_mut().expect("just pushed");
-            planned.case.walk = Some(walk);
+            self.last().walk = Some(walk);
         }
     }
 
@@ -235,6 +240,24 @@ impl Generator {
         }
     }
 
+    /// Both operands packed, in many tiles with ragged edges, from every layout.
+    fn packed(&mut self) {
+        self.group(&[1]);
+        if self.kernel.family != Family::Hopper {
+            return;
+        }
+        for first in 0..DISTINCT.len() {
+            let b = DISTINCT[(first + 4) % DISTINCT.len()];
+            let c = self.choose(&DISTINCT);
+            let shape = (
+                self.choose(&[193, 330]),
+                self.choose(&[257, 301]),
+                self.choose(&[65, 139]),
+            );
+            self.push(shape, [DISTINCT[first], b, c], Data::Integers);
+        }
+    }
+
     /// Bitwise the same over repeats and walks.
     fn repeats(&mut self) {
         self.group(&[]);
@@ -258,12 +281,18 @@ impl Generator {
                 shape,
                 arrangements,
                 walk: None,
+                packing: Packing::Auto,
                 data,
             },
             repeat: false,
             quick: self.quick.contains(&self.in_group),
         });
         self.in_group += 1;
+    }
+
+    /// The case pushed last.
+    fn last(&mut self) -> &mut Case {
+        &mut self.planned.last_mut().expect("just pushed").case
     }
 
     /// Layouts the kernel is for; any layout for kernels that read all.

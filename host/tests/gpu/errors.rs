@@ -1,5 +1,6 @@
 //! The errors that need a GPU, or that only a GPU has.
 
+use tilewise::select::Rejection;
 use tilewise::{Device, Error, Family, Gemm, Matrix, Precision, Schedule, TileOrder, f16};
 
 /// Name, what it does, and whether compute-sanitizer may see it: it reports
@@ -7,7 +8,7 @@ use tilewise::{Device, Error, Family, Gemm, Matrix, Precision, Schedule, TileOrd
 pub type ErrorCase = (&'static str, fn(&Device) -> Result<(), String>, bool);
 
 /// All of them.
-pub const CASES: [ErrorCase; 11] = [
+pub const CASES: [ErrorCase; 12] = [
     ("errors/no-such-gpu", no_such_gpu, true),
     ("errors/out-of-memory", out_of_memory, false),
     ("errors/other-device", other_device, true),
@@ -15,6 +16,7 @@ pub const CASES: [ErrorCase; 11] = [
     ("errors/other-plan", other_plan, true),
     ("errors/unknown-kernel", unknown_kernel, true),
     ("errors/no-kernel", no_kernel, true),
+    ("errors/pack-is-no-product", pack_is_no_product, true),
     ("errors/order-without-effect", order_without_effect, true),
     ("errors/too-many-tiles", too_many_tiles, true),
     ("errors/dimension-too-large", dimension_too_large, true),
@@ -122,6 +124,27 @@ fn no_kernel(device: &Device) -> Result<(), String> {
         .precision(Precision::Tf32)
         .plan::<f32, f32>(a.view(), b.view(), c.view_mut());
     expect!(plan, Error::NoKernel { .. })
+}
+
+/// The kernels that pack are in the list of kernels, and multiply nothing.
+fn pack_is_no_product(device: &Device) -> Result<(), String> {
+    let (a, b, mut c) = (
+        zeros(device, 8, 8)?,
+        zeros(device, 8, 8)?,
+        zeros(device, 8, 8)?,
+    );
+    let mut plan = |gemm: Gemm| gemm.plan::<f16, f16>(a.view(), b.view(), c.view_mut());
+    expect!(
+        plan(Gemm::new(device).kernel("pack_16")),
+        Error::KernelCannotRun {
+            reason: Rejection::NoProduct,
+            ..
+        }
+    )?;
+    expect!(
+        plan(Gemm::new(device).family(Family::Pack)),
+        Error::NoKernel { .. }
+    )
 }
 
 fn order_without_effect(device: &Device) -> Result<(), String> {

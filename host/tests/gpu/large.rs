@@ -21,6 +21,8 @@ pub enum Large {
     A,
     /// B, its columns far apart.
     B,
+    /// A, its rows far apart by an odd number of elements: hopper packs it.
+    OddA,
     /// C, its rows far apart.
     C,
     /// C, dense, with more tiles than elements of other tests.
@@ -29,13 +31,14 @@ pub enum Large {
 
 impl Large {
     /// All of them.
-    pub const ALL: [Large; 4] = [Large::A, Large::B, Large::C, Large::DenseC];
+    pub const ALL: [Large; 5] = [Large::A, Large::B, Large::OddA, Large::C, Large::DenseC];
 
     /// For the name of the case.
     pub fn name(self) -> &'static str {
         match self {
             Large::A => "a",
             Large::B => "b",
+            Large::OddA => "odd-a",
             Large::C => "c",
             Large::DenseC => "dense-c",
         }
@@ -53,7 +56,7 @@ pub fn run(device: &Device, seed: u64, kernel: &KernelInfo, large: Large) -> Res
 
 fn multiply(device: &Device, seed: u64, kernel: &KernelInfo, large: Large) -> Result<(), Failure> {
     let (m, n, k) = match large {
-        Large::A | Large::C => (300, 136, 72),
+        Large::A | Large::OddA | Large::C => (300, 136, 72),
         Large::B => (136, 300, 72),
         Large::DenseC => (50_001, 45_000, 24),
     };
@@ -69,7 +72,11 @@ fn multiply(device: &Device, seed: u64, kernel: &KernelInfo, large: Large) -> Re
     let (a_elements, b_elements) = (draw(m * k), draw(k * n));
 
     let pitch = |is_large: bool, line: usize| if is_large { PITCH } else { line };
-    let a_pitch = pitch(matches!(large, Large::A), k);
+    let a_pitch = match large {
+        Large::A => PITCH,
+        Large::OddA => PITCH + 1,
+        _ => k,
+    };
     let mut a = device.zeros_strided(m, k, a_pitch, 1)?;
     write_rows(&mut a, &a_elements)?;
     // B as its transpose, so that its columns are lines.

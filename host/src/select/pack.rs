@@ -1,0 +1,220 @@
+//! Packing: operands that TMA cannot read are copied, then read from the copy.
+//!
+//! The copy is what GotoBLAS and BLIS call a packed panel, of a whole operand
+//! (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
+//! 2008): contiguous in the direction the kernel reads, lines a multiple of 16
+//! bytes apart.
+//!
+//! **When it pays.** To pack A moves 2·M·K elements through DRAM, and spares
+//! 2·M·N·K operations the slower kernel. Both grow with M·K, so N decides, and
+//! M for B. The thresholds below are break-even points with a margin. They take
+//! 2.7 TB/s for the copy: one of two 4096×4096 f16 matrices, read and written,
+//! takes about 0.05 ms on an H200.
+//!
+//! - Where the alternative is tensor_core's element by element path (57
+//!   TFLOP/s f16, measured at 4095×4097×4099; hopper, ten times that), packing
+//!   breaks even at about N = 50: [`MIN_REUSE_OF_ELEMENTS`].
+//! - Where tensor_core could copy the operand 16 bytes at a time, and only the
+//!   direction is wrong for hopper (TF32), hopper is assumed to be 1.6 times as
+//!   fast, the share of its peak that `mma.sync` leaves unused. That breaks even
+//!   at about N = 1000: [`MIN_REUSE_OF_LINES`].
+//! - The launch, some µs, is repaid by one tile with one step along K, which
+//!   takes the element by element path as long: [`MIN_K`].
+
+use gpu_kernels::{DType, Family, KernelInfo, Major, Operand};
+
+use super::check::{self, Rejection};
+use super::{Catalog, Problem, Request, Target};
+use crate::layout::Layout;
+use crate::tma::{ALIGNMENT, Lines};
+
+/// N from which A is packed, and M from which B is, where they would else be
+/// read element by element.
+const MIN_REUSE_OF_ELEMENTS: u32 = 256;
+
+/// The same, where both could else be read in whole lines.
+const MIN_REUSE_OF_LINES: u32 = 2048;
+
+/// K from which operands are packed.
+const MIN_K: u32 = 64;
+
+/// Whether operands that TMA cannot read may be packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// Where it pays, and wherever a hopper kernel or the family is forced.
+    #[default]
+    Auto,
+    /// Never: then hopper kernels refuse such operands.
+    Never,
+}
+
+/// Which operands are packed before the product, named as the kernel sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// A (Bᵀ where the kernel runs the transposed problem).
+    pub a: bool,
+    /// B (or Aᵀ).
+    pub b: bool,
+}
+
+impl Packed {
+    /// Whether there is any.
+    pub fn any(self) -> bool {
+        self.a || self.b
+    }
+
+    /// Elements copied for `problem`, as the kernel sees it.
+    pub(super) fn elements(self, problem: &Problem) -> u64 {
+        let of = |packed, lines: u32| u64::from(packed) * u64::from(lines) * u64::from(problem.k);
+        // Each is below 2⁶².
+        of(self.a, problem.m) + of(self.b, problem.n)
+    }
+}
+
+/// Which operands must be packed for `kernel` to run `problem`, if `request`
+/// lets it.
+///
+/// # Errors
+/// Why it cannot run; what TMA cannot read where packing is not possible, not
+/// allowed, or does not pay.
+pub(super) fn needed(
+    catalog: Catalog,
+    kernel: &KernelInfo,
+    problem: &Problem,
+    target: &Target,
+    request: &Request,
+) -> Result<Packed, Rejection> {
+    let refused = match check::check(catalog, kernel, problem, target) {
+        Ok(()) => return Ok(Packed::default()),
+        Err(reason @ Rejection::Tma { .. }) => reason,
+        Err(reason) => return Err(reason),
+    };
+    let packed = Packed {
+        a: Lines::of_a(problem, check::a_major(kernel, problem)).is_err(),
+        b: Lines::of_b(problem, check::b_major(kernel, problem)).is_err(),
+    };
+    let is_forced = request.kernel.is_some() || request.family.is_some();
+    if request.packing == Packing::Auto
+        && (is_forced || pays(packed, problem))
+        && kernel_for(catalog, problem.input, target).is_some()
+    {
+        Ok(packed)
+    } else {
+        Err(refused)
+    }
+}
+
+/// The rule of the module.
+fn pays(packed: Packed, problem: &Problem) -> bool {
+    let lines_of_a = [Major::K, Major::Mn].map(|major| Lines::of_a(problem, major));
+    let lines_of_b = [Major::K, Major::Mn].map(|major| Lines::of_b(problem, major));
+    let both_in_lines =
+        lines_of_a.iter().any(Result::is_ok) && lines_of_b.iter().any(Result::is_ok);
+    let reuse = if both_in_lines {
+        MIN_REUSE_OF_LINES
+    } else {
+        MIN_REUSE_OF_ELEMENTS
+    };
+    problem.k >= MIN_K && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
+}
+
+/// The kernel that packs operands of type `input`, where it is built and runs.
+pub(super) fn kernel_for<'a>(
+    catalog: Catalog<'a>,
+    input: DType,
+    target: &Target,
+) -> Option<&'a KernelInfo> {
+    let copies = match input {
+        // 16 bits are 16 bits.
+        DType::F16 | DType::Bf16 => DType::F16,
+        DType::F32 | DType::Tf32 => input,
+    };
+    let (major, minor) = target.compute_capability;
+    catalog.kernels.iter().find(|kernel| {
+        kernel.family == Family::Pack
+            && kernel.input == copies
+            && kernel.arch.runs_on(major, minor)
+            && (catalog.is_built)(kernel.name)
+    })
+}
+
+/// A packed operand in its workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PackedMatrix {
+    /// Rows of the operand.
+    pub(crate) rows: u32,
+    /// Columns of the operand.
+    pub(crate) cols: u32,
+    /// Whether its rows are the contiguous lines; else its columns.
+    rows_are_lines: bool,
+    element_bytes: u32,
+}
+
+impl PackedMatrix {
+    /// A of `problem`, packed for `kernel`.
+    pub(crate) fn of_a(kernel: &KernelInfo, problem: &Problem) -> Self {
+        PackedMatrix {
+            rows: problem.m,
+            cols: problem.k,
+            rows_are_lines: check::a_major(kernel, problem) == Major::K,
+            element_bytes: problem.input.bytes(),
+        }
+    }
+
+    /// B of `problem`, packed for `kernel`.
+    pub(crate) fn of_b(kernel: &KernelInfo, problem: &Problem) -> Self {
+        PackedMatrix {
+            rows: problem.k,
+            cols: problem.n,
+            rows_are_lines: check::b_major(kernel, problem) == Major::Mn,
+            element_bytes: problem.input.bytes(),
+        }
+    }
+
+    /// Elements from one line to the next: a line, rounded up to 16 bytes.
+    fn pitch(self) -> u64 {
+        let line = if self.rows_are_lines {
+            self.cols
+        } else {
+            self.rows
+        };
+        u64::from(line).next_multiple_of(ALIGNMENT / u64::from(self.element_bytes))
+    }
+
+    /// Bytes of the workspace; `None` when an address cannot count them.
+    pub(crate) fn bytes(self) -> Option<usize> {
+        let lines = if self.rows_are_lines {
+            self.rows
+        } else {
+            self.cols
+        };
+        let elements = self.pitch().checked_mul(lines.into())?;
+        let bytes = elements.checked_mul(self.element_bytes.into())?;
+        usize::try_from(bytes).ok()
+    }
+
+    /// The operand in a workspace at `address`, a multiple of 16.
+    pub(crate) fn at(self, address: u64) -> Operand {
+        let (row_stride, col_stride) = if self.rows_are_lines {
+            (self.pitch(), 1)
+        } else {
+            (1, self.pitch())
+        };
+        Operand {
+            address,
+            row_stride,
+            col_stride,
+        }
+    }
+
+    /// Shape and strides, for errors.
+    pub(crate) fn layout(self) -> Layout {
+        let operand = self.at(0);
+        Layout {
+            rows: self.rows as usize,
+            cols: self.cols as usize,
+            row_stride: operand.row_stride as usize,
+            col_stride: operand.col_stride as usize,
+        }
+    }
+}

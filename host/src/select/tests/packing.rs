@@ -1,0 +1,258 @@
+//! What is packed, where to, and what is said when it may not be.
+
+use super::*;
+
+/// The choice for `problem` on an H200.
+fn choice(problem: Problem, request: &Request) -> Choice {
+    choose(CATALOG, &problem, &H200, request).unwrap()
+}
+
+/// The kernel, and whether A and B are packed for it.
+fn packs(problem: Problem, request: &Request) -> (&'static str, bool, bool) {
+    let Choice { kernel, packed, .. } = choice(problem, request);
+    (kernel.name, packed.a, packed.b)
+}
+
+fn unforced(problem: Problem) -> (&'static str, bool, bool) {
+    packs(problem, &Request::default())
+}
+
+fn named(name: &str) -> Request {
+    Request {
+        kernel: Some(name.into()),
+        ..Request::default()
+    }
+}
+
+const NEVER: Request = Request {
+    kernel: None,
+    family: None,
+    block: None,
+    order: None,
+    schedule: None,
+    packing: Packing::Never,
+};
+
+#[test]
+fn only_what_tma_cannot_read_is_packed() {
+    let half = problem(DType::F16, 4096, 4096, 4096);
+    assert_eq!(unforced(half), ("hopper_kn_pair", false, false));
+    assert_eq!(choice(half, &Request::default()).pack, None);
+    // Lines of 8190 bytes: A alone, which keeps its direction.
+    let odd = problem(DType::F16, 4096, 4096, 4095);
+    assert_eq!(unforced(odd), ("hopper_kn_pair", true, false));
+    let pack = choice(odd, &Request::default()).pack.unwrap();
+    assert_eq!(pack.name, "pack_16");
+    // An address in mid-line.
+    let mut shifted = half;
+    shifted.a.address += 2;
+    assert_eq!(unforced(shifted), ("hopper_kn_pair", true, false));
+    // Gaps: packed along K.
+    let mut gaps = half;
+    gaps.b = operand(2 * 4096, 2);
+    assert_eq!(unforced(gaps), ("hopper_kk", false, true));
+    // Nothing fits TMA.
+    let primes = problem(DType::F16, 4095, 4097, 4099);
+    assert_eq!(unforced(primes), ("hopper_kk", true, true));
+    // bf16 is packed by the same kernel; there is none for f32.
+    assert_eq!(
+        pack::kernel_for(CATALOG, DType::Bf16, &H200).unwrap().name,
+        "pack_16"
+    );
+    assert_eq!(pack::kernel_for(CATALOG, DType::F32, &H200), None);
+}
+
+#[test]
+fn tf32_is_packed_along_k() {
+    let rows = problem(DType::Tf32, 4096, 4096, 512);
+    assert_eq!(unforced(rows), ("hopper_tf32", false, true));
+    let pack = choice(rows, &Request::default()).pack.unwrap();
+    assert_eq!(pack.name, "pack_tf32");
+    let mut columns = rows;
+    columns.a = operand(1, 4096);
+    assert_eq!(unforced(columns), ("hopper_tf32", true, true));
+    columns.a = rows.a;
+    columns.b = operand(1, 512);
+    assert_eq!(unforced(columns), ("hopper_tf32", false, false));
+}
+
+#[test]
+fn packing_must_pay() {
+    // N repays A, M repays B; K repays the launch.
+    let of = |m, n, k| unforced(problem(DType::F16, m, n, k)).0;
+    assert_eq!(of(64, 256, 65), "hopper_kn_64");
+    assert_eq!(of(64, 248, 65), "tc_f16_kn");
+    assert_eq!(of(256, 4097, 64), "hopper_kk");
+    assert_eq!(of(255, 4097, 64), "tc_f16_kn");
+    assert_eq!(of(4096, 4096, 63), "tc_f16_kn");
+    // Where tensor_core reads whole lines, it takes more.
+    let of = |m, n, k| unforced(problem(DType::Tf32, m, n, k)).0;
+    assert_eq!(of(2048, 64, 4096), "hopper_tf32");
+    assert_eq!(of(2047, 64, 4096), "tc_tf32_kn");
+    assert_eq!(of(256, 257, 4096), "hopper_tf32", "lines of 1028 bytes");
+}
+
+#[test]
+fn what_is_forced_is_packed_whatever_it_costs() {
+    let small = problem(DType::F16, 5, 7, 3);
+    assert_eq!(unforced(small).0, "tc_f16_kn");
+    assert_eq!(packs(small, &named("hopper_kn")), ("hopper_kn", true, true));
+    let family = Request {
+        family: Some(Family::Hopper),
+        ..Request::default()
+    };
+    assert_eq!(packs(small, &family), ("hopper_kk", true, true));
+    // A kernel of other layouts gets its own.
+    let half = problem(DType::F16, 4096, 4096, 4096);
+    assert_eq!(packs(half, &named("hopper_mk")), ("hopper_mk", true, true));
+}
+
+#[test]
+fn the_orientation_that_packs_less() {
+    let mut half = problem(DType::F16, 4096, 8192, 2048);
+    half.c = operand(1, 4096);
+    // As it is, nothing; Bᵀ and Aᵀ both lie across the kernel's layouts.
+    let straight = choice(half, &named("hopper_kn"));
+    assert_eq!(
+        (straight.transposed, straight.packed),
+        (false, Packed::default())
+    );
+    // As it is, B of 8192 columns; transposed, Bᵀ of 8192 rows: the same, and C
+    // is written along its lines.
+    let turned = choice(half, &named("hopper_kk"));
+    let packed = Packed { a: true, b: false };
+    assert_eq!((turned.transposed, turned.packed), (true, packed));
+}
+
+#[test]
+fn never_is_a_refusal() {
+    let half = problem(DType::F16, 4096, 4096, 4096);
+    let odd = problem(DType::F16, 4096, 4096, 4095);
+    assert_eq!(packs(half, &NEVER), ("hopper_kn_pair", false, false));
+    assert_eq!(packs(odd, &NEVER), ("tc_f16_kn", false, false));
+    let refused = |name: &str, request: Request, catalog| {
+        let request = Request {
+            kernel: Some(name.into()),
+            ..request
+        };
+        match choose(catalog, &half, &H200, &request).unwrap_err() {
+            Error::KernelCannotRun { reason, .. } => reason,
+            other => panic!("{other}"),
+        }
+    };
+    let unreadable = Rejection::Tma {
+        operand: "B",
+        reason: tma::Unreadable::Stride {
+            direction: "K",
+            stride: 4096,
+        },
+    };
+    assert_eq!(refused("hopper_kk", NEVER, CATALOG), unreadable);
+    // Without a kernel to pack with there is no packing.
+    let without = Catalog {
+        is_built: |name| !name.starts_with("pack"),
+        ..CATALOG
+    };
+    assert_eq!(
+        refused("hopper_kk", Request::default(), without),
+        unreadable
+    );
+}
+
+#[test]
+fn a_pack_kernel_multiplies_nothing() {
+    let half = problem(DType::F16, 64, 64, 64);
+    assert_eq!(
+        choose(CATALOG, &half, &H200, &named("pack_16")).unwrap_err(),
+        Error::KernelCannotRun {
+            kernel: "pack_16",
+            reason: Rejection::NoProduct
+        }
+    );
+    let family = Request {
+        family: Some(Family::Pack),
+        ..Request::default()
+    };
+    let error = choose(CATALOG, &half, &H200, &family).unwrap_err();
+    // One line a family, of a dozen kernels.
+    assert_eq!(
+        error.to_string(),
+        "no kernel for f16 elements, family pack: naive_f16: its family is naive; \
+         tiled_f16: its family is tiled; tc_f16_kn: its family is tensor_core; \
+         hopper_kn: its family is hopper"
+    );
+    assert!(candidates(CATALOG, &half, &H200).all(|kernel| kernel.family != Family::Pack));
+}
+
+#[test]
+fn the_message_names_the_nearest_misses() {
+    let request = Request {
+        family: Some(Family::Hopper),
+        block: Some(Block {
+            m: 64,
+            n: 128,
+            k: 64,
+        }),
+        ..NEVER
+    };
+    let odd = problem(DType::F16, 64, 64, 65);
+    let error = choose(CATALOG, &odd, &H200, &request).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no kernel for f16 elements, family hopper, block 64×128×64: hopper_kn_64: TMA cannot \
+         read A: its lines are 130 bytes apart, accepted: multiples of 16 from 130 up to 2^40 - 16"
+    );
+    match error {
+        Error::NoKernel { rejected, .. } => {
+            let of_f16 =
+                |kernel: &&KernelInfo| kernel.input == DType::F16 && kernel.family != Family::Pack;
+            assert_eq!(rejected.len(), KERNELS.iter().filter(of_f16).count());
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn workspaces_are_lines_of_whole_16_bytes() {
+    let kernel = |name: &str| KERNELS.iter().find(|kernel| kernel.name == name).unwrap();
+    let matrix = |input, name| {
+        let problem = problem(input, 5, 7, 3);
+        [
+            PackedMatrix::of_a(kernel(name), &problem),
+            PackedMatrix::of_b(kernel(name), &problem),
+        ]
+    };
+    let strides = |matrix: PackedMatrix| {
+        let Operand {
+            row_stride,
+            col_stride,
+            ..
+        } = matrix.at(256);
+        (row_stride, col_stride, matrix.bytes())
+    };
+    // A 5×3 and B 3×7, of 2 bytes.
+    let [a, b] = matrix(DType::F16, "hopper_kk");
+    assert_eq!(strides(a), (8, 1, Some(5 * 16)));
+    assert_eq!(strides(b), (1, 8, Some(7 * 16)));
+    let [a, b] = matrix(DType::F16, "hopper_mn");
+    assert_eq!(strides(a), (1, 8, Some(3 * 16)));
+    assert_eq!(strides(b), (8, 1, Some(3 * 16)));
+    let [a, b] = matrix(DType::Tf32, "hopper_tf32");
+    assert_eq!(strides(a), (4, 1, Some(5 * 16)));
+    assert_eq!(strides(b), (1, 4, Some(7 * 16)));
+    // What TMA cannot read, it can read packed.
+    let mut odd = problem(DType::Tf32, 4095, 4097, 4099);
+    let hopper = kernel("hopper_tf32");
+    assert!(check(CATALOG, hopper, &odd, &H200).is_err());
+    odd.a = PackedMatrix::of_a(hopper, &odd).at(256);
+    odd.b = PackedMatrix::of_b(hopper, &odd).at(512);
+    assert_eq!(check(CATALOG, hopper, &odd, &H200), Ok(()));
+    // A broadcast operand may stand for more than any memory holds.
+    let vast = (1 << 31) - 4097;
+    let vast = problem(DType::Tf32, vast, 1, vast);
+    let matrix = PackedMatrix::of_a(hopper, &vast);
+    assert_eq!(
+        matrix.bytes(),
+        Some(4 * ((1 << 31) - 4097) * ((1 << 31) - 4096))
+    );
+}
