@@ -15,10 +15,10 @@
 //!    kernel writes C along its rows, so a column-major C is computed as
 //!    Cᵀ = Bᵀ·Aᵀ. Then the kernel whose layouts match the contiguous direction
 //!    of most operands; what is packed is best read along K.
-//! 4. **Tile.** The largest that still gives every SM a tile; where none does,
-//!    the smallest. Larger tiles read less and reuse more, but an SM without a
-//!    tile computes nothing. Equal areas: fewest elements computed past the
-//!    edges of C, then the larger cluster, then the first in the list.
+//! 4. **Tile, cluster, split.** The fewest cycles by the estimate of [`cost`]:
+//!    waves of tiles, times what a tile takes. Larger tiles read less and reuse
+//!    more, but an SM without a tile computes nothing. Equal cycles: the fewest
+//!    bytes loaded, then the first in the list.
 //! 5. **Order.** Grouped along M. With W tiles in flight, a group of G rows
 //!    makes the wave G·BLOCK_M rows by (W/G)·BLOCK_N columns; that is square,
 //!    and so touches least of A and B, at G = √(W·BLOCK_N/BLOCK_M).
@@ -39,12 +39,13 @@
 //! all.
 
 mod check;
+pub mod cost;
 mod pack;
 mod problem;
 
 use std::cmp::Reverse;
 
-use gpu_kernels::{Block, Family, KernelInfo, Major, Schedule, TileGrid, TileOrder};
+use gpu_kernels::{Family, KernelInfo, Major, Schedule, TileGrid, TileOrder};
 
 pub use check::{Rejected, Rejection, check};
 pub(crate) use check::{a_major, b_major, nearest_misses};
@@ -53,6 +54,7 @@ pub use pack::{Packed, Packing};
 pub use problem::{Catalog, Choice, Problem, Request, Target};
 
 use crate::error::Error;
+use cost::Cost;
 
 /// The kernels that can run `problem` on `target`, as it is: nothing packed.
 pub fn candidates<'a>(
@@ -262,38 +264,23 @@ struct Rank {
     writes_along_rows: bool,
     /// Operands whose contiguous direction is the kernel's.
     layouts: u32,
-    /// Whether every SM gets a tile.
-    fills_device: bool,
-    /// Elements of a tile; negative where the device is not filled.
-    area: i64,
-    /// Elements past the edges of C, negative.
-    padding: i128,
-    cluster_ctas: u32,
+    cost: Reverse<Cost>,
 }
 
 impl Rank {
     fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed, target: &Target) -> Rank {
-        let Block { m, n, .. } = kernel.block;
         let grid = tile_grid(kernel, problem.m, problem.n);
-        let tiles =
-            u64::from(grid.tiles_m) * u64::from(grid.tiles_n) * u64::from(kernel.cluster.ctas());
-        let fills_device = tiles >= u64::from(target.sms);
-        let area = i64::from(m) * i64::from(n);
         let matches = |reads: Option<Major>, is: Major, packed| {
             let best = if packed { Major::K } else { is };
             u32::from(reads == Some(best))
         };
-        let covered = i128::from(tiles) * i128::from(area);
         Rank {
             family: kernel.family,
             packed: Reverse(packed.elements(problem)),
             writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
             layouts: matches(kernel.a_major, problem.a_major(), packed.a)
                 + matches(kernel.b_major, problem.b_major(), packed.b),
-            fills_device,
-            area: if fills_device { area } else { -area },
-            padding: i128::from(problem.m) * i128::from(problem.n) - covered,
-            cluster_ctas: kernel.cluster.ctas(),
+            cost: Reverse(cost::estimate(kernel, grid, problem.k, target)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The rule against made-up kernels, on made-up devices.
 
-use gpu_kernels::{Arch, Cluster, DType, Operand, OutputType};
+use gpu_kernels::{Arch, Block, Cluster, DType, Operand, OutputType};
 
 use super::*;
 use crate::tma;
