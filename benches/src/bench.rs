@@ -12,8 +12,9 @@ use crate::peers::triton;
 use crate::power::Monitor;
 use crate::record::{self, Record, Status};
 use crate::report;
+use crate::runner::Runner;
 use crate::shape::Shape;
-use crate::suite::Suite;
+use crate::summary;
 use crate::workload::{Problem, problems};
 use tilewise::Device;
 
@@ -38,18 +39,15 @@ pub fn run(args: &BenchArgs) -> Result<(), Error> {
 }
 
 fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
-    let shapes = match (args.shapes.as_slice(), args.smoke) {
-        ([], true) => vec![Shape::new(512, 768, 256), Shape::new(255, 257, 129)],
-        ([], false) => Shape::DEFAULT.to_vec(),
-        (shapes, _) => shapes.to_vec(),
-    };
+    let shapes = args.shapes(&[Shape::new(512, 768, 256), Shape::new(255, 257, 129)]);
     let cublaslt = match args.no_peers {
         true => Err("--no-peers".to_owned()),
         false => CublasLt::open(device, args.cublaslt.as_deref(), &args.python),
     };
-    let triton = match args.no_peers {
-        true => Err("--no-peers".to_owned()),
-        false => triton::probe(&args.python),
+    let triton = match (args.wants_triton(), args.no_peers) {
+        (true, _) => triton::probe(&args.python),
+        (false, true) => Err("--no-peers".to_owned()),
+        (false, false) => Err("a suite without --triton".to_owned()),
     };
     print_head(args, device);
     match &cublaslt {
@@ -65,22 +63,23 @@ fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
     }
 
     let problems = problems(args, &shapes);
-    let mut suite = Suite::new(args, device, cublaslt.ok())?;
+    let mut runner = Runner::new(args, device, cublaslt.ok())?;
     let mut records = Vec::new();
-    let mut result = suite.run(&problems, &mut records);
+    let result = runner.run(&problems, &mut records, &|records| save(args, records));
     if args.ncu {
         return result;
     }
     if result.is_ok() && triton.is_ok() {
         with_triton(args, &problems, &Machine::of(device), &mut records);
     }
-    record::fill_speedups(&mut records);
+    // Before the tables, which show the speedups that this fills in.
+    let saved = save(args, &mut records);
     print!("{}", report::render(&records));
     println!("\n{}", report::LEGEND);
-    if let Err(error) = write_files(args, &records) {
-        result = result.and(Err(error));
+    if let Some(suite) = args.suite {
+        print!("{}", summary::render(suite, &records));
     }
-    result
+    result.and(saved)
 }
 
 /// The machine, once, above all tables.
@@ -91,7 +90,7 @@ fn print_head(args: &BenchArgs, device: &Device) {
         machine.device, machine.compute_capability, machine.driver, machine.toolchain
     );
     if let Some(chip) = machine.chip {
-        for &dtype in &args.dtypes {
+        for dtype in args.dtypes() {
             println!("{}", peak::describe(chip, dtype));
         }
     }
@@ -158,11 +157,7 @@ fn with_triton(
 
 fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     println!("{reason}");
-    let modelled = match (args.shapes.as_slice(), args.smoke) {
-        ([], true) => vec![Shape::new(4096, 4096, 4096)],
-        ([], false) => Shape::DEFAULT.to_vec(),
-        (shapes, _) => shapes.to_vec(),
-    };
+    let modelled = args.shapes(&[Shape::new(4096, 4096, 4096)]);
     println!(
         "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.\n\
          Tiles are of a CTA, or of a cluster, which loads its blocks of B once.",
@@ -190,13 +185,16 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
         Machine::of(&device).device
     );
     let mut records = Vec::new();
-    let mut suite = Suite::new(args, &device, None)?;
-    let result = suite.run(&problems(args, timed), &mut records);
+    let mut runner = Runner::new(args, &device, None)?;
+    let problems = problems(args, timed);
+    let result = runner.run(&problems, &mut records, &|records| save(args, records));
     print!("{}", report::render(&records));
-    write_files(args, &records).and(result)
+    result
 }
 
-fn write_files(args: &BenchArgs, records: &[Record]) -> Result<(), Error> {
+/// Fills in what follows from other records, and writes the files asked for.
+fn save(args: &BenchArgs, records: &mut [Record]) -> Result<(), Error> {
+    record::fill_speedups(records);
     if let Some(path) = &args.json {
         report::write_json(records, path)?;
     }

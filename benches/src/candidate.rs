@@ -2,14 +2,21 @@
 
 use crate::choice::{KernelChoice, Placement, order_name, schedule_name};
 use crate::error::Error;
+use crate::model;
 use crate::workload::Workload;
 use gpu_kernels::DType;
-use tilewise::{Device, Element, Gemm, Output, Plan, Precision};
+use tilewise::{Device, Element, Gemm, GpuInfo, Output, Plan, Precision};
+
+/// The implementation of a record whose kernel was forced, or of the CPU.
+pub const TILEWISE: &str = "tilewise";
+
+/// The implementation of a record with nothing forced: what a user gets.
+pub const CHOSEN: &str = "tilewise (chosen)";
 
 /// How a candidate is named in records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
-    /// `tilewise`, or a peer with its version.
+    /// [`TILEWISE`], [`CHOSEN`], or a peer with its version.
     pub implementation: String,
     /// Entry point or algorithm.
     pub kernel: String,
@@ -19,6 +26,31 @@ pub struct Label {
     pub schedule: String,
     /// CTAs launched, where known.
     pub ctas: Option<u64>,
+}
+
+impl Label {
+    /// Only the implementation, where there is no more to name.
+    pub fn of(implementation: impl Into<String>) -> Label {
+        Label {
+            implementation: implementation.into(),
+            ..Label::default()
+        }
+    }
+
+    /// Whether both launch the same, whoever chose it.
+    pub fn same_launch(&self, other: &Label) -> bool {
+        let launch = |label: &Label| {
+            let Label {
+                kernel,
+                order,
+                schedule,
+                ctas,
+                ..
+            } = label.clone();
+            (kernel, order, schedule, ctas)
+        };
+        launch(self) == launch(other)
+    }
 }
 
 /// One way to compute a [`Workload`].
@@ -31,12 +63,19 @@ pub trait Candidate<T, O> {
     /// # Errors
     /// The launch failed.
     fn launch(&mut self, workload: &mut Workload<T, O>) -> Result<(), Error>;
+
+    /// Bytes from and to DRAM of one product, by the model; `None` where the
+    /// algorithm is not known.
+    fn modelled_dram_bytes(&self, _workload: &Workload<T, O>) -> Option<u64> {
+        None
+    }
 }
 
 /// A kernel of tilewise with its order and schedule.
 pub struct Planned<T, O> {
     label: Label,
     plan: Plan<T, O>,
+    gpu: Option<GpuInfo>,
 }
 
 impl<T: Element, O: Output<T>> Planned<T, O> {
@@ -69,20 +108,34 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         let plan = gemm.plan(a, b, c)?;
         let info = plan.info();
         let label = match info.kernel {
-            Some(kernel) => Label {
-                implementation: "tilewise".to_owned(),
-                kernel: kernel.name.to_owned(),
+            Some(entry) => Label {
+                implementation: match (kernel, placement) {
+                    (
+                        None,
+                        Placement {
+                            order: None,
+                            schedule: None,
+                        },
+                    ) => CHOSEN,
+                    _ => TILEWISE,
+                }
+                .to_owned(),
+                kernel: entry.name.to_owned(),
                 order: order_name(info.order),
                 schedule: schedule_name(info.schedule).to_owned(),
                 ctas: Some(u64::from(info.ctas)),
             },
             None => Label {
-                implementation: "tilewise".to_owned(),
+                implementation: TILEWISE.to_owned(),
                 kernel: "cpu".to_owned(),
                 ..Label::default()
             },
         };
-        Ok(Planned { label, plan })
+        Ok(Planned {
+            label,
+            plan,
+            gpu: device.gpu_info().cloned(),
+        })
     }
 }
 
@@ -94,5 +147,42 @@ impl<T: Element, O: Output<T>> Candidate<T, O> for Planned<T, O> {
     fn launch(&mut self, workload: &mut Workload<T, O>) -> Result<(), Error> {
         let (a, b, c) = workload.operands();
         Ok(self.plan.run(a, b, c)?)
+    }
+
+    fn modelled_dram_bytes(&self, workload: &Workload<T, O>) -> Option<u64> {
+        let (info, gpu) = (self.plan.info(), self.gpu.as_ref()?);
+        let traffic = model::traffic(
+            workload.problem,
+            &info.kernel?,
+            info.transposed,
+            info.order,
+            (gpu.sms, gpu.l2_bytes),
+        );
+        Some(traffic.dram_read_bytes + traffic.c_write_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forced_launch_can_be_the_chosen_one() {
+        let chosen = Label {
+            implementation: CHOSEN.to_owned(),
+            kernel: "hopper_f16".to_owned(),
+            order: "grouped:8".to_owned(),
+            ..Label::default()
+        };
+        let forced = Label {
+            implementation: TILEWISE.to_owned(),
+            ..chosen.clone()
+        };
+        assert!(chosen.same_launch(&forced) && chosen != forced);
+        let other = Label {
+            order: "row".to_owned(),
+            ..chosen.clone()
+        };
+        assert!(!chosen.same_launch(&other));
     }
 }

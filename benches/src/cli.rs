@@ -2,6 +2,7 @@
 
 use crate::choice::{self, KernelChoice};
 use crate::shape::{Layout, Shape};
+use crate::suite::{self, Suite};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpu_kernels::{DType, OutputType, Schedule, TileOrder};
 use std::path::PathBuf;
@@ -16,12 +17,15 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The two things this program does.
+/// What this program does.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Compare kernels, tile orders and schedules with each other, with
     /// cuBLASLt and with Triton.
     Bench(Box<BenchArgs>),
+    /// Time a launch on the host, against the driver's bare launch of the same
+    /// kernel.
+    HostCost(HostCostArgs),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }
@@ -51,8 +55,21 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',')]
     pub shapes: Vec<Shape>,
 
-    /// Types of A and B: f16, bf16, tf32, f32.
-    #[arg(long, value_delimiter = ',', value_parser = choice::parse_dtype, default_value = "f16")]
+    /// A list of problems by name (hopper), measured with nothing forced and
+    /// summed up at the end; --dtypes and --layouts measure a part of it.
+    #[arg(
+        long,
+        value_parser = suite::parse,
+        conflicts_with_all = ["shapes", "kernels", "orders", "schedules"]
+    )]
+    pub suite: Option<&'static Suite>,
+
+    /// Measure Triton in a suite too; it is measured otherwise, if there.
+    #[arg(long, requires = "suite", conflicts_with = "no_peers")]
+    pub triton: bool,
+
+    /// Types of A and B: f16, bf16, tf32, f32. [default: the suite's, else f16]
+    #[arg(long, value_delimiter = ',', value_parser = choice::parse_dtype)]
     pub dtypes: Vec<DType>,
 
     /// Families (naive, tiled, tensor_core, hopper) or entry points.
@@ -71,8 +88,8 @@ pub struct BenchArgs {
     pub schedules: Vec<Schedule>,
 
     /// Storage of A and B, each n (row-major) or t (its transpose is
-    /// row-major): nn, nt, tn, tt.
-    #[arg(long, value_delimiter = ',', default_value = "nn")]
+    /// row-major): nn, nt, tn, tt. [default: all in a suite, else nn]
+    #[arg(long, value_delimiter = ',')]
     pub layouts: Vec<Layout>,
 
     /// Type of C: input (as A and B) or f32.
@@ -92,7 +109,7 @@ pub struct BenchArgs {
     #[arg(long, default_value = "1", value_parser = seconds)]
     pub sustain: Duration,
 
-    /// Seed of the inputs.
+    /// Seed of the inputs, and of the order in which candidates take turns.
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
 
@@ -131,6 +148,46 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
+    /// Types asked for, the suite's, or f16.
+    pub fn dtypes(&self) -> Vec<DType> {
+        match (self.dtypes.as_slice(), self.suite) {
+            ([], Some(suite)) => suite.dtypes.to_vec(),
+            ([], None) => vec![DType::F16],
+            (dtypes, _) => dtypes.to_vec(),
+        }
+    }
+
+    /// Layouts asked for, all of them in a suite, or `nn`.
+    pub fn layouts(&self) -> Vec<Layout> {
+        match (self.layouts.as_slice(), self.suite) {
+            ([], Some(_)) => Layout::ALL.to_vec(),
+            ([], None) => vec![Layout::NN],
+            (layouts, _) => layouts.to_vec(),
+        }
+    }
+
+    /// Shapes asked for, the suite's, or the default list; `small` in a smoke
+    /// run without a suite.
+    pub fn shapes(&self, small: &[Shape]) -> Vec<Shape> {
+        match (self.suite, self.shapes.as_slice(), self.smoke) {
+            (Some(suite), _, true) => suite.smoke_shapes(),
+            (Some(suite), _, false) => suite.shapes(),
+            (None, [], true) => small.to_vec(),
+            (None, [], false) => Shape::DEFAULT.to_vec(),
+            (None, shapes, _) => shapes.to_vec(),
+        }
+    }
+
+    /// Whether kernel, order and schedule are left to the library.
+    pub fn forces_nothing(&self) -> bool {
+        self.kernels.is_empty() && self.orders.is_empty() && self.schedules.is_empty()
+    }
+
+    /// Whether Triton is to be measured, if it is there.
+    pub fn wants_triton(&self) -> bool {
+        !self.no_peers && (self.triton || self.suite.is_none())
+    }
+
     /// Launches of each candidate in the sustained regime; short in a smoke run.
     pub fn sustain(&self) -> Duration {
         match self.smoke {
@@ -138,6 +195,23 @@ impl BenchArgs {
             false => self.sustain,
         }
     }
+}
+
+/// Options of `host-cost`.
+#[derive(Debug, Args)]
+pub struct HostCostArgs {
+    /// The f16 problem; small, so that the GPU keeps up with the host.
+    #[arg(long, default_value = "128x128x128")]
+    pub shape: Shape,
+    /// Family or entry point. [default: chosen by the library]
+    #[arg(long)]
+    pub kernel: Option<KernelChoice>,
+    /// Timed launches of each.
+    #[arg(long, default_value_t = 10_000)]
+    pub launches: usize,
+    /// Seed of the inputs, and of the order of launches.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
 }
 
 /// Options of `matmul`.
@@ -183,7 +257,7 @@ mod tests {
             .command
         {
             Command::Bench(args) => Ok(*args),
-            Command::Matmul(_) => unreachable!("the arguments say bench"),
+            Command::HostCost(_) | Command::Matmul(_) => unreachable!("the arguments say bench"),
         }
     }
 
@@ -195,11 +269,13 @@ mod tests {
     #[test]
     fn nothing_said_means_the_defaults() {
         let args = bench(&[]).unwrap();
-        assert_eq!(args.dtypes, [DType::F16]);
-        assert_eq!(args.layouts, [Layout::NN]);
+        assert_eq!(args.dtypes(), [DType::F16]);
+        assert_eq!(args.layouts(), [Layout::NN]);
+        assert_eq!(args.shapes(&[]), Shape::DEFAULT);
+        assert!(args.wants_triton());
         assert_eq!(args.regimes, [RegimeChoice::Cold, RegimeChoice::Sustained]);
         assert_eq!(args.sustain, Duration::from_secs(1));
-        assert!(args.shapes.is_empty() && args.orders.is_empty() && args.kernels.is_empty());
+        assert!(args.shapes.is_empty() && args.forces_nothing());
     }
 
     #[test]
@@ -224,8 +300,45 @@ mod tests {
             [TileOrder::RowMajor, TileOrder::GroupedM { size: 4 }]
         );
         assert_eq!(args.schedules, [Schedule::Grid1d, Schedule::Persistent]);
+        assert!(!args.forces_nothing());
         assert_eq!(args.regimes, [RegimeChoice::Cold]);
         assert_eq!(args.sustain, Duration::from_millis(250));
+    }
+
+    #[test]
+    fn a_suite_is_measured_whole_or_in_part() {
+        let whole = bench(&["--suite=hopper"]).unwrap();
+        assert_eq!(whole.dtypes(), [DType::F16, DType::Bf16]);
+        assert_eq!(whole.layouts(), Layout::ALL);
+        assert_eq!(whole.shapes(&[]), suite::HOPPER.shapes());
+        assert!(!whole.wants_triton());
+        let part = bench(&[
+            "--suite=hopper",
+            "--layouts=nn",
+            "--dtypes=f16",
+            "--triton",
+            "--smoke",
+        ])
+        .unwrap();
+        assert_eq!(part.dtypes(), [DType::F16]);
+        assert_eq!(part.layouts(), [Layout::NN]);
+        assert_eq!(part.shapes(&[]), suite::HOPPER.smoke_shapes());
+        assert!(part.wants_triton());
+    }
+
+    #[test]
+    fn a_suite_forces_nothing() {
+        for forced in [
+            "--kernels=hopper",
+            "--orders=row",
+            "--schedules=grid1d",
+            "--shapes=64",
+        ] {
+            let message = bench(&["--suite=hopper", forced]).unwrap_err();
+            assert!(message.contains("cannot be used with"), "{message}");
+        }
+        let message = bench(&["--triton"]).unwrap_err();
+        assert!(message.contains("--suite"), "{message}");
     }
 
     #[test]
@@ -236,6 +349,7 @@ mod tests {
             ("--shapes=4x4", "MxNxK"),
             ("--sustain=-1", "seconds"),
             ("--kernels=fast", "tensor_core"),
+            ("--suite=volta", "hopper"),
         ] {
             let message = bench(&[argument]).unwrap_err();
             assert!(message.contains(expected), "{message}");

@@ -13,6 +13,14 @@ pub enum Error {
     // Debug: cust's Display panics where the driver has no text for the code.
     #[error("CUDA driver: {0:?}")]
     Cuda(#[from] cust::error::CudaError),
+    /// A driver call that cust does not wrap failed.
+    #[error("CUDA driver: {call} answered {code:?}")]
+    Driver {
+        /// The function.
+        call: &'static str,
+        /// What it answered.
+        code: cust::sys::CUresult,
+    },
     /// A call of cuBLASLt failed.
     #[error("cuBLASLt: {call} answered {status}")]
     CublasLt {

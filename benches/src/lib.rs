@@ -3,7 +3,8 @@
 //!
 //! Principles: everything compared runs in one process, in turns, on the same
 //! data; a wrong result is reported and not timed; a number comes with the
-//! clock and power it was taken at; medians with quartiles, ratios of medians.
+//! clock and power it was taken at; medians with quartiles; ratios within a
+//! round, then their median.
 //! Its nearest relatives are Triton's `do_bench` (cold) and CUTLASS's
 //! profiling methodology (sustained).
 //!
@@ -11,13 +12,15 @@
 //! |---|---|
 //! | [`cli`], [`choice`], [`shape`] | what was asked for? |
 //! | [`mod@bench`] | what does `bench` do with and without a GPU? |
-//! | [`suite`] | in which order is everything measured? |
+//! | [`suite`] | which lists of problems have a name? |
+//! | [`runner`] | in which order is everything measured? |
 //! | [`workload`], [`inputs`], [`check`] | on which data, and is the result right? |
 //! | [`candidate`], [`peers`] | what is compared? |
-//! | [`regime`], [`timing`], [`memory`] | how is it timed? |
+//! | [`regime`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
-//! | [`stats`], [`record`], [`report`] | what is written down? |
+//! | [`stats`], [`record`], [`report`], [`summary`] | what is written down? |
 //! | [`model`] | what can be said without a GPU? |
+//! | [`host_cost`] | what does a launch cost on the host? |
 //! | [`matmul`], [`npy`] | how are two files multiplied? |
 
 pub mod bench;
@@ -27,6 +30,7 @@ pub mod choice;
 pub mod cli;
 pub mod device;
 pub mod error;
+pub mod host_cost;
 pub mod inputs;
 pub mod matmul;
 pub mod memory;
@@ -38,8 +42,11 @@ pub mod power;
 pub mod record;
 pub mod regime;
 pub mod report;
+pub mod runner;
 pub mod shape;
 pub mod stats;
 pub mod suite;
+pub mod summary;
 pub mod timing;
+pub mod turns;
 pub mod workload;

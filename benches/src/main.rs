@@ -3,11 +3,12 @@
 use clap::Parser;
 use std::process::ExitCode;
 use tilewise_bench::cli::{Cli, Command};
-use tilewise_bench::{bench, matmul};
+use tilewise_bench::{bench, host_cost, matmul};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(&args),
+        Command::HostCost(args) => host_cost::run(&args),
         Command::Matmul(args) => matmul::run(&args).map(|done| println!("{done}")),
     };
     match result {

@@ -6,10 +6,11 @@
 
 use crate::choice::{KernelChoice, Placement, order_name};
 use crate::report::{Table, shorten};
+use crate::shape::Shape;
 use crate::workload::Problem;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{Block, Operand, TileGrid};
-use tilewise::l2::{self, Machine, WaveLoads};
+use gpu_kernels::{Block, KernelInfo, Operand, TileGrid, TileOrder};
+use tilewise::l2::{self, Machine, Traffic, WaveLoads};
 use tilewise::select::{self, Catalog, Choice, Request, Target};
 
 /// A GPU as the model needs it.
@@ -137,42 +138,71 @@ fn choose(
     select::choose(catalog, &described, &gpu.target, &request).map_err(|error| error.to_string())
 }
 
-/// A cluster loads what its CTAs share once (TMA multicast), so it counts as one
-/// CTA with the tile of the whole cluster.
-fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
-    let kernel = choice.kernel;
-    let (m, n) = match choice.transposed {
-        false => (problem.shape.m, problem.shape.n),
-        true => (problem.shape.n, problem.shape.m),
-    };
+/// The product and the machine as [`l2`] sees them. A cluster loads what its
+/// CTAs share once (TMA multicast), so it counts as one CTA with the tile of the
+/// whole cluster.
+fn seen_by_l2(
+    problem: Problem,
+    kernel: &KernelInfo,
+    transposed: bool,
+    (sms, l2_bytes): (u32, u64),
+) -> (l2::Workload, Machine) {
+    let Shape { m, n, k } = problem.shape;
+    let (m, n) = if transposed { (n, m) } else { (m, n) };
     let (m_block, n_block) = kernel.cluster_tile();
-    let block = Block {
-        m: m_block,
-        n: n_block,
-        k: kernel.block.k,
-    };
     let product = l2::Workload {
         m: m as u32,
         n: n as u32,
-        k: problem.shape.k as u32,
-        block,
+        k: k as u32,
+        block: Block {
+            m: m_block,
+            n: n_block,
+            k: kernel.block.k,
+        },
         input_bytes: problem.dtype.bytes(),
         output_bytes: output_bytes(problem),
     };
     let machine = Machine {
-        ctas: (gpu.target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1),
-        l2_bytes: gpu.l2_bytes,
+        ctas: (sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1),
+        l2_bytes,
     };
-    let loads = l2::block_loads(choice.order, choice.grid, product.tiles_k(), machine.ctas);
+    (product, machine)
+}
+
+/// L2 traffic of one product with `kernel` and `order` on a GPU of so many
+/// `(SMs, bytes of L2)`. `transposed`: the kernel computes Cᵀ.
+pub fn traffic(
+    problem: Problem,
+    kernel: &KernelInfo,
+    transposed: bool,
+    order: TileOrder,
+    gpu: (u32, u64),
+) -> Traffic {
+    let (product, machine) = seen_by_l2(problem, kernel, transposed, gpu);
+    l2::traffic(&product, order, machine)
+}
+
+fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
+    let Choice {
+        kernel,
+        transposed,
+        order,
+        grid,
+        ..
+    } = *choice;
+    let size = (gpu.target.sms, gpu.l2_bytes);
+    let (product, machine) = seen_by_l2(problem, &kernel, transposed, size);
+    let block = product.block;
+    let loads = l2::block_loads(order, grid, product.tiles_k(), machine.ctas);
     let [unshared, a, b, shared] = means(loads);
-    let traffic = l2::traffic(&product, choice.order, machine);
+    let traffic = l2::traffic(&product, order, machine);
     let gigabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e9);
-    let TileGrid { tiles_m, tiles_n } = choice.grid;
+    let TileGrid { tiles_m, tiles_n } = grid;
     vec![
         kernel.name.to_owned(),
         format!("{}x{}x{}", block.m, block.n, block.k),
         format!("{tiles_m}x{tiles_n}"),
-        order_name(choice.order),
+        order_name(order),
         machine.ctas.to_string(),
         format!("{unshared:.0}"),
         format!("{a:.0}"),
@@ -211,8 +241,8 @@ fn output_bytes(problem: Problem) -> u32 {
 mod tests {
     use super::*;
     use crate::choice::placements;
-    use crate::shape::{Layout, Shape};
-    use gpu_kernels::{DType, Family, OutputType, TileOrder};
+    use crate::shape::Layout;
+    use gpu_kernels::{DType, Family, OutputType};
 
     fn problem(shape: Shape) -> Problem {
         Problem {
@@ -248,6 +278,23 @@ mod tests {
             &H200,
         );
         assert!(text.contains("not modelled: naive_f32"), "{text}");
+    }
+
+    #[test]
+    fn what_fits_in_l2_is_read_once_however_it_is_transposed() {
+        let kernel = KERNELS.iter().find(|kernel| kernel.name == "naive_f16");
+        let shape = Shape::new(256, 512, 128);
+        for transposed in [false, true] {
+            let traffic = traffic(
+                problem(shape),
+                kernel.unwrap(),
+                transposed,
+                TileOrder::RowMajor,
+                (132, 50 << 20),
+            );
+            assert_eq!(traffic.dram_read_bytes, 2 * (256 * 128 + 128 * 512));
+            assert_eq!(traffic.c_write_bytes, 2 * 256 * 512);
+        }
     }
 
     #[test]

@@ -4,13 +4,13 @@
 //! names its machine, data and regime: a row cut from a table still says what
 //! it is.
 
-use crate::candidate::Label;
+use crate::candidate::{Label, TILEWISE};
 use crate::choice::output_name;
 use crate::device::Machine;
 use crate::inputs::DATA;
 use crate::peak::peak_tflops;
 use crate::shape::Shape;
-use crate::stats::Quartiles;
+use crate::stats::{Quartiles, paired_ratios};
 use crate::workload::Problem;
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,15 @@ pub struct Record {
     pub speedup_over_row_major: Option<f64>,
     /// How much faster than cuBLASLt: ratio of medians.
     pub speedup_over_cublaslt: Option<f64>,
+    /// How much faster than cuBLASLt in the same round: median over the rounds.
+    /// `None` where the times do not pair up.
+    pub paired_over_cublaslt: Option<f64>,
+    /// First quartile of the ratios within a round.
+    pub paired_over_cublaslt_q1: Option<f64>,
+    /// Third quartile of the ratios within a round.
+    pub paired_over_cublaslt_q3: Option<f64>,
+    /// Bytes from and to DRAM by the model of [`tilewise::l2`], GB.
+    pub modelled_dram_gb: Option<f64>,
     /// Relative error in the Frobenius norm over the sampled elements.
     pub relative_error: Option<f64>,
 
@@ -179,6 +188,10 @@ impl Record {
             share_of_peak: None,
             speedup_over_row_major: None,
             speedup_over_cublaslt: None,
+            paired_over_cublaslt: None,
+            paired_over_cublaslt_q1: None,
+            paired_over_cublaslt_q3: None,
+            modelled_dram_gb: None,
             relative_error: None,
             sm_clock_mhz: None,
             power_w: None,
@@ -201,6 +214,21 @@ impl Record {
         self.share_of_peak = self.peak_tflops.map(|peak| tflops / peak);
     }
 
+    /// Fills in the paired ratios, from this record's times and cuBLASLt's in
+    /// the same rounds.
+    pub fn set_pairs(&mut self, cublaslt: &[f64], milliseconds: &[f64]) {
+        let ratios = paired_ratios(cublaslt, milliseconds);
+        self.paired_over_cublaslt = ratios.map(|ratios| ratios.median);
+        self.paired_over_cublaslt_q1 = ratios.map(|ratios| ratios.q1);
+        self.paired_over_cublaslt_q3 = ratios.map(|ratios| ratios.q3);
+    }
+
+    /// How much faster than cuBLASLt: paired where there are pairs, else the
+    /// ratio of medians.
+    pub fn over_cublaslt(&self) -> Option<f64> {
+        self.paired_over_cublaslt.or(self.speedup_over_cublaslt)
+    }
+
     /// The problem's sizes.
     pub fn shape(&self) -> Shape {
         Shape::new(self.m, self.n, self.k)
@@ -218,6 +246,11 @@ impl Record {
     pub fn is_cublaslt(&self) -> bool {
         self.implementation.starts_with("cuBLASLt")
     }
+
+    /// Whether the record is tilewise's, forced or chosen.
+    pub fn is_tilewise(&self) -> bool {
+        self.implementation.starts_with(TILEWISE)
+    }
 }
 
 /// Fills in both speedups, from the medians of records of the same problem and
@@ -233,9 +266,10 @@ pub fn fill_speedups(records: &mut [Record]) {
         .iter()
         .map(|record| {
             let over_row_major = |base: &Record| {
-                !record.order.is_empty()
+                record.is_tilewise()
+                    && !record.order.is_empty()
+                    && base.is_tilewise()
                     && base.order == "row"
-                    && base.implementation == record.implementation
                     && base.kernel == record.kernel
                     && base.schedule == record.schedule
             };
@@ -254,6 +288,7 @@ pub fn fill_speedups(records: &mut [Record]) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::candidate::CHOSEN;
     use crate::peak::Chip;
     use crate::shape::Layout;
     use gpu_kernels::{DType, OutputType};
@@ -313,6 +348,31 @@ pub(crate) mod tests {
         assert_eq!(records[1].speedup_over_cublaslt, Some(0.2 / 0.25));
         assert_eq!(records[2].speedup_over_row_major, None);
         assert_eq!(records[2].speedup_over_cublaslt, Some(1.0));
+    }
+
+    #[test]
+    fn the_librarys_choice_compares_with_row_major_forced() {
+        let mut records = [
+            sample(CHOSEN, "grouped:8", 0.25),
+            sample("tilewise", "row", 0.3),
+        ];
+        fill_speedups(&mut records);
+        assert_eq!(records[0].speedup_over_row_major, Some(0.3 / 0.25));
+    }
+
+    #[test]
+    fn pairs_come_before_the_ratio_of_medians() {
+        let mut records = [
+            sample("tilewise", "row", 0.4),
+            sample("cuBLASLt 13.0", "", 0.2),
+        ];
+        fill_speedups(&mut records);
+        assert_eq!(records[0].over_cublaslt(), Some(0.5));
+        records[0].set_pairs(&[1.0, 2.0, 3.0], &[1.0, 4.0, 4.0]);
+        assert_eq!(records[0].over_cublaslt(), Some(0.75));
+        assert_eq!(records[0].paired_over_cublaslt_q1, Some(0.625));
+        assert_eq!(records[0].paired_over_cublaslt_q3, Some(0.875));
+        assert_eq!(records[0].speedup_over_cublaslt, Some(0.5));
     }
 
     #[test]

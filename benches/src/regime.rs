@@ -1,12 +1,17 @@
 //! The two regimes a GPU kernel is measured in, and wall time for the CPU.
 //!
-//! Everything compared runs in the same process and in turns (A B C A B C …),
+//! Everything compared runs in the same process and in rounds, one turn each,
 //! so that drift of clocks and temperature meets all alike (CUTLASS's
-//! methodology, nvbench):
+//! methodology, nvbench). Each round has its own random order (see
+//! [`crate::turns`]). Sample `i` of every candidate is from round `i`, so
+//! samples pair up: the ratio within a round knows nothing of the drift between
+//! rounds (see [`crate::stats::paired_ratios`]).
 //!
 //! - [`cold`]: `[overwrite L2, event, launch, event]`, the state of a GPU that
-//!   did something else before, at burst clocks. L2 is full of dirty lines
-//!   then, whose write-back is part of the time, as in Triton's `do_bench`.
+//!   did something else before, at burst clocks. The overwrite is the same
+//!   before every launch, so it also gives each the same, cool, predecessor. L2
+//!   is full of dirty lines then, whose write-back is part of the time, as in
+//!   Triton's `do_bench`.
 //! - [`sustained`]: back-to-back launches in slices of [`SLICE_MS`], events
 //!   around each slice, for at least the asked time each. The GPU never idles,
 //!   so clock and power settle where the load puts them. Where a launch takes
@@ -18,6 +23,7 @@
 use crate::error::Error;
 use crate::memory::L2Flush;
 use crate::timing::Interval;
+use crate::turns::Turns;
 use cust::stream::Stream;
 use std::time::{Duration, Instant};
 
@@ -25,8 +31,9 @@ use std::time::{Duration, Instant};
 /// than the GPU takes to adapt its clock, short enough to interleave.
 pub const SLICE_MS: f64 = 200.0;
 
-/// Fewest and most samples of a candidate, cold and wall.
-const ROUNDS: std::ops::RangeInclusive<usize> = 5..=100;
+/// Fewest and most samples of a candidate, cold and wall. Nine leave two
+/// samples outside of each quartile.
+const ROUNDS: std::ops::RangeInclusive<usize> = 9..=100;
 
 /// Enqueues (GPU) or makes (CPU) one product of a candidate.
 pub type Launch<'a> = &'a mut dyn FnMut(usize) -> Result<(), Error>;
@@ -34,7 +41,8 @@ pub type Launch<'a> = &'a mut dyn FnMut(usize) -> Result<(), Error>;
 /// What a regime saw of one candidate.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
-    /// Time of one product, ms; in the sustained regime the mean of a slice.
+    /// Time of one product, ms, round by round; in the sustained regime the
+    /// mean of a slice.
     pub milliseconds: Vec<f64>,
     /// When it ran, on the host's clock. Cold samples are too short to tell
     /// apart; they share the span of the regime.
@@ -62,6 +70,7 @@ pub fn warm_up(stream: &Stream, candidates: usize, launch: Launch) -> Result<(),
 pub fn cold(
     stream: &Stream,
     flush: &mut L2Flush,
+    turns: &mut Turns,
     candidates: usize,
     budget: Duration,
     launch: Launch,
@@ -72,7 +81,8 @@ pub fn cold(
     let mut samples = vec![Samples::default(); candidates];
     let begin = Instant::now();
     for round in 1..=*ROUNDS.end() {
-        for (candidate, interval) in intervals.iter().enumerate() {
+        for candidate in turns.round(candidates) {
+            let interval = &intervals[candidate];
             flush.enqueue(stream)?;
             interval.start(stream)?;
             launch(candidate)?;
@@ -99,46 +109,43 @@ pub fn cold(
 /// A launch or the driver failed.
 pub fn sustained(
     stream: &Stream,
+    turns: &mut Turns,
     expected_ms: &[f64],
     at_least: Duration,
     launch: Launch,
 ) -> Result<Vec<Samples>, Error> {
     let target_ms = at_least.as_secs_f64() * 1e3;
     let slice_ms = SLICE_MS.min(target_ms);
-    let slices: Vec<Slice> = expected_ms
+    let launches: Vec<usize> = expected_ms
         .iter()
-        .map(|expected| Slice::new((slice_ms / expected).ceil().max(1.0) as usize))
-        .collect::<Result<_, _>>()?;
-    let mut samples = vec![Samples::default(); slices.len()];
-    let mut run_ms = vec![0.0; slices.len()];
+        .map(|expected| (slice_ms / expected).ceil().max(1.0) as usize)
+        .collect();
+    let mut samples = vec![Samples::default(); launches.len()];
+    let mut run_ms = vec![0.0; launches.len()];
     // One slice waits in the stream while another is read: no gap between them.
-    let mut running: Option<usize> = None;
+    let intervals = [Interval::new()?, Interval::new()?];
+    let mut free = intervals.iter().cycle();
+    let mut running: Option<(usize, &Interval)> = None;
     let mut boundary = Instant::now();
-    let mut read = |candidate: usize, run_ms: &mut [f64]| -> Result<(), Error> {
-        let slice: &Slice = &slices[candidate];
-        let total = slice.interval.milliseconds()?;
+    let mut read = |(candidate, interval): (usize, &Interval), run_ms: &mut [f64]| {
+        let total = interval.milliseconds()?;
         let now = Instant::now();
         run_ms[candidate] += total;
-        samples[candidate]
-            .milliseconds
-            .push(total / slice.launches as f64);
-        samples[candidate].spans.push((boundary, now));
+        let sample = &mut samples[candidate];
+        sample.milliseconds.push(total / launches[candidate] as f64);
+        sample.spans.push((boundary, now));
         boundary = now;
-        Ok(())
+        Ok::<(), Error>(())
     };
     while run_ms.iter().any(|&ms| ms < target_ms) {
-        for (candidate, slice) in slices.iter().enumerate() {
-            // With one candidate, its events must be read before they are reused.
-            if running == Some(candidate) {
-                read(candidate, &mut run_ms)?;
-                running = None;
-            }
-            slice.interval.start(stream)?;
-            for _ in 0..slice.launches {
+        for candidate in turns.round(launches.len()) {
+            let Some(interval) = free.next() else { break };
+            interval.start(stream)?;
+            for _ in 0..launches[candidate] {
                 launch(candidate)?;
             }
-            slice.interval.stop(stream)?;
-            if let Some(before) = running.replace(candidate) {
+            interval.stop(stream)?;
+            if let Some(before) = running.replace((candidate, interval)) {
                 read(before, &mut run_ms)?;
             }
         }
@@ -149,31 +156,23 @@ pub fn sustained(
     Ok(samples)
 }
 
-struct Slice {
-    interval: Interval,
-    launches: usize,
-}
-
-impl Slice {
-    fn new(launches: usize) -> Result<Self, Error> {
-        Ok(Slice {
-            interval: Interval::new()?,
-            launches,
-        })
-    }
-}
-
 /// Times calls on the host's clock, in turns, for `budget` in all (or the
 /// fewest rounds, whichever is longer). For candidates that return when the
 /// product is made.
 ///
 /// # Errors
 /// A call failed.
-pub fn wall(candidates: usize, budget: Duration, launch: Launch) -> Result<Vec<Samples>, Error> {
+pub fn wall(
+    turns: &mut Turns,
+    candidates: usize,
+    budget: Duration,
+    launch: Launch,
+) -> Result<Vec<Samples>, Error> {
     let mut samples = vec![Samples::default(); candidates];
     let begin = Instant::now();
     for round in 1..=*ROUNDS.end() {
-        for (candidate, sample) in samples.iter_mut().enumerate() {
+        for candidate in turns.round(candidates) {
+            let sample = &mut samples[candidate];
             let start = Instant::now();
             launch(candidate)?;
             let end = Instant::now();
@@ -192,14 +191,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn candidates_take_turns() {
+    fn candidates_take_turns_in_the_drawn_orders() {
         let mut calls = Vec::new();
-        let samples = wall(3, Duration::ZERO, &mut |candidate| {
+        let samples = wall(&mut Turns::new(3), 4, Duration::ZERO, &mut |candidate| {
             calls.push(candidate);
             Ok(())
         })
         .unwrap();
-        assert_eq!(calls, [0, 1, 2].repeat(*ROUNDS.start()));
+        let mut turns = Turns::new(3);
+        let drawn: Vec<_> = (0..*ROUNDS.start()).flat_map(|_| turns.round(4)).collect();
+        assert_eq!(calls, drawn);
         assert!(
             samples
                 .iter()
@@ -209,7 +210,7 @@ mod tests {
 
     #[test]
     fn time_is_taken_around_the_call() {
-        let samples = wall(2, Duration::ZERO, &mut |candidate| {
+        let samples = wall(&mut Turns::new(3), 2, Duration::ZERO, &mut |candidate| {
             std::thread::sleep(Duration::from_millis(3 * candidate as u64));
             Ok(())
         })
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_failing_candidate_ends_the_run() {
-        let result = wall(1, Duration::ZERO, &mut |_| {
+        let result = wall(&mut Turns::new(3), 1, Duration::ZERO, &mut |_| {
             Err(Error::Usage("no".to_owned()))
         });
         assert!(result.is_err());

@@ -152,6 +152,7 @@ fn table(records: &[&Record]) -> Table {
         "% peak",
         "x row",
         "x cuBLASLt",
+        "model GB",
         "MHz",
         "W",
         "throttle",
@@ -183,7 +184,8 @@ fn table(records: &[&Record]) -> Table {
             ),
             number(record.share_of_peak.map(|share| share * 100.0), 1),
             number(record.speedup_over_row_major, 3),
-            number(record.speedup_over_cublaslt, 3),
+            number(record.over_cublaslt(), 3),
+            number(record.modelled_dram_gb, 3),
             number(record.sm_clock_mhz, 0),
             number(record.power_w, 0),
             record.throttle.clone(),
@@ -195,8 +197,10 @@ fn table(records: &[&Record]) -> Table {
 /// How to read the tables, printed once below them.
 pub const LEGEND: &str = "\
 median ms: one product. q1-q3: quartiles. TFLOP/s: 2MNK / median.
-x row: speedup over row-major order, same kernel and schedule. x cuBLASLt: speedup over cuBLASLt.
-cold: L2 overwritten before each launch. sustained: back to back, in interleaved slices.
+x row: speedup over row-major order, same kernel and schedule: ratio of medians.
+x cuBLASLt: speedup over cuBLASLt in the same round, median over rounds (with a *: ratio of medians).
+tilewise (chosen): nothing forced. model GB: DRAM traffic by the L2 model, not measured.
+cold: L2 overwritten before each launch. sustained: back to back, in slices. Each round in its own random order.
 *: timed in its own process by its own script, not interleaved with the rest.";
 
 /// Writes records as a JSON array.
@@ -281,6 +285,31 @@ mod tests {
         assert_eq!(shorten("short"), "short");
         let cut = shorten(&"é".repeat(500));
         assert_eq!(cut, "é".repeat(160) + "...");
+    }
+
+    #[test]
+    fn files_keep_the_whole_reason_that_tables_cut() {
+        let mut records = samples();
+        records[1].note = "because ".repeat(100);
+        assert!(!render(&records).contains(&records[1].note));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("records.json");
+        write_json(&records, &path).unwrap();
+        assert!(
+            fs::read_to_string(&path)
+                .unwrap()
+                .contains(&records[1].note)
+        );
+    }
+
+    #[test]
+    fn the_ratio_shown_is_the_paired_one() {
+        let mut record = sample("tilewise", "row", 1.0);
+        record.speedup_over_cublaslt = Some(0.611);
+        assert!(render(&[record.clone()]).contains("0.611"));
+        record.set_pairs(&[1.0], &[2.0]);
+        let text = render(&[record]);
+        assert!(text.contains("0.500") && !text.contains("0.611"), "{text}");
     }
 
     #[test]

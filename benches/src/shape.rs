@@ -96,10 +96,22 @@ pub struct Layout {
 
 impl Layout {
     /// A M×K, B K×N.
-    pub const NN: Layout = Layout {
-        a_transposed: false,
-        b_transposed: false,
-    };
+    pub const NN: Layout = Layout::stored(false, false);
+
+    /// `nn`, `nt`, `tn`, `tt`.
+    pub const ALL: [Layout; 4] = [
+        Layout::stored(false, false),
+        Layout::stored(false, true),
+        Layout::stored(true, false),
+        Layout::stored(true, true),
+    ];
+
+    const fn stored(a_transposed: bool, b_transposed: bool) -> Layout {
+        Layout {
+            a_transposed,
+            b_transposed,
+        }
+    }
 
     /// Rows and columns in which A is stored.
     pub fn stored_a(&self, shape: Shape) -> (usize, usize) {
@@ -136,17 +148,10 @@ impl FromStr for Layout {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (a_transposed, b_transposed) = match text {
-            "nn" => (false, false),
-            "nt" => (false, true),
-            "tn" => (true, false),
-            "tt" => (true, true),
-            _ => return Err(format!("'{text}' is no layout: nn, nt, tn or tt")),
-        };
-        Ok(Layout {
-            a_transposed,
-            b_transposed,
-        })
+        Layout::ALL
+            .into_iter()
+            .find(|layout| layout.to_string() == text)
+            .ok_or_else(|| format!("'{text}' is no layout: nn, nt, tn or tt"))
     }
 }
 

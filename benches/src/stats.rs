@@ -1,7 +1,9 @@
-//! Order statistics: a median with its quartiles, and ratios of medians.
+//! Order statistics: a median with its quartiles, of times and of ratios.
 //!
 //! Times on a GPU are skewed (a sample can be slow, never too fast), so the
 //! mean says little; the median and the quartiles are what nvbench prints too.
+//! Two candidates are compared by the ratio within each round first and the
+//! median of those ratios second: a round's clock is in both times and cancels.
 
 /// The middle half of a set of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +41,34 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     Quartiles::of(samples).map(|quartiles| quartiles.median)
 }
 
+/// Quartiles of how much faster `of` is than `base`, round by round:
+/// `base[i] / of[i]`. `None` unless both have the same rounds, at least one.
+///
+/// ```
+/// use tilewise_bench::stats::paired_ratios;
+/// // The clock fell to half from the first round to the last.
+/// let (base, of) = ([1.0, 1.5, 2.0], [2.0, 3.0, 4.0]);
+/// let ratios = paired_ratios(&base, &of).unwrap();
+/// assert_eq!((ratios.q1, ratios.median, ratios.q3), (0.5, 0.5, 0.5));
+/// ```
+pub fn paired_ratios(base: &[f64], of: &[f64]) -> Option<Quartiles> {
+    if base.len() != of.len() {
+        return None;
+    }
+    let ratios: Vec<f64> = base.iter().zip(of).map(|(base, of)| base / of).collect();
+    Quartiles::of(&ratios)
+}
+
+/// The geometric mean, the mean for ratios: that of the inverses is its
+/// inverse. `None` without values.
+pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    if ratios.is_empty() {
+        return None;
+    }
+    let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    Some((logs / ratios.len() as f64).exp())
+}
+
 fn quantile(sorted: &[f64], fraction: f64) -> Option<f64> {
     let position = fraction * sorted.len().checked_sub(1)? as f64;
     let below = sorted[position.floor() as usize];
@@ -71,5 +101,32 @@ mod tests {
     #[test]
     fn one_slow_sample_moves_no_median() {
         assert_eq!(median(&[1.0, 1.0, 1.0, 1.0, 900.0]), Some(1.0));
+    }
+
+    #[test]
+    fn pairs_see_a_difference_that_drift_hides() {
+        // Each round is 20 % slower than the one before; `of` always by 2 %.
+        let base: Vec<f64> = (0..9).map(|round| 1.2f64.powi(round)).collect();
+        let of: Vec<f64> = base.iter().map(|time| time * 1.02).collect();
+        let ratios = paired_ratios(&base, &of).unwrap();
+        assert!((ratios.median - 1.0 / 1.02).abs() < 1e-12);
+        assert!(ratios.q3 - ratios.q1 < 1e-12);
+        let spread = Quartiles::of(&of).unwrap();
+        assert!(spread.q3 / spread.q1 > 2.0);
+    }
+
+    #[test]
+    fn rounds_that_do_not_match_make_no_pairs() {
+        assert_eq!(paired_ratios(&[1.0, 2.0], &[1.0]), None);
+        assert_eq!(paired_ratios(&[], &[]), None);
+    }
+
+    #[test]
+    fn the_geometric_mean_of_inverses_is_the_inverse() {
+        let mean = geometric_mean(&[2.0, 8.0]).unwrap();
+        assert!((mean - 4.0).abs() < 1e-12);
+        let inverse = geometric_mean(&[0.5, 0.125]).unwrap();
+        assert!((mean * inverse - 1.0).abs() < 1e-12);
+        assert_eq!(geometric_mean(&[]), None);
     }
 }

@@ -1,365 +1,117 @@
-//! `tilewise-bench bench` on one device: every problem, every candidate, every
-//! regime.
+//! Lists of problems with a name: those that published tables come from.
 //!
-//! For each problem: fill the matrices, plan the candidates, check each
-//! result, time the right ones in turns, drop everything.
+//! A suite forces nothing. It measures what a user gets, the library's own
+//! choice, against cuBLASLt; [`crate::summary`] closes its run.
 
-use crate::candidate::{Candidate, Label, Planned};
-use crate::choice::{self, KernelChoice, Placement};
-use crate::cli::{BenchArgs, RegimeChoice};
-use crate::device::Machine;
-use crate::error::Error;
-use crate::memory::L2Flush;
-use crate::peers::cublaslt::CublasLt;
-use crate::power::{self, Monitor};
-use crate::record::{Record, Regime, Status};
-use crate::regime::{self, Samples};
-use crate::stats::median;
-use crate::workload::{Problem, Workload};
-use gpu_kernels::{DType, OutputType};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::time::Duration;
-use tilewise::{Device, Element, Output, bf16, f16};
+use crate::shape::Shape;
+use gpu_kernels::DType;
 
-/// Time for cold (GPU) and wall (CPU) samples, a candidate.
-const BUDGET: Duration = Duration::from_millis(250);
-
-/// One run on one device.
-pub struct Suite<'a> {
-    args: &'a BenchArgs,
-    device: Device,
-    machine: Machine,
-    flush: Option<L2Flush>,
-    cublaslt: Option<CublasLt>,
+/// A named list of problems: its types, all four layouts, its shapes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Suite {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// Types of A and B.
+    pub dtypes: &'static [DType],
+    /// Shapes, grouped by what limits them.
+    pub groups: &'static [Group],
 }
 
-/// A candidate that planned and whose result was right.
-struct Checked<T, O> {
-    candidate: Box<dyn Candidate<T, O>>,
-    relative_error: f64,
+/// Shapes that are summarised together.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The name in summaries.
+    pub name: &'static str,
+    /// Shapes, in the order of measuring.
+    pub shapes: &'static [Shape],
 }
 
-impl<'a> Suite<'a> {
-    /// Prepares a run; `cublaslt` is measured beside tilewise where it is given.
-    ///
-    /// # Errors
-    /// No memory for the buffer that empties L2.
-    pub fn new(
-        args: &'a BenchArgs,
-        device: &Device,
-        cublaslt: Option<CublasLt>,
-    ) -> Result<Self, Error> {
-        let flush = match device.gpu_info() {
-            Some(info) => Some(L2Flush::new(device, info.l2_bytes as usize)?),
-            None => None,
-        };
-        Ok(Suite {
-            args,
-            device: device.clone(),
-            machine: Machine::of(device),
-            flush,
-            cublaslt,
-        })
+/// 16-bit products on Hopper: large ones, which the tensor cores and the power
+/// limit bound, and small or skinny ones, bound by latency and bandwidth.
+pub const HOPPER: Suite = Suite {
+    name: "hopper",
+    dtypes: &[DType::F16, DType::Bf16],
+    groups: &[
+        Group {
+            name: "large",
+            shapes: &[
+                Shape::new(2048, 2048, 2048),
+                Shape::new(4096, 4096, 4096),
+                Shape::new(6144, 6144, 6144),
+                Shape::new(8192, 8192, 8192),
+                Shape::new(12288, 12288, 12288),
+                Shape::new(16384, 16384, 16384),
+                Shape::new(4096, 14336, 4096),
+                Shape::new(8192, 28672, 8192),
+                Shape::new(4096, 24576, 1536),
+                Shape::new(8192, 8192, 1024),
+            ],
+        },
+        Group {
+            name: "small",
+            shapes: &[
+                Shape::new(512, 512, 512),
+                Shape::new(1024, 1024, 1024),
+                Shape::new(128, 8192, 8192),
+                Shape::new(64, 4096, 4096),
+                Shape::new(16, 4096, 4096),
+                Shape::new(1, 8192, 8192),
+                Shape::new(2048, 2048, 16384),
+            ],
+        },
+    ],
+};
+
+const ALL: [&Suite; 1] = [&HOPPER];
+
+/// The suite of this name.
+///
+/// # Errors
+/// There is none: which there are.
+pub fn parse(name: &str) -> Result<&'static Suite, String> {
+    let found = ALL.into_iter().find(|suite| suite.name == name);
+    found.ok_or_else(|| {
+        let names = ALL.map(|suite| suite.name).join(", ");
+        format!("'{name}' is no suite: {names}")
+    })
+}
+
+impl Suite {
+    /// All shapes, group after group.
+    pub fn shapes(&self) -> Vec<Shape> {
+        let groups = self.groups.iter();
+        groups.flat_map(|group| group.shapes).copied().collect()
     }
 
-    /// Measures every problem into `records`. What was measured before an
-    /// error stays there.
-    ///
-    /// # Errors
-    /// The device failed. A problem that it cannot hold is a skipped record.
-    pub fn run(&mut self, problems: &[Problem], records: &mut Vec<Record>) -> Result<(), Error> {
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let progress = ProgressBar::new(problems.len() as u64).with_style(style);
-        for &problem in problems {
-            progress.set_message(format!("{} {}", problem.shape, problem.dtype.name()));
-            self.problem(problem, records)?;
-            progress.inc(1);
+    /// The first shape of each group: enough to see that everything runs.
+    pub fn smoke_shapes(&self) -> Vec<Shape> {
+        let groups = self.groups.iter();
+        groups
+            .filter_map(|group| group.shapes.first().copied())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_suite_is_found_by_its_name() {
+        for suite in ALL {
+            assert_eq!(parse(suite.name), Ok(suite));
         }
-        progress.finish_and_clear();
-        Ok(())
+        let refusal = parse("volta").unwrap_err();
+        assert!(refusal.contains("hopper"), "{refusal}");
     }
 
-    fn problem(&mut self, problem: Problem, records: &mut Vec<Record>) -> Result<(), Error> {
-        use OutputType::{F32, Input};
-        match (problem.dtype, problem.output) {
-            (DType::F32 | DType::Tf32, _) => self.typed::<f32, f32>(problem, records),
-            (DType::F16, Input) => self.typed::<f16, f16>(problem, records),
-            (DType::F16, F32) => self.typed::<f16, f32>(problem, records),
-            (DType::Bf16, Input) => self.typed::<bf16, bf16>(problem, records),
-            (DType::Bf16, F32) => self.typed::<bf16, f32>(problem, records),
+    #[test]
+    fn no_shape_counts_twice() {
+        for suite in ALL {
+            let shapes = suite.shapes();
+            let distinct: std::collections::HashSet<_> = shapes.iter().collect();
+            assert_eq!(distinct.len(), shapes.len(), "{}", suite.name);
+            assert_eq!(suite.smoke_shapes().len(), suite.groups.len());
         }
-    }
-
-    fn typed<T: Element, O: Output<T>>(
-        &mut self,
-        problem: Problem,
-        records: &mut Vec<Record>,
-    ) -> Result<(), Error> {
-        let mut workload = match Workload::<T, O>::new(&self.device, problem, self.args.seed) {
-            Ok(workload) => workload,
-            Err(Error::Tilewise(error @ tilewise::Error::OutOfMemory { .. })) => {
-                let label = Label {
-                    implementation: "tilewise".to_owned(),
-                    ..Label::default()
-                };
-                records.push(self.failure(problem, &label, Status::Skipped, error.to_string()));
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        let candidates = self.candidates(&mut workload, records)?;
-        if self.args.ncu {
-            return self.launch_once(candidates, &mut workload);
-        }
-        let mut checked = self.check(candidates, &mut workload, records)?;
-        if checked.is_empty() {
-            return Ok(());
-        }
-        if self.device.is_gpu() {
-            self.time_on_gpu(&mut checked, &mut workload, records)
-        } else {
-            self.time_on_cpu(&mut checked, &mut workload, records)
-        }
-    }
-
-    /// Plans every candidate; those that cannot run become skipped records.
-    fn candidates<T: Element, O: Output<T>>(
-        &mut self,
-        workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
-    ) -> Result<Vec<Box<dyn Candidate<T, O>>>, Error> {
-        let problem = workload.problem;
-        let mut all: Vec<Box<dyn Candidate<T, O>>> = Vec::new();
-        for kernel in self.kernels(problem.dtype) {
-            // A kernel that cannot run at all is said once, not once an order.
-            if let Err(error) = Planned::new(&self.device, kernel, Placement::default(), workload) {
-                records.push(self.not_run(problem, kernel, Placement::default(), &error));
-                continue;
-            }
-            for placement in self.placements() {
-                match Planned::new(&self.device, kernel, placement, workload) {
-                    // Two ways to force one thing are one candidate.
-                    Ok(planned) if all.iter().any(|other| other.label() == planned.label()) => {}
-                    Ok(planned) => all.push(Box::new(planned)),
-                    Err(error) => records.push(self.not_run(problem, kernel, placement, &error)),
-                }
-            }
-        }
-        if let (Some(cublaslt), Some(flush)) = (&self.cublaslt, &mut self.flush) {
-            let gemm = match self.args.ncu {
-                true => cublaslt.first(workload),
-                false => cublaslt.best(workload, flush),
-            };
-            match gemm {
-                Ok(gemm) => all.push(Box::new(gemm)),
-                Err(error @ Error::CublasLt { .. }) => {
-                    let label = Label {
-                        implementation: cublaslt.version.clone(),
-                        ..Label::default()
-                    };
-                    let note = error.to_string();
-                    records.push(self.failure(problem, &label, Status::Skipped, note));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all)
-    }
-
-    /// Kernels to compare; the CPU has none to force.
-    fn kernels(&self, dtype: DType) -> Vec<Option<KernelChoice>> {
-        if !self.device.is_gpu() {
-            return vec![None];
-        }
-        let kernels = match self.args.kernels.as_slice() {
-            [] => KernelChoice::defaults(dtype),
-            chosen => chosen,
-        };
-        kernels.iter().copied().map(Some).collect()
-    }
-
-    /// Orders and schedules to compare; the CPU has none to force.
-    fn placements(&self) -> Vec<Placement> {
-        match self.device.is_gpu() {
-            true => choice::placements(&self.args.orders, &self.args.schedules),
-            false => vec![Placement::default()],
-        }
-    }
-
-    /// The record of a combination that the library refuses.
-    fn not_run(
-        &self,
-        problem: Problem,
-        kernel: Option<KernelChoice>,
-        placement: Placement,
-        error: &tilewise::Error,
-    ) -> Record {
-        let label = Label {
-            implementation: "tilewise".to_owned(),
-            kernel: kernel.map_or(String::new(), |kernel| kernel.to_string()),
-            order: placement.order.map_or(String::new(), choice::order_name),
-            schedule: placement
-                .schedule
-                .map_or("", choice::schedule_name)
-                .to_owned(),
-            ctas: None,
-        };
-        self.failure(problem, &label, Status::Skipped, error.to_string())
-    }
-
-    fn launch_once<T: Element, O: Output<T>>(
-        &self,
-        mut candidates: Vec<Box<dyn Candidate<T, O>>>,
-        workload: &mut Workload<T, O>,
-    ) -> Result<(), Error> {
-        for (index, candidate) in candidates.iter_mut().enumerate() {
-            candidate.launch(workload)?;
-            self.device.synchronize()?;
-            let label = candidate.label();
-            println!(
-                "launch {index}: {} {} {} {} {} {}",
-                workload.problem.shape,
-                workload.problem.dtype.name(),
-                label.implementation,
-                label.kernel,
-                label.order,
-                label.schedule
-            );
-        }
-        Ok(())
-    }
-
-    /// Keeps the candidates whose result is right; the others become records.
-    fn check<T: Element, O: Output<T>>(
-        &self,
-        candidates: Vec<Box<dyn Candidate<T, O>>>,
-        workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
-    ) -> Result<Vec<Checked<T, O>>, Error> {
-        let mut right = Vec::new();
-        for mut candidate in candidates {
-            match workload.check(|workload| candidate.launch(workload))? {
-                Ok(relative_error) => right.push(Checked {
-                    candidate,
-                    relative_error,
-                }),
-                Err(wrong) => {
-                    let label = candidate.label();
-                    records.push(self.failure(workload.problem, label, Status::Wrong, wrong));
-                }
-            }
-        }
-        Ok(right)
-    }
-
-    fn time_on_gpu<T: Element, O: Output<T>>(
-        &mut self,
-        checked: &mut [Checked<T, O>],
-        workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
-    ) -> Result<(), Error> {
-        let device = self.device.clone();
-        let (Some(stream), Some(info)) = (device.stream(), device.gpu_info()) else {
-            return Ok(());
-        };
-        let Some(flush) = &mut self.flush else {
-            return Ok(());
-        };
-        let wanted = |regime| self.args.regimes.contains(&regime);
-        let (count, problem) = (checked.len(), workload.problem);
-        let budget = match self.args.smoke || !wanted(RegimeChoice::Cold) {
-            true => Duration::ZERO,
-            false => BUDGET * count as u32,
-        };
-        let start_monitor = || Monitor::start(info.ordinal).ok();
-        let finish = |monitor: Option<Monitor>| monitor.map_or(Vec::new(), Monitor::finish);
-
-        let monitor = start_monitor();
-        let mut launch = |at: usize| checked[at].candidate.launch(workload);
-        regime::warm_up(stream, count, &mut launch)?;
-        let cold = regime::cold(stream, flush, count, budget, &mut launch)?;
-        let cold_power = finish(monitor);
-
-        let mut sustained = None;
-        if wanted(RegimeChoice::Sustained) {
-            let expected: Vec<f64> = cold
-                .iter()
-                .filter_map(|samples| median(&samples.milliseconds))
-                .collect();
-            let monitor = start_monitor();
-            let samples = regime::sustained(stream, &expected, self.args.sustain(), &mut launch)?;
-            sustained = Some((samples, finish(monitor)));
-        }
-        if wanted(RegimeChoice::Cold) {
-            self.push(problem, Regime::Cold, checked, &cold, &cold_power, records);
-        }
-        if let Some((samples, power)) = sustained {
-            self.push(
-                problem,
-                Regime::Sustained,
-                checked,
-                &samples,
-                &power,
-                records,
-            );
-        }
-        Ok(())
-    }
-
-    fn time_on_cpu<T: Element, O: Output<T>>(
-        &self,
-        checked: &mut [Checked<T, O>],
-        workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
-    ) -> Result<(), Error> {
-        let budget = if self.args.smoke {
-            Duration::ZERO
-        } else {
-            BUDGET
-        };
-        let (count, problem) = (checked.len(), workload.problem);
-        let mut launch = |at: usize| checked[at].candidate.launch(workload);
-        let samples = regime::wall(count, budget, &mut launch)?;
-        self.push(problem, Regime::Wall, checked, &samples, &[], records);
-        Ok(())
-    }
-
-    fn push<T, O>(
-        &self,
-        problem: Problem,
-        regime: Regime,
-        checked: &[Checked<T, O>],
-        samples: &[Samples],
-        power: &[power::Sample],
-        records: &mut Vec<Record>,
-    ) {
-        for (checked, samples) in checked.iter().zip(samples) {
-            let mut record = self.record(problem, checked.candidate.label(), regime);
-            let summary = power::summarise(power, &samples.spans);
-            record.relative_error = Some(checked.relative_error);
-            record.sm_clock_mhz = summary.sm_clock_mhz;
-            record.power_w = summary.power_w;
-            record.temperature_c = summary.temperature_c;
-            record.throttle = summary.throttle;
-            record.set_times(&samples.milliseconds);
-            records.push(record);
-        }
-    }
-
-    fn failure(&self, problem: Problem, label: &Label, status: Status, note: String) -> Record {
-        let regime = match self.device.is_gpu() {
-            true => Regime::Cold,
-            false => Regime::Wall,
-        };
-        Record {
-            status,
-            note,
-            ..self.record(problem, label, regime)
-        }
-    }
-
-    fn record(&self, problem: Problem, label: &Label, regime: Regime) -> Record {
-        Record::new(&self.machine, problem, label, regime, self.args.seed)
     }
 }

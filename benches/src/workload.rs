@@ -25,8 +25,8 @@ pub struct Problem {
 /// Every problem that the arguments name, at `shapes`, in the order of measuring.
 pub fn problems(args: &BenchArgs, shapes: &[Shape]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for &dtype in &args.dtypes {
-        for &layout in &args.layouts {
+    for dtype in args.dtypes() {
+        for layout in args.layouts() {
             for &shape in shapes {
                 problems.push(Problem {
                     shape,

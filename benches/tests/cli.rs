@@ -99,6 +99,22 @@ fn wrong_options_are_refused_with_what_is_accepted() {
     );
 }
 
+#[test]
+fn the_cost_of_launches_needs_a_gpu() {
+    let output = program(&["host-cost", "--launches=100"]);
+    if tilewise::Device::gpu(0).is_ok() {
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(
+            stdout(&output).contains("difference"),
+            "{}",
+            stdout(&output)
+        );
+    } else {
+        assert!(!output.status.success());
+        assert!(!stderr(&output).is_empty());
+    }
+}
+
 /// Writes A (2×3), B (3×2) and returns their paths and the path for C.
 fn two_matrices<T: npy::NpyElement>(directory: &Path, value: impl Fn(f64) -> T) -> [String; 3] {
     let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();

@@ -92,6 +92,8 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bk_64x256x64: Hopper<F16, AlongK, AlongK, 64, 256, 4>;
                 hopper_f16_ak_bk_64x128x64: Hopper<F16, AlongK, AlongK, 64, 128, 6>;
                 hopper_f16_ak_bk_64x64x64: Hopper<F16, AlongK, AlongK, 64, 64, 8>;
+                hopper_f16_ak_bk_64x64x64_split2: Hopper<F16, AlongK, AlongK, 64, 64, 8, 1, 1, 2>;
+                hopper_f16_ak_bk_64x64x64_split4: Hopper<F16, AlongK, AlongK, 64, 64, 8, 1, 1, 4>;
                 hopper_f16_ak_bn_128x256x64: Hopper<F16, AlongK, AlongMn, 128, 256, 4>;
                 hopper_f16_ak_bn_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongMn, 128, 256, 4, 2, 1>;
                 hopper_f16_ak_bn_256x128x64: Hopper<F16, AlongK, AlongMn, 256, 128, 4>;
@@ -100,6 +102,8 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bn_64x256x64: Hopper<F16, AlongK, AlongMn, 64, 256, 4>;
                 hopper_f16_ak_bn_64x128x64: Hopper<F16, AlongK, AlongMn, 64, 128, 6>;
                 hopper_f16_ak_bn_64x64x64: Hopper<F16, AlongK, AlongMn, 64, 64, 8>;
+                hopper_f16_ak_bn_64x64x64_split2: Hopper<F16, AlongK, AlongMn, 64, 64, 8, 1, 1, 2>;
+                hopper_f16_ak_bn_64x64x64_split4: Hopper<F16, AlongK, AlongMn, 64, 64, 8, 1, 1, 4>;
                 hopper_f16_am_bk_128x256x64: Hopper<F16, AlongMn, AlongK, 128, 256, 4>;
                 hopper_f16_am_bk_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongK, 128, 256, 4, 2, 1>;
                 hopper_f16_am_bk_256x128x64: Hopper<F16, AlongMn, AlongK, 256, 128, 4>;
@@ -108,6 +112,8 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bk_64x256x64: Hopper<F16, AlongMn, AlongK, 64, 256, 4>;
                 hopper_f16_am_bk_64x128x64: Hopper<F16, AlongMn, AlongK, 64, 128, 6>;
                 hopper_f16_am_bk_64x64x64: Hopper<F16, AlongMn, AlongK, 64, 64, 8>;
+                hopper_f16_am_bk_64x64x64_split2: Hopper<F16, AlongMn, AlongK, 64, 64, 8, 1, 1, 2>;
+                hopper_f16_am_bk_64x64x64_split4: Hopper<F16, AlongMn, AlongK, 64, 64, 8, 1, 1, 4>;
                 hopper_f16_am_bn_128x256x64: Hopper<F16, AlongMn, AlongMn, 128, 256, 4>;
                 hopper_f16_am_bn_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongMn, 128, 256, 4, 2, 1>;
                 hopper_f16_am_bn_256x128x64: Hopper<F16, AlongMn, AlongMn, 256, 128, 4>;
@@ -116,6 +122,8 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bn_64x256x64: Hopper<F16, AlongMn, AlongMn, 64, 256, 4>;
                 hopper_f16_am_bn_64x128x64: Hopper<F16, AlongMn, AlongMn, 64, 128, 6>;
                 hopper_f16_am_bn_64x64x64: Hopper<F16, AlongMn, AlongMn, 64, 64, 8>;
+                hopper_f16_am_bn_64x64x64_split2: Hopper<F16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 2>;
+                hopper_f16_am_bn_64x64x64_split4: Hopper<F16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 4>;
                 hopper_bf16_ak_bk_128x256x64: Hopper<Bf16, AlongK, AlongK, 128, 256, 4>;
                 hopper_bf16_ak_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongK, 128, 256, 4, 2, 1>;
                 hopper_bf16_ak_bk_256x128x64: Hopper<Bf16, AlongK, AlongK, 256, 128, 4>;
@@ -124,6 +132,8 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bk_64x256x64: Hopper<Bf16, AlongK, AlongK, 64, 256, 4>;
                 hopper_bf16_ak_bk_64x128x64: Hopper<Bf16, AlongK, AlongK, 64, 128, 6>;
                 hopper_bf16_ak_bk_64x64x64: Hopper<Bf16, AlongK, AlongK, 64, 64, 8>;
+                hopper_bf16_ak_bk_64x64x64_split2: Hopper<Bf16, AlongK, AlongK, 64, 64, 8, 1, 1, 2>;
+                hopper_bf16_ak_bk_64x64x64_split4: Hopper<Bf16, AlongK, AlongK, 64, 64, 8, 1, 1, 4>;
                 hopper_bf16_ak_bn_128x256x64: Hopper<Bf16, AlongK, AlongMn, 128, 256, 4>;
                 hopper_bf16_ak_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongMn, 128, 256, 4, 2, 1>;
                 hopper_bf16_ak_bn_256x128x64: Hopper<Bf16, AlongK, AlongMn, 256, 128, 4>;
@@ -132,6 +142,8 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bn_64x256x64: Hopper<Bf16, AlongK, AlongMn, 64, 256, 4>;
                 hopper_bf16_ak_bn_64x128x64: Hopper<Bf16, AlongK, AlongMn, 64, 128, 6>;
                 hopper_bf16_ak_bn_64x64x64: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8>;
+                hopper_bf16_ak_bn_64x64x64_split2: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8, 1, 1, 2>;
+                hopper_bf16_ak_bn_64x64x64_split4: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8, 1, 1, 4>;
                 hopper_bf16_am_bk_128x256x64: Hopper<Bf16, AlongMn, AlongK, 128, 256, 4>;
                 hopper_bf16_am_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongK, 128, 256, 4, 2, 1>;
                 hopper_bf16_am_bk_256x128x64: Hopper<Bf16, AlongMn, AlongK, 256, 128, 4>;
@@ -140,6 +152,8 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bk_64x256x64: Hopper<Bf16, AlongMn, AlongK, 64, 256, 4>;
                 hopper_bf16_am_bk_64x128x64: Hopper<Bf16, AlongMn, AlongK, 64, 128, 6>;
                 hopper_bf16_am_bk_64x64x64: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8>;
+                hopper_bf16_am_bk_64x64x64_split2: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8, 1, 1, 2>;
+                hopper_bf16_am_bk_64x64x64_split4: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8, 1, 1, 4>;
                 hopper_bf16_am_bn_128x256x64: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 4>;
                 hopper_bf16_am_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 4, 2, 1>;
                 hopper_bf16_am_bn_256x128x64: Hopper<Bf16, AlongMn, AlongMn, 256, 128, 4>;
@@ -148,6 +162,8 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bn_64x256x64: Hopper<Bf16, AlongMn, AlongMn, 64, 256, 4>;
                 hopper_bf16_am_bn_64x128x64: Hopper<Bf16, AlongMn, AlongMn, 64, 128, 6>;
                 hopper_bf16_am_bn_64x64x64: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8>;
+                hopper_bf16_am_bn_64x64x64_split2: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 2>;
+                hopper_bf16_am_bn_64x64x64_split4: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 4>;
             }
         }
     };

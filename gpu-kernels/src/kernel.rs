@@ -113,23 +113,32 @@ pub struct Block {
     pub k: u32,
 }
 
-/// CTAs that work on adjacent tiles, M down and N across, and share their loads:
-/// those side by side need the same rows of A, those above each other the same
-/// columns of B (PTX ISA, "Cluster of Cooperative Thread Arrays").
+/// CTAs that work together (PTX ISA, "Cluster of Cooperative Thread Arrays").
+///
+/// M down and N across work on adjacent tiles and share their loads: those side
+/// by side need the same rows of A, those above each other the same columns of
+/// B. K deep work on one tile, each on its share of K, and add up their sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cluster {
     /// CTAs along M.
     pub m: u32,
     /// CTAs along N.
     pub n: u32,
+    /// CTAs along K.
+    pub k: u32,
 }
 
 impl Cluster {
     /// No cluster: a CTA by itself.
-    pub const NONE: Cluster = Cluster { m: 1, n: 1 };
+    pub const NONE: Cluster = Cluster { m: 1, n: 1, k: 1 };
 
     /// CTAs in all.
     pub const fn ctas(self) -> u32 {
+        self.m * self.n * self.k
+    }
+
+    /// CTAs whose loads are shared.
+    pub const fn sharing(self) -> u32 {
         self.m * self.n
     }
 }

@@ -78,3 +78,13 @@ pub use layout::Layout;
 pub use matrix::Matrix;
 pub use select::Packing;
 pub use view::{AsView, MatrixView, MatrixViewMut};
+
+/// The examples in the README and in `docs/` are tests too.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../docs/tile-order.md")]
+    struct TileOrder;
+}

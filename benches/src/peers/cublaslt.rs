@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::memory::L2Flush;
 use crate::regime;
 use crate::stats::median;
+use crate::turns::Turns;
 use crate::workload::{Problem, Workload};
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
@@ -79,6 +80,7 @@ impl CublasLt {
         &self,
         workload: &Workload<T, O>,
         flush: &mut L2Flush,
+        turns: &mut Turns,
     ) -> Result<CublasLtGemm, Error> {
         let mut gemm = CublasLtGemm::new(self, workload)?;
         let stream = self.stream()?;
@@ -87,7 +89,7 @@ impl CublasLt {
         for algorithm in 0..count {
             launch(algorithm)?;
         }
-        let samples = regime::cold(stream, flush, count, Duration::ZERO, &mut launch)?;
+        let samples = regime::cold(stream, flush, turns, count, Duration::ZERO, &mut launch)?;
         let time = |at: &usize| median(&samples[*at].milliseconds).unwrap_or(f64::INFINITY);
         let fastest = (0..count).min_by(|a, b| time(a).total_cmp(&time(b)));
         gemm.choose(fastest.unwrap_or(0));

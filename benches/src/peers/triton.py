@@ -135,7 +135,7 @@ def events():
 def cold(launch, flush, seconds):
     samples = []
     begin = time.monotonic()
-    while len(samples) < 5 or (len(samples) < 100 and time.monotonic() - begin < seconds):
+    while len(samples) < 9 or (len(samples) < 100 and time.monotonic() - begin < seconds):
         start, stop = events()
         flush.zero_()
         start.record()

@@ -18,10 +18,12 @@ const SCRIPT: &str = include_str!("triton.py");
 const ASK: &str = "import importlib.util as u, sys; \
                    sys.exit(not (u.find_spec('triton') and u.find_spec('torch')))";
 
-/// No new case is started after this long; compiling takes most of it.
-const BUDGET: Duration = Duration::from_secs(60);
-/// The process is ended after this long, whatever it does.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// Time a case takes; compiling takes most of it.
+const CASE: Duration = Duration::from_secs(8);
+/// No new case is started after this long, however many there are.
+const BUDGET: Duration = Duration::from_secs(300);
+/// What the last case may take beyond that before the process is ended.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// One line of the script's output.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -115,12 +117,16 @@ pub fn run(args: &BenchArgs, problems: &[Problem]) -> Result<Outcome, String> {
         .stderr(Stdio::piped())
         .spawn();
     let outcome = match spawned {
-        Ok(child) => Ok(collect(child)),
+        Ok(child) => Ok(collect(child, budget(problems.len()) + GRACE)),
         Err(error) => Err(format!("{}: {error}", args.python.display())),
     };
     // Left behind, it would be a small file in the temporary folder.
     let _ = std::fs::remove_file(&script);
     outcome
+}
+
+fn budget(cases: usize) -> Duration {
+    BUDGET.min(CASE * cases as u32)
 }
 
 fn job(args: &BenchArgs, problems: &[Problem]) -> Job {
@@ -143,12 +149,12 @@ fn job(args: &BenchArgs, problems: &[Problem]) -> Job {
         seed: args.seed,
         sustain_s: args.sustain().as_secs_f64(),
         cold_s: if args.smoke { 0.0 } else { 0.25 },
-        budget_s: BUDGET.as_secs_f64(),
+        budget_s: budget(problems.len()).as_secs_f64(),
     }
 }
 
-/// Reads the script's lines until it ends or its time is up.
-fn collect(mut child: Child) -> Outcome {
+/// Reads the script's lines until it ends or `limit` is up.
+fn collect(mut child: Child, limit: Duration) -> Outcome {
     let (sender, lines) = mpsc::channel();
     let stdout = child.stdout.take();
     let reader = std::thread::spawn(move || {
@@ -169,7 +175,7 @@ fn collect(mut child: Child) -> Outcome {
             .unwrap_or_default()
     });
     let mut outcome = Outcome::default();
-    let deadline = Instant::now() + DEADLINE;
+    let deadline = Instant::now() + limit;
     let ended = loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match lines.recv_timeout(left) {
@@ -186,7 +192,7 @@ fn collect(mut child: Child) -> Outcome {
     let _ = reader.join();
     let complaints = complaints.join().unwrap_or_default();
     outcome.trouble = match status {
-        _ if !ended => Some(format!("ended after {} s", DEADLINE.as_secs())),
+        _ if !ended => Some(format!("ended after {} s", limit.as_secs())),
         Ok(status) if status.success() => None,
         Ok(status) => {
             let last = complaints.lines().last().unwrap_or_default();
@@ -245,7 +251,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let outcome = collect(child);
+        let outcome = collect(child, GRACE);
         assert_eq!(outcome.version, "9");
         assert!(outcome.trouble.unwrap().contains("broken"));
     }

@@ -60,7 +60,7 @@ mod tests {
             name,
             threads: 384,
             ctas_per_sm: 1,
-            cluster: Cluster { m: 2, n: 1 },
+            cluster: Cluster { m: 2, n: 1, k: 1 },
             ..KERNELS[0]
         }
     }

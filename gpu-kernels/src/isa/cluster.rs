@@ -31,3 +31,32 @@ pub unsafe fn sync() {
         );
     }
 }
+
+/// The address, in the cluster's window, of what stands at shared address
+/// `shared` of CTA `rank` (`mapa`).
+#[inline(always)]
+pub fn address_in(shared: u32, rank: u32) -> u32 {
+    let address: u32;
+    // SAFETY: arithmetic on addresses.
+    unsafe {
+        asm!("mapa.shared::cluster.u32 {}, {}, {};", out(reg32) address, in(reg32) shared,
+             in(reg32) rank, options(pure, nomem, nostack, preserves_flags));
+    }
+    address
+}
+
+/// `st.shared::cluster.v4.f32`: 16 bytes into the shared memory of a CTA of the
+/// cluster.
+///
+/// # Safety
+/// `address` is from [`address_in`], aligned to 16, inside that CTA's shared
+/// memory, and not accessed by others until a barrier says so.
+#[inline(always)]
+pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
+    let [x, y, z, w] = values;
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.shared::cluster.v4.f32 [{}], {{{}, {}, {}, {}}};", in(reg32) address,
+             in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w, options(nostack));
+    }
+}

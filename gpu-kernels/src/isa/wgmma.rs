@@ -90,6 +90,15 @@ pub trait VisitColumns {
     unsafe fn visit(&mut self, group: u32, values: [f32; 8]);
 }
 
+/// Supplies what is to be added to an accumulator, 16 columns at a time.
+pub trait SupplyColumns {
+    /// The values for columns `16 · group ..`, placed as in [`VisitColumns::visit`].
+    ///
+    /// # Safety
+    /// As that of [`VisitColumns::visit`].
+    unsafe fn supply(&self, group: u32) -> [f32; 8];
+}
+
 /// The f32 accumulator of a 64×`N` product.
 pub trait Accumulator: Copy {
     /// Columns.
@@ -119,6 +128,12 @@ pub trait Accumulator: Copy {
     /// # Safety
     /// After [`Accumulator::finish`], by all threads of the warpgroup.
     unsafe fn columns(&self, visitor: &mut impl VisitColumns);
+
+    /// Adds what `supplier` has, column by column.
+    ///
+    /// # Safety
+    /// As [`Accumulator::columns`].
+    unsafe fn add(&mut self, supplier: &impl SupplyColumns);
 }
 
 /// One accumulator a width: every register is an operand of the
@@ -181,6 +196,22 @@ macro_rules! accumulators {
                         self[8 * $g], self[8 * $g + 1], self[8 * $g + 2], self[8 * $g + 3],
                         self[8 * $g + 4], self[8 * $g + 5], self[8 * $g + 6], self[8 * $g + 7],
                     ]);
+                )*}
+            }
+
+            #[inline(always)]
+            unsafe fn add(&mut self, supplier: &impl SupplyColumns) {
+                // SAFETY: the caller's duty.
+                unsafe {$(
+                    let [a, b, c, d, e, f, g, h] = supplier.supply($g);
+                    self[8 * $g] += a;
+                    self[8 * $g + 1] += b;
+                    self[8 * $g + 2] += c;
+                    self[8 * $g + 3] += d;
+                    self[8 * $g + 4] += e;
+                    self[8 * $g + 5] += f;
+                    self[8 * $g + 6] += g;
+                    self[8 * $g + 7] += h;
                 )*}
             }
         }

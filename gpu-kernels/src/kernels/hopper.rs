@@ -16,7 +16,8 @@
 //! The ring's state carries over from tile to tile, so a persistent CTA loads
 //! the next tile while it still writes the last one. With clusters, CTAs side by
 //! side need the same rows of A, and those above each other the same columns of
-//! B: each loads a share and multicasts it to all who need it.
+//! B: each loads a share and multicasts it to all who need it. Where C has fewer
+//! tiles than the GPU has SMs, a cluster splits the K of one tile instead.
 //!
 //! The parts are those of CUTLASS's warp-specialised cooperative kernel and of
 //! DeepGEMM; the instructions are specified in the PTX ISA, sections `wgmma`,
@@ -66,7 +67,8 @@ widths! { 64 128 192 256 }
 /// operands); `A` and `B` say how the operands lie;
 /// a CTA computes `M`×`N` of C; the ring holds `STAGES`; a cluster is `DOWN`
 /// CTAs along M, which share their loads of B, times `ACROSS` CTAs along N,
-/// which share those of A.
+/// which share those of A; or `DEEP` CTAs that split the K of one tile, for
+/// products with fewer tiles than SMs.
 pub struct Hopper<
     T,
     A,
@@ -76,6 +78,7 @@ pub struct Hopper<
     const STAGES: u32,
     const DOWN: u32 = 1,
     const ACROSS: u32 = 1,
+    const DEEP: u32 = 1,
 >(PhantomData<(T, A, B)>);
 
 /// The constants of an instantiation, under one name for the parts below.
@@ -106,10 +109,14 @@ trait Shape {
     const B_BYTES: u32 = Self::N / 64 * SLAB_BYTES;
     const STAGE_BYTES: u32 = Self::A_BYTES + Self::B_BYTES;
 
-    // Offsets in shared memory: ring, then staging, then barriers.
+    // Offsets in shared memory: ring, staging, sums of the peers along K, barriers.
     const STAGING: u32 = Self::STAGES * Self::STAGE_BYTES;
-    const BARRIERS: u32 = Self::STAGING + Self::CONSUMERS * STAGING_SLABS * SLAB_BYTES;
-    const SHARED_BYTES: u32 = Self::BARRIERS + 2 * Self::STAGES * 8;
+    const EXCHANGE: u32 = Self::STAGING + Self::CONSUMERS * STAGING_SLABS * SLAB_BYTES;
+    const BARRIERS: u32 = Self::EXCHANGE + (Self::CLUSTER.k - 1) * Self::SUM_BYTES;
+    const SHARED_BYTES: u32 = Self::BARRIERS + (2 * Self::STAGES + 2) * 8;
+
+    /// One tile of sums.
+    const SUM_BYTES: u32 = Self::M * Self::N * 4;
 
     const VALID: () = {
         // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
@@ -143,8 +150,17 @@ trait Shape {
     };
 }
 
-impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const DOWN: u32, const ACROSS: u32>
-    Shape for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS>
+impl<
+    T,
+    A,
+    B,
+    const M: u32,
+    const N: u32,
+    const STAGES: u32,
+    const DOWN: u32,
+    const ACROSS: u32,
+    const DEEP: u32,
+> Shape for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP>
 where
     T: Element,
     A: Contiguous,
@@ -158,11 +174,24 @@ where
     const M: u32 = M;
     const N: u32 = N;
     const STAGES: u32 = STAGES;
-    const CLUSTER: Cluster = Cluster { m: DOWN, n: ACROSS };
+    const CLUSTER: Cluster = Cluster {
+        m: DOWN,
+        n: ACROSS,
+        k: DEEP,
+    };
 }
 
-impl<T, A, B, const M: u32, const N: u32, const STAGES: u32, const DOWN: u32, const ACROSS: u32>
-    Kernel for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS>
+impl<
+    T,
+    A,
+    B,
+    const M: u32,
+    const N: u32,
+    const STAGES: u32,
+    const DOWN: u32,
+    const ACROSS: u32,
+    const DEEP: u32,
+> Kernel for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP>
 where
     T: Element,
     A: Contiguous,
@@ -203,3 +232,5 @@ where
 mod device;
 #[cfg(target_arch = "nvptx64")]
 mod epilogue;
+#[cfg(target_arch = "nvptx64")]
+mod split;

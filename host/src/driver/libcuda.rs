@@ -147,7 +147,8 @@ macro_rules! forward {
     )*};
 }
 
-// What `cust` 0.3.2 references, and what tilewise calls through `cust_raw`.
+// What `cust` 0.3.2 references, and what tilewise and its benchmarks call
+// through `cust_raw`.
 forward! {
     cuArray3DCreate_v2 cuArray3DGetDescriptor_v2 cuArrayDestroy
     cuCtxCreate_v2 cuCtxDestroy_v2 cuCtxGetApiVersion cuCtxGetCacheConfig cuCtxGetCurrent
@@ -174,7 +175,8 @@ forward! {
     cuModuleUnload
     cuOccupancyAvailableDynamicSMemPerBlock cuOccupancyMaxActiveBlocksPerMultiprocessor
     cuOccupancyMaxPotentialBlockSize
-    cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamGetFlags cuStreamGetPriority
+    cuStreamBeginCapture_v2 cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamEndCapture
+    cuStreamGetFlags cuStreamGetPriority
     cuStreamIsCapturing cuStreamSynchronize cuStreamWaitEvent
     cuSurfObjectCreate cuSurfObjectDestroy cuSurfObjectGetResourceDesc
     cuTexObjectCreate cuTexObjectDestroy cuTexObjectGetResourceDesc cuTexObjectGetResourceViewDesc

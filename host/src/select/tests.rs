@@ -96,7 +96,7 @@ const KERNELS: &[KernelInfo] = &[
     hopper("hopper_mn", (128, 256), Mn, Mn),
     hopper("hopper_kn_64", (64, 128), K, Mn),
     KernelInfo {
-        cluster: Cluster { m: 2, n: 1 },
+        cluster: Cluster { m: 2, n: 1, k: 1 },
         ..hopper("hopper_kn_pair", (128, 256), K, Mn)
     },
     KernelInfo {

@@ -2,6 +2,7 @@
 //! consumers' last step, from registers to memory, is [`super::epilogue`].
 
 use super::epilogue::SlabStore;
+use super::split::Exchange;
 use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
@@ -31,7 +32,11 @@ struct Cta<'a, S> {
 pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
     let cta = Cta::<S> {
         params,
-        rank: if clustered::<S>() { cluster::rank() } else { 0 },
+        rank: if S::CLUSTER.ctas() > 1 {
+            cluster::rank()
+        } else {
+            0
+        },
         k_steps: ceil_div(params.k, S::BLOCK_K),
         ring: shared::base(),
         shape: core::marker::PhantomData,
@@ -59,17 +64,11 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
             }
             cta.consume();
         }
-        if clustered::<S>() {
+        if S::CLUSTER.ctas() > 1 {
             // A peer may still signal this CTA's barriers, or write its ring.
             cluster::sync();
         }
     }
-}
-
-/// Whether CTAs of this shape come in clusters.
-#[inline(always)]
-const fn clustered<S: Shape>() -> bool {
-    S::CLUSTER.ctas() > 1
 }
 
 /// The first CTA of every column of a cluster, as a mask.
@@ -135,9 +134,12 @@ impl<S: Shape> Cta<'_, S> {
                     mbarrier::init(self.empty(stage), S::CONSUMERS * readers);
                     stage += 1;
                 }
+                if S::CLUSTER.k > 1 {
+                    Exchange::<S>::set_up(self.ring);
+                }
                 mbarrier::fence_init();
             }
-            if clustered::<S>() {
+            if S::CLUSTER.ctas() > 1 {
                 cluster::sync();
             } else {
                 thread::sync_cta();
@@ -168,7 +170,19 @@ impl<S: Shape> Cta<'_, S> {
     /// This CTA's row and column in its cluster, which counts down columns.
     #[inline(always)]
     fn place(&self) -> (u32, u32) {
-        (self.rank % S::CLUSTER.m, self.rank / S::CLUSTER.m)
+        let rank = if S::CLUSTER.k > 1 { 0 } else { self.rank };
+        (rank % S::CLUSTER.m, rank / S::CLUSTER.m)
+    }
+
+    /// The steps along K that are this CTA's: first and end. At least one, if
+    /// need be past the end of K, where the copy engine delivers zeros.
+    #[inline(always)]
+    fn steps(&self) -> (u32, u32) {
+        if S::CLUSTER.k == 1 {
+            return (0, self.k_steps);
+        }
+        let share = ceil_div(self.k_steps, S::CLUSTER.k);
+        (self.rank * share, (self.rank + 1) * share)
     }
 
     /// First row and column of C of this CTA's share of `tile`. It may lie
@@ -195,8 +209,8 @@ impl<S: Shape> Cta<'_, S> {
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);
-            let mut step = 0;
-            while step < self.k_steps {
+            let (mut step, end) = self.steps();
+            while step < end {
                 // SAFETY: the stage is free in every CTA we write to once its
                 // `empty` barrier has completed, and `full` expects all that
                 // lands in this CTA: our own loads and the peer's.
@@ -310,6 +324,7 @@ impl<S: Shape> Cta<'_, S> {
             parity: 0,
         };
         let mut store = SlabStore::<S>::new(self.params, consumer, lane, self.ring + S::STAGING);
+        let mut exchange = Exchange::<S>::new(self.ring, self.rank, lane);
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);
@@ -318,6 +333,9 @@ impl<S: Shape> Cta<'_, S> {
             unsafe {
                 let mut sums: [Slab<S>; 2] = core::mem::zeroed();
                 position = self.multiply(&mut sums, position, consumer, lane);
+                if S::CLUSTER.k > 1 && !exchange.gather(&mut sums[0]) {
+                    continue;
+                }
                 store.rows(&sums[0], row, col);
                 if S::SLABS > 1 {
                     store.rows(&sums[1], row + 64, col);
@@ -338,6 +356,8 @@ impl<S: Shape> Cta<'_, S> {
         lane: u32,
     ) -> RingPosition {
         let mut previous = position.stage;
+        let (first, end) = self.steps();
+        let steps = end - first;
         let mut step = 0;
         // K is at least 1. A loop that might not run would give the accumulators
         // a second definition, and ptxas would serialise every wgmma (C7515).
@@ -364,7 +384,7 @@ impl<S: Shape> Cta<'_, S> {
             previous = position.stage;
             position = position.next::<S>();
             step += 1;
-            if step >= self.k_steps {
+            if step >= steps {
                 break;
             }
         }
@@ -385,10 +405,10 @@ impl<S: Shape> Cta<'_, S> {
     unsafe fn release(&self, stage: u32, lane: u32) {
         // SAFETY: peers stay until the cluster barrier at the end.
         unsafe {
-            if clustered::<S>() {
+            if S::CLUSTER.sharing() > 1 {
                 let (down, across) = self.place();
                 let peer = (lane % S::CLUSTER.m, lane / S::CLUSTER.m);
-                if lane < S::CLUSTER.ctas() && (peer.0 == down || peer.1 == across) {
+                if lane < S::CLUSTER.sharing() && (peer.0 == down || peer.1 == across) {
                     mbarrier::arrive_at(self.empty(stage), lane);
                 }
             } else if lane == 0 {

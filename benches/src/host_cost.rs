@@ -1,0 +1,266 @@
+//! `tilewise-bench host-cost`: what `Plan::run` costs on the host beyond the
+//! driver's own launch.
+//!
+//! The reference is `cuLaunchKernel` of the very same launch: the plan's launch
+//! is captured into a graph, and function, grid and arguments are read back
+//! from the graph's one node. Both are timed on the host's clock, launch by
+//! launch, in random turns (see [`crate::turns`]), and the stream is
+//! synchronised often enough that its queue never fills, where a launch would
+//! wait for the GPU.
+
+use crate::candidate::{Candidate, Planned};
+use crate::choice::Placement;
+use crate::cli::HostCostArgs;
+use crate::error::Error;
+use crate::report::Table;
+use crate::shape::Layout;
+use crate::stats::Quartiles;
+use crate::turns::Turns;
+use crate::workload::{Problem, Workload};
+use cust::stream::Stream;
+use cust::sys;
+use gpu_kernels::{DType, OutputType};
+use std::time::Instant;
+use tilewise::{Device, f16};
+
+/// Launches between two synchronisations.
+const SYNCHRONISE_EVERY: usize = 64;
+
+/// Launches of each before the timed ones.
+const WARM_UP: usize = 256;
+
+/// Runs the command; prints a table.
+///
+/// # Errors
+/// There is no GPU, it failed, or the library cannot plan the problem.
+pub fn run(args: &HostCostArgs) -> Result<(), Error> {
+    let device = Device::gpu(0)?;
+    let no_stream = || Error::Usage("launches are timed on a GPU".to_owned());
+    let stream = device.stream().ok_or_else(no_stream)?;
+    let problem = Problem {
+        shape: args.shape,
+        layout: Layout::NN,
+        dtype: DType::F16,
+        output: OutputType::Input,
+    };
+    let mut workload = Workload::<f16, f16>::new(&device, problem, args.seed)?;
+    let mut planned = Planned::new(&device, args.kernel, Placement::default(), &mut workload)?;
+    // Run once before the capture: what a first run prepares cannot be captured.
+    checked(workload.check(|workload| planned.launch(workload))?)?;
+    let bare = BareLaunch::captured(stream, || planned.launch(&mut workload))?;
+    checked(workload.check(|_| bare.launch(stream))?)?;
+
+    let mut launch = |which: usize| match which {
+        0 => planned.launch(&mut workload),
+        _ => bare.launch(stream),
+    };
+    let mut synchronise = || Ok(stream.synchronize()?);
+    let mut turns = Turns::new(args.seed);
+    pairs(&mut turns, WARM_UP, &mut launch, &mut synchronise)?;
+    let times = pairs(&mut turns, args.launches, &mut launch, &mut synchronise)?;
+    println!(
+        "{}  {}  {}  f16\n\
+         host time of one launch, {} of each in random turns, synchronised every {SYNCHRONISE_EVERY}\n\n{}",
+        device.name(),
+        Candidate::<f16, f16>::label(&planned).kernel,
+        args.shape,
+        args.launches,
+        table(&times)
+    );
+    Ok(())
+}
+
+fn checked(result: Result<f64, String>) -> Result<(), Error> {
+    let wrong = |what| Error::Usage(format!("wrong result, not timed: {what}"));
+    result.map(|_| ()).map_err(wrong)
+}
+
+/// One kernel launch as the driver takes it.
+struct BareLaunch {
+    parameters: sys::CUDA_KERNEL_NODE_PARAMS,
+    /// Owns the arguments that `parameters` points to.
+    _graph: Graph,
+}
+
+impl BareLaunch {
+    /// The launch that `enqueue` makes; it is recorded, not run.
+    fn captured(
+        stream: &Stream,
+        enqueue: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream lives; the capture ends below, whatever happens.
+        let begun = unsafe { sys::cuStreamBeginCapture_v2(stream.as_inner(), mode) };
+        driver("cuStreamBeginCapture", begun)?;
+        let enqueued = enqueue();
+        let mut graph = Graph(std::ptr::null_mut());
+        // SAFETY: the stream is capturing; the handle outlives the call.
+        let ended = unsafe { sys::cuStreamEndCapture(stream.as_inner(), &mut graph.0) };
+        enqueued?;
+        driver("cuStreamEndCapture", ended)?;
+        Ok(BareLaunch {
+            parameters: graph.only_kernel()?,
+            _graph: graph,
+        })
+    }
+
+    fn launch(&self, stream: &Stream) -> Result<(), Error> {
+        let parameters = &self.parameters;
+        // SAFETY: the library made this launch; the arguments belong to the
+        // graph's node, and what they point to to the workload and the plan,
+        // which outlive the last synchronisation.
+        let launched = unsafe {
+            sys::cuLaunchKernel(
+                parameters.func,
+                parameters.gridDimX,
+                parameters.gridDimY,
+                parameters.gridDimZ,
+                parameters.blockDimX,
+                parameters.blockDimY,
+                parameters.blockDimZ,
+                parameters.sharedMemBytes,
+                stream.as_inner(),
+                parameters.kernelParams,
+                std::ptr::null_mut(),
+            )
+        };
+        driver("cuLaunchKernel", launched)
+    }
+}
+
+/// A captured graph; null where the capture failed.
+struct Graph(sys::CUgraph);
+
+impl Graph {
+    /// The parameters of its kernel node, the only node there is. Their
+    /// arguments live as long as the graph.
+    fn only_kernel(&self) -> Result<sys::CUDA_KERNEL_NODE_PARAMS, Error> {
+        // Room for one more than there should be.
+        let (mut nodes, mut count) = ([std::ptr::null_mut(); 2], 2);
+        // SAFETY: the graph lives; there is room for `count` nodes.
+        let listed = unsafe { sys::cuGraphGetNodes(self.0, nodes.as_mut_ptr(), &mut count) };
+        driver("cuGraphGetNodes", listed)?;
+        if count != 1 {
+            return Err(Error::Usage(format!(
+                "a run enqueues {count} things, not 1"
+            )));
+        }
+        let mut parameters = std::mem::MaybeUninit::uninit();
+        // SAFETY: a node of the graph (one of another kind is answered by an
+        // error); the parameters outlive the call.
+        let read = unsafe { sys::cuGraphKernelNodeGetParams(nodes[0], parameters.as_mut_ptr()) };
+        driver("cuGraphKernelNodeGetParams", read)?;
+        // SAFETY: the call succeeded and has written them.
+        Ok(unsafe { parameters.assume_init() })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: destroyed once. A failure would leak a few bytes.
+            unsafe { sys::cuGraphDestroy(self.0) };
+        }
+    }
+}
+
+fn driver(call: &'static str, code: sys::CUresult) -> Result<(), Error> {
+    match code {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(Error::Driver { call, code }),
+    }
+}
+
+/// Microseconds of `launch(0)` and of `launch(1)`, `count` of each; the two
+/// calls of a pair come in random order.
+fn pairs(
+    turns: &mut Turns,
+    count: usize,
+    launch: &mut dyn FnMut(usize) -> Result<(), Error>,
+    synchronise: &mut dyn FnMut() -> Result<(), Error>,
+) -> Result<[Vec<f64>; 2], Error> {
+    let mut times = [Vec::with_capacity(count), Vec::with_capacity(count)];
+    for pair in 0..count {
+        if pair % (SYNCHRONISE_EVERY / 2) == 0 {
+            synchronise()?;
+        }
+        for which in turns.round(2) {
+            let start = Instant::now();
+            launch(which)?;
+            times[which].push(start.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    synchronise()?;
+    Ok(times)
+}
+
+fn table([plan, bare]: &[Vec<f64>; 2]) -> String {
+    let differences: Vec<f64> = plan
+        .iter()
+        .zip(bare)
+        .map(|(plan, bare)| plan - bare)
+        .collect();
+    let mut table = Table::new(["", "median us", "q1", "q3"]);
+    for (name, times) in [
+        ("Plan::run", plan),
+        ("cuLaunchKernel alone", bare),
+        ("difference, in pairs", &differences),
+    ] {
+        if let Some(Quartiles { q1, median, q3 }) = Quartiles::of(times) {
+            table.row([
+                name.to_owned(),
+                format!("{median:.2}"),
+                format!("{q1:.2}"),
+                format!("{q3:.2}"),
+            ]);
+        }
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn both_are_launched_equally_often_and_the_queue_stays_short() {
+        let waiting = Cell::new(0);
+        let mut launched = [0; 2];
+        let times = pairs(
+            &mut Turns::new(1),
+            1000,
+            &mut |which| {
+                launched[which] += 1;
+                waiting.set(waiting.get() + 1);
+                assert!(waiting.get() <= SYNCHRONISE_EVERY);
+                Ok(())
+            },
+            &mut || {
+                waiting.set(0);
+                Ok(())
+            },
+        )
+        .unwrap();
+        assert_eq!(launched, [1000, 1000]);
+        assert_eq!(times.map(|times| times.len()), [1000, 1000]);
+        assert_eq!(waiting.get(), 0);
+    }
+
+    #[test]
+    fn a_failed_launch_ends_it() {
+        let refused = |_| Err(Error::Usage("no".to_owned()));
+        let result = pairs(&mut Turns::new(1), 2, &mut { refused }, &mut || Ok(()));
+        assert!(result.is_err());
+    }
+
+    #[test]
+    fn differences_are_taken_in_pairs() {
+        let text = table(&[vec![3.0, 12.0, 4.0], vec![2.0, 10.0, 3.5]]);
+        let last = text.lines().last().unwrap();
+        assert!(
+            last.starts_with("difference") && last.contains("1.00"),
+            "{text}"
+        );
+    }
+}
