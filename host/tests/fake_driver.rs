@@ -12,8 +12,8 @@ use std::{env, fs};
 
 use common::Random;
 use tilewise::{
-    Device, Error, Family, Gemm, Precision, Schedule, TileGrid, TileOrder, build_info, oracle,
-    select::Rejection,
+    Device, Error, Family, Gemm, Matrix, Packing, Precision, Schedule, TileGrid, TileOrder,
+    build_info, oracle, select::Rejection,
 };
 
 /// Runs `body` in a process that has the fake driver, in the state `scenario`.
@@ -144,6 +144,107 @@ fn plans_launch_every_order_and_schedule() {
             let found = c.to_vec().unwrap();
             assert_eq!(expected.worst(&found, tilewise::DType::F32), None);
         }
+    });
+}
+
+/// A matrix of small integers with these strides.
+fn integers(
+    device: &Device,
+    random: &mut Random,
+    (rows, cols): (usize, usize),
+    (row_stride, col_stride): (usize, usize),
+) -> Matrix<f32> {
+    let elements: Vec<f32> = (0..rows * cols)
+        .map(|_| random.below(9) as f32 - 4.0)
+        .collect();
+    let mut matrix = device
+        .zeros_strided(rows, cols, row_stride, col_stride)
+        .unwrap();
+    matrix.copy_from_slice(&elements).unwrap();
+    matrix
+}
+
+/// A product for the hopper kernels of TF32.
+fn hopper_tf32(device: &Device) -> Gemm {
+    Gemm::new(device)
+        .family(Family::Hopper)
+        .precision(Precision::Tf32)
+}
+
+#[test]
+fn operands_are_packed_before_the_product() {
+    with_driver("operands_are_packed_before_the_product", "fine", || {
+        if !has_kernels() {
+            return;
+        }
+        let device = Device::gpu(0).unwrap();
+        let mut random = Random::new(22);
+        // Along K with whole 16 bytes a line, or not.
+        for a_strides in [(36, 1), (33, 1), (1, 70), (1, 72)] {
+            for b_strides in [(1, 36), (1, 33), (52, 1)] {
+                for c_strides in [(52, 1), (1, 70), (1, 72)] {
+                    pack_and_multiply(&device, &mut random, a_strides, b_strides, c_strides);
+                }
+            }
+        }
+    });
+}
+
+fn pack_and_multiply(
+    device: &Device,
+    random: &mut Random,
+    a_strides: (usize, usize),
+    b_strides: (usize, usize),
+    c_strides: (usize, usize),
+) {
+    let (m, n, k) = (70, 52, 33);
+    let matrices = [0, 1].map(|_| integers(device, random, (m, k), a_strides));
+    let b = integers(device, random, (k, n), b_strides);
+    let mut c = integers(device, random, (m, n), c_strides);
+    let gemm = hopper_tf32(device);
+    let mut plan = gemm
+        .plan(matrices[0].view(), b.view(), c.view_mut())
+        .unwrap();
+    let info = *plan.info();
+    let packed = (a_strides != (36, 1), b_strides != (1, 36));
+    assert_eq!((info.packed_a, info.packed_b), packed);
+    assert_eq!(info.transposed, c_strides.1 != 1);
+    let pitch = 36 * size_of::<f32>();
+    let bytes = usize::from(packed.0) * m * pitch + usize::from(packed.1) * n * pitch;
+    assert_eq!(info.workspace_bytes, bytes as u64);
+    // Each run packs what it is given.
+    for a in &matrices {
+        plan.run(a.view(), b.view(), c.view_mut()).unwrap();
+        let expected = oracle::product(a.view(), b.view()).unwrap();
+        let found: Vec<f64> = c.to_vec().unwrap().into_iter().map(f64::from).collect();
+        assert_eq!(found, expected.values);
+    }
+    let never = gemm.packing(Packing::Never);
+    let planned = never.plan(matrices[0].view(), b.view(), c.view_mut());
+    assert_eq!(planned.is_err(), packed.0 || packed.1);
+}
+
+#[test]
+fn workspaces_that_find_no_memory() {
+    with_driver("workspaces_that_find_no_memory", "fine", || {
+        if !has_kernels() {
+            return;
+        }
+        let device = Device::gpu(0).unwrap();
+        // One element that stands for 2¹⁴ × 2¹²: packed, 2²⁸ bytes.
+        let one = device.zeros::<f32>(1, 1).unwrap();
+        let (m, k) = (1 << 14, 1 << 12);
+        let a = one.view().with_strides(m, k, 0, 0).unwrap();
+        let b = one.view().with_strides(k, 1, 0, 0).unwrap();
+        let mut c = device.zeros::<f32>(m, 1).unwrap();
+        assert_eq!(
+            hopper_tf32(&device).plan(a, b, c.view_mut()).unwrap_err(),
+            Error::OutOfMemory {
+                device: "GPU 0 (Fake 0)".into(),
+                wanted: 1 << 28,
+                free: 48 << 20,
+            }
+        );
     });
 }
 

@@ -1,6 +1,8 @@
-//! A driver without a GPU, for `tests/gpu.rs`: device memory is the process's,
-//! and `cuLaunchKernel` runs the naive f32 kernel's work on the CPU, CTA by CTA,
-//! from the very parameters, order and schedule that a GPU would get.
+//! A driver without a GPU, for `tests/fake_driver.rs`: device memory is the
+//! process's, and `cuLaunchKernel` does the work of three kinds of kernels on
+//! the CPU, from the very parameters that a GPU would get: naive_f32 CTA by CTA,
+//! in order and schedule; pack_tf32, without rounding; hopper TF32 kernels, with
+//! a look at the tensor maps.
 //!
 //! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules.
 //! Compiled with `--cfg old_driver`, a function is missing.
@@ -19,7 +21,7 @@ mod problem;
 mod schedule;
 
 use order::TileGrid;
-use problem::GemmParams;
+use problem::{GemmParams, Operand};
 use schedule::{CtaPosition, TileWalk};
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
@@ -179,6 +181,12 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     SUCCESS
 }
 
+/// A module with its one function, which has the same handle.
+struct Module {
+    ptx: String,
+    entry: String,
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuModuleLoadDataEx(
     module: *mut *mut c_void,
@@ -197,8 +205,9 @@ unsafe extern "C" fn cuModuleLoadDataEx(
             INVALID_PTX
         }
         _ => {
-            let ptx = CStr::from_ptr(image).to_owned();
-            *module = Box::into_raw(Box::new(ptx)).cast();
+            let ptx = CStr::from_ptr(image).to_str().unwrap().to_owned();
+            let entry = String::new();
+            *module = Box::into_raw(Box::new(Module { ptx, entry })).cast();
             SUCCESS
         }
     }
@@ -210,9 +219,9 @@ unsafe extern "C" fn cuModuleGetFunction(
     module: *mut c_void,
     name: *const c_char,
 ) -> u32 {
-    let ptx = &*module.cast::<std::ffi::CString>();
-    let entry = format!(".entry {}(", CStr::from_ptr(name).to_str().unwrap());
-    if !ptx.to_str().unwrap().contains(&entry) {
+    let loaded = &mut *module.cast::<Module>();
+    loaded.entry = CStr::from_ptr(name).to_str().unwrap().to_owned();
+    if !loaded.ptx.contains(&format!(".entry {}(", loaded.entry)) {
         return NOT_FOUND;
     }
     *function = module;
@@ -221,7 +230,7 @@ unsafe extern "C" fn cuModuleGetFunction(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuLaunchKernel(
-    _: *mut c_void,
+    function: *mut c_void,
     grid_x: c_uint,
     grid_y: c_uint,
     grid_z: c_uint,
@@ -235,10 +244,21 @@ unsafe extern "C" fn cuLaunchKernel(
 ) -> u32 {
     const SIDE: u32 = 16;
     let params = &**params;
+    let entry = (*function.cast::<Module>()).entry.as_str();
     // What the driver refuses, too: a grid without CTAs.
     let grid = [grid_x, grid_y, grid_z];
-    if grid.contains(&0) || [threads, threads_y, threads_z] != [SIDE * SIDE, 1, 1] {
+    if grid.contains(&0) || [threads_y, threads_z] != [1, 1] {
         return INVALID_VALUE;
+    }
+    match entry {
+        "naive_f32" if threads == SIDE * SIDE => {}
+        "pack_tf32" => {
+            let tiles = params.m.div_ceil(64) * params.n.div_ceil(64);
+            assert_eq!((grid_x, grid_y, threads), (tiles, 1, 256));
+            return pack(params);
+        }
+        hopper if hopper.starts_with("hopper_tf32_ak_bk") => return hopper_tf32(params),
+        _ => return INVALID_VALUE,
     }
     let tiles = TileGrid::cover(params.m, params.n, SIDE, SIDE);
     for (y, x) in (0..grid_y).flat_map(|y| (0..grid_x).map(move |x| (y, x))) {
@@ -257,11 +277,90 @@ unsafe extern "C" fn cuLaunchKernel(
     SUCCESS
 }
 
-unsafe fn element(params: &GemmParams, row: u64, col: u64) {
-    let at = |operand: &problem::Operand, row: u64, col: u64| {
-        let index = row * operand.row_stride + col * operand.col_stride;
-        (operand.address + 4 * index) as *mut f32
+/// Element (row, col) of an operand.
+fn at(operand: &Operand, row: u64, col: u64) -> *mut f32 {
+    let index = row * operand.row_stride + col * operand.col_stride;
+    (operand.address + 4 * index) as *mut f32
+}
+
+unsafe fn pack(params: &GemmParams) -> u32 {
+    for row in 0..params.m.into() {
+        for col in 0..params.n.into() {
+            *at(&params.c, row, col) = *at(&params.a, row, col);
+        }
+    }
+    SUCCESS
+}
+
+/// What the fake keeps in the 128 bytes of a tensor map.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+struct Map {
+    address: u64,
+    dims: [u64; 2],
+    pitch_bytes: u64,
+    data_type: u32,
+    box_width: u32,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuTensorMapEncodeTiled(
+    map: *mut Map,
+    data_type: u32,
+    rank: u32,
+    address: u64,
+    dims: *const [u64; 2],
+    strides: *const u64,
+    box_dims: *const [u32; 2],
+    _element_strides: *const u32,
+    _interleave: u32,
+    _swizzle: u32,
+    _l2_promotion: u32,
+    _oob_fill: u32,
+) -> u32 {
+    let pitch_bytes = *strides;
+    if rank != 2 || !address.is_multiple_of(16) || !pitch_bytes.is_multiple_of(16) {
+        return INVALID_VALUE;
+    }
+    *map = Map {
+        address,
+        dims: *dims,
+        pitch_bytes,
+        data_type,
+        box_width: (*box_dims)[0],
     };
+    SUCCESS
+}
+
+/// Checks that the maps of A and B say what the parameters say, in the TF32
+/// type (11), then multiplies.
+unsafe fn hopper_tf32(params: &GemmParams) -> u32 {
+    let maps = params.tensor_maps as *const [u8; 128];
+    let expected = |operand: &Operand, lines: u32, pitch: u64| Map {
+        address: operand.address,
+        dims: [params.k.into(), lines.into()],
+        pitch_bytes: 4 * pitch,
+        data_type: 11,
+        box_width: 32,
+    };
+    let (a, b) = (&params.a, &params.b);
+    assert_eq!((a.col_stride, b.row_stride), (1, 1));
+    assert_eq!(*maps.cast::<Map>(), expected(a, params.m, a.row_stride));
+    let b_map = *maps.add(1).cast::<Map>();
+    assert_eq!(b_map, expected(b, params.n, b.col_stride));
+    if params.store_by_tma != 0 {
+        let c_map = *maps.add(2).cast::<Map>();
+        assert_eq!((c_map.address, c_map.data_type), (params.c.address, 7));
+    }
+    for row in 0..params.m.into() {
+        for col in 0..params.n.into() {
+            element(params, row, col);
+        }
+    }
+    SUCCESS
+}
+
+unsafe fn element(params: &GemmParams, row: u64, col: u64) {
     let mut sum = 0.0;
     for k in 0..params.k.into() {
         sum += *at(&params.a, row, k) * *at(&params.b, k, col);
