@@ -15,9 +15,9 @@
 //!   TFLOP/s f16, measured at 4095×4097×4099; hopper, ten times that), packing
 //!   breaks even at about N = 50: [`MIN_REUSE_OF_ELEMENTS`].
 //! - Where tensor_core could copy the operand 16 bytes at a time, and only the
-//!   direction is wrong for hopper (TF32), hopper is assumed to be 1.6 times as
-//!   fast, the share of its peak that `mma.sync` leaves unused. That breaks even
-//!   at about N = 1000: [`MIN_REUSE_OF_LINES`].
+//!   direction is wrong for hopper (TF32), the gain is smaller: `mma.sync` is
+//!   taken to reach 250 TFLOP/s and `wgmma` 400. Those are estimates, and break
+//!   even at about N = 1000: [`MIN_REUSE_OF_LINES`].
 //! - The launch, some µs, is repaid by one tile with one step along K, which
 //!   takes the element by element path as long: [`MIN_K`].
 
