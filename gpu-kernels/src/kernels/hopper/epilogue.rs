@@ -57,12 +57,12 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         // SAFETY: the caller's duty.
         unsafe {
             match self.params.output {
-                OutputType::Input => sums.columns(&mut Narrow {
+                OutputType::Input if S::Element::DTYPE.bytes() == 2 => sums.columns(&mut Narrow {
                     store: self,
                     row,
                     col,
                 }),
-                OutputType::F32 => sums.columns(&mut Wide {
+                _ => sums.columns(&mut Wide {
                     store: self,
                     row,
                     col,
