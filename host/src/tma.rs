@@ -42,6 +42,10 @@ const C_BOX_LINES: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
+    /// TMA moves f32 as it is (a TFLOAT32 map truncates: seen on an H200), and
+    /// the tensor cores drop the low bits; TF32 must be rounded before.
+    #[error("TMA does not round f32 to TF32, accepted: a packed copy, which is rounded")]
+    Unrounded,
     /// The elements are not contiguous in the direction the kernel reads.
     #[error("its stride along {direction} is {stride}, accepted: 1")]
     Stride {

@@ -206,11 +206,11 @@ fn pack_and_multiply(
         .plan(matrices[0].view(), b.view(), c.view_mut())
         .unwrap();
     let info = *plan.info();
-    let packed = (a_strides != (36, 1), b_strides != (1, 36));
-    assert_eq!((info.packed_a, info.packed_b), packed);
+    // Whatever the strides: the copy is rounded.
+    assert_eq!((info.packed_a, info.packed_b), (true, true));
     assert_eq!(info.transposed, c_strides.1 != 1);
     let pitch = 36 * size_of::<f32>();
-    let bytes = usize::from(packed.0) * m * pitch + usize::from(packed.1) * n * pitch;
+    let bytes = (m + n) * pitch;
     assert_eq!(info.workspace_bytes, bytes as u64);
     // Each run packs what it is given.
     for a in &matrices {
@@ -221,7 +221,7 @@ fn pack_and_multiply(
     }
     let never = gemm.packing(Packing::Never);
     let planned = never.plan(matrices[0].view(), b.view(), c.view_mut());
-    assert_eq!(planned.is_err(), packed.0 || packed.1);
+    assert!(planned.is_err());
 }
 
 #[test]

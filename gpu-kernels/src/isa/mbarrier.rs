@@ -82,47 +82,6 @@ pub unsafe fn arrive_at(barrier: u32, rank: u32) {
     }
 }
 
-/// [`arrive_at`] that also releases this thread's writes, and those ordered
-/// before it, to the threads that [`wait_for_cluster`].
-///
-/// # Safety
-/// That of [`arrive_at`].
-#[inline(always)]
-pub unsafe fn arrive_releasing_at(barrier: u32, rank: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!(
-            "{{ .reg .b32 remote;",
-            "mapa.shared::cluster.u32 remote, {0}, {1};",
-            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }}",
-            in(reg32) barrier, in(reg32) rank, options(nostack)
-        );
-    }
-}
-
-/// [`wait`] that acquires what other CTAs of the cluster released.
-///
-/// # Safety
-/// That of [`wait`].
-#[inline(always)]
-pub unsafe fn wait_for_cluster(barrier: u32, parity: u32) {
-    loop {
-        let done: u32;
-        // SAFETY: the caller's duty.
-        unsafe {
-            asm!(
-                "{{ .reg .pred done;",
-                "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [{1}], {2};",
-                "selp.u32 {0}, 1, 0, done; }}",
-                out(reg32) done, in(reg32) barrier, in(reg32) parity, options(nostack)
-            );
-        }
-        if done != 0 {
-            return;
-        }
-    }
-}
-
 /// `mbarrier.try_wait.parity` until the phase of that parity has completed.
 ///
 /// # Safety

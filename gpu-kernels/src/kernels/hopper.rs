@@ -113,7 +113,7 @@ trait Shape {
     const STAGING: u32 = Self::STAGES * Self::STAGE_BYTES;
     const EXCHANGE: u32 = Self::STAGING + Self::CONSUMERS * STAGING_SLABS * SLAB_BYTES;
     const BARRIERS: u32 = Self::EXCHANGE + (Self::CLUSTER.k - 1) * Self::SUM_BYTES;
-    const SHARED_BYTES: u32 = Self::BARRIERS + (2 * Self::STAGES + 2) * 8;
+    const SHARED_BYTES: u32 = Self::BARRIERS + 2 * Self::STAGES * 8;
 
     /// One tile of sums.
     const SUM_BYTES: u32 = Self::M * Self::N * 4;

@@ -38,7 +38,6 @@ mod cuda_h {
     pub(super) const TENSOR_MAP_DATA_TYPE_FLOAT16: u32 = 6;
     pub(super) const TENSOR_MAP_DATA_TYPE_FLOAT32: u32 = 7;
     pub(super) const TENSOR_MAP_DATA_TYPE_BFLOAT16: u32 = 9;
-    pub(super) const TENSOR_MAP_DATA_TYPE_TFLOAT32: u32 = 11;
     pub(super) const TENSOR_MAP_INTERLEAVE_NONE: u32 = 0;
     pub(super) const TENSOR_MAP_SWIZZLE_128B: u32 = 3;
     pub(super) const TENSOR_MAP_L2_PROMOTION_L2_256B: u32 = 3;
@@ -85,9 +84,8 @@ impl TensorMapSpec {
         let data_type = match self.dtype {
             DType::F16 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT16,
             DType::Bf16 => cuda_h::TENSOR_MAP_DATA_TYPE_BFLOAT16,
-            DType::F32 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
+            DType::F32 | DType::Tf32 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
             // Stored as f32, rounded on the way into shared memory.
-            DType::Tf32 => cuda_h::TENSOR_MAP_DATA_TYPE_TFLOAT32,
         };
         let mut map = TensorMap([0; TensorMap::BYTES]);
         let element_strides = [1, 1];

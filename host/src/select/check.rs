@@ -165,6 +165,9 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
         return Err(Rejection::ZeroK);
     }
     let tma = |operand, reason| Rejection::Tma { operand, reason };
+    if kernel.input == DType::Tf32 {
+        return Err(tma("A", tma::Unreadable::Unrounded));
+    }
     tma::Lines::of_a(problem, a_major(kernel, problem)).map_err(|reason| tma("A", reason))?;
     tma::Lines::of_b(problem, b_major(kernel, problem)).map_err(|reason| tma("B", reason))?;
     Ok(())

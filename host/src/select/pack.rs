@@ -14,10 +14,10 @@
 //! - Where the alternative is tensor_core's element by element path (57
 //!   TFLOP/s f16, measured at 4095×4097×4099; hopper, ten times that), packing
 //!   breaks even at about N = 50: [`MIN_REUSE_OF_ELEMENTS`].
-//! - Where tensor_core could copy the operand 16 bytes at a time, and only the
-//!   direction is wrong for hopper (TF32), the gain is smaller: `mma.sync` is
-//!   taken to reach 250 TFLOP/s and `wgmma` 400. Those are estimates, and break
-//!   even at about N = 1000: [`MIN_REUSE_OF_LINES`].
+//! - Where tensor_core could copy the operand 16 bytes at a time, and hopper
+//!   only wants it rounded or in another direction (TF32, always packed), the
+//!   gain is smaller: 170 TFLOP/s against 360 at 4096³. That breaks even at
+//!   about N = 1000, for both operands: [`MIN_REUSE_OF_LINES`].
 //! - The launch, some µs, is repaid by one tile with one step along K, which
 //!   takes the element by element path as long: [`MIN_K`].
 
@@ -89,9 +89,11 @@ pub(super) fn needed(
         Err(reason @ Rejection::Tma { .. }) => reason,
         Err(reason) => return Err(reason),
     };
+    // The copy is where TF32 is rounded.
+    let rounds = kernel.input == DType::Tf32;
     let packed = Packed {
-        a: Lines::of_a(problem, check::a_major(kernel, problem)).is_err(),
-        b: Lines::of_b(problem, check::b_major(kernel, problem)).is_err(),
+        a: rounds || Lines::of_a(problem, check::a_major(kernel, problem)).is_err(),
+        b: rounds || Lines::of_b(problem, check::b_major(kernel, problem)).is_err(),
     };
     let is_forced = request.kernel.is_some() || request.family.is_some();
     if request.packing == Packing::Auto

@@ -332,15 +332,15 @@ unsafe extern "C" fn cuTensorMapEncodeTiled(
     SUCCESS
 }
 
-/// Checks that the maps of A and B say what the parameters say, in the TF32
-/// type (11), then multiplies.
+/// Checks that the maps of A and B say what the parameters say, in the f32 type
+/// (7), then multiplies.
 unsafe fn hopper_tf32(params: &GemmParams) -> u32 {
     let maps = params.tensor_maps as *const [u8; 128];
     let expected = |operand: &Operand, lines: u32, pitch: u64| Map {
         address: operand.address,
         dims: [params.k.into(), lines.into()],
         pitch_bytes: 4 * pitch,
-        data_type: 11,
+        data_type: 7,
         box_width: 32,
     };
     let (a, b) = (&params.a, &params.b);

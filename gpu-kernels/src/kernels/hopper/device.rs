@@ -2,7 +2,7 @@
 //! consumers' last step, from registers to memory, is [`super::epilogue`].
 
 use super::epilogue::SlabStore;
-use super::split::Exchange;
+use super::split::{self, Exchange};
 use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
@@ -55,6 +55,11 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
             }
             if thread::thread_index() == 0 {
                 cta.produce();
+            } else if S::CLUSTER.k > 1 {
+                let mut walk = cta.walk();
+                while walk.next().is_some() {
+                    split::attend();
+                }
             }
         } else {
             if S::CONSUMERS == 3 {
@@ -133,9 +138,6 @@ impl<S: Shape> Cta<'_, S> {
                     let readers = S::CLUSTER.m + S::CLUSTER.n - 1;
                     mbarrier::init(self.empty(stage), S::CONSUMERS * readers);
                     stage += 1;
-                }
-                if S::CLUSTER.k > 1 {
-                    Exchange::<S>::set_up(self.ring);
                 }
                 mbarrier::fence_init();
             }
@@ -222,6 +224,10 @@ impl<S: Shape> Cta<'_, S> {
                 }
                 position = position.next::<S>();
                 step += 1;
+            }
+            if S::CLUSTER.k > 1 {
+                // SAFETY: once a tile, as every thread of the cluster.
+                unsafe { split::attend() };
             }
         }
     }
@@ -324,7 +330,7 @@ impl<S: Shape> Cta<'_, S> {
             parity: 0,
         };
         let mut store = SlabStore::<S>::new(self.params, consumer, lane, self.ring + S::STAGING);
-        let mut exchange = Exchange::<S>::new(self.ring, self.rank, lane);
+        let exchange = Exchange::<S>::new(self.ring, self.rank, lane);
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);

@@ -2,9 +2,13 @@
 //! K, and the first adds up the sums.
 //!
 //! ```text
-//! CTA r > 0   wait drained ── write sums into CTA 0's shared memory ── arrive
-//! CTA 0       wait arrived ── add sums of 1, 2, … in that order ── signal drained
+//! CTA r > 0   write sums into CTA 0's shared memory ┐         ┌ next tile
+//!                                               barrier    barrier
+//! CTA 0                                             └ add 1, 2, … ┘ store
 //! ```
+//!
+//! The barriers are the cluster's: every thread of every CTA takes part in two a
+//! tile, the producers too.
 //!
 //! The order of additions is fixed, so results are the same bit for bit from
 //! run to run. No workspace, no atomics and no second kernel: the sums travel
@@ -15,7 +19,7 @@ use core::marker::PhantomData;
 use super::device::Slab;
 use super::{Shape, WARPGROUP};
 use crate::isa::wgmma::{Accumulator, SupplyColumns, VisitColumns};
-use crate::isa::{cluster, mbarrier, shared, warpgroup};
+use crate::isa::{cluster, shared};
 
 /// The exchange of sums, as one thread of the consumer sees it.
 pub(super) struct Exchange<S> {
@@ -24,13 +28,22 @@ pub(super) struct Exchange<S> {
     /// Index of this CTA along K.
     rank: u32,
     lane: u32,
-    /// Parity of the tile: both barriers complete once a tile.
-    parity: u32,
     shape: PhantomData<S>,
 }
 
-/// The consumer's named barrier; there is one consumer.
-const BARRIER: u32 = 1;
+/// What a thread that exchanges nothing does while its cluster exchanges a
+/// tile's sums.
+///
+/// # Safety
+/// Once a tile, by every thread that does not [`Exchange::gather`].
+#[inline(always)]
+pub(super) unsafe fn attend() {
+    // SAFETY: the caller's duty.
+    unsafe {
+        cluster::sync();
+        cluster::sync();
+    }
+}
 
 impl<S: Shape> Exchange<S> {
     #[inline(always)]
@@ -39,33 +52,7 @@ impl<S: Shape> Exchange<S> {
             base,
             rank,
             lane,
-            parity: 0,
             shape: PhantomData,
-        }
-    }
-
-    /// In CTA 0: the sums of all others have arrived.
-    #[inline(always)]
-    fn arrived(base: u32) -> u32 {
-        base + S::BARRIERS + mbarrier::BYTES * 2 * S::STAGES
-    }
-
-    /// In the others: CTA 0 has added the last tile's sums.
-    #[inline(always)]
-    fn drained(base: u32) -> u32 {
-        Self::arrived(base) + mbarrier::BYTES
-    }
-
-    /// Initialises this CTA's two barriers.
-    ///
-    /// # Safety
-    /// By one thread, before anyone uses them.
-    #[inline(always)]
-    pub(super) unsafe fn set_up(base: u32) {
-        // SAFETY: the caller's duty.
-        unsafe {
-            mbarrier::init(Self::arrived(base), S::CLUSTER.k - 1);
-            mbarrier::init(Self::drained(base), 1);
         }
     }
 
@@ -73,44 +60,32 @@ impl<S: Shape> Exchange<S> {
     /// has the tile's sums now; the others are through with it.
     ///
     /// # Safety
-    /// By the whole consumer warpgroup of every CTA, once a tile.
+    /// By the whole consumer warpgroup of every CTA, once a tile, while all other
+    /// threads [`attend`].
     #[inline(always)]
-    pub(super) unsafe fn gather(&mut self, sums: &mut Slab<S>) -> bool {
-        let parity = self.parity;
-        self.parity ^= 1;
-        // SAFETY: a CTA's place in CTA 0's memory is written only when drained,
-        // and read only when arrived; one thread signals for the warpgroup,
-        // after a barrier.
+    pub(super) unsafe fn gather(&self, sums: &mut Slab<S>) -> bool {
+        // SAFETY: a peer's place in CTA 0's memory is written before the first
+        // barrier, read between the two, and free after the second.
         unsafe {
-            if self.rank == 0 {
-                mbarrier::wait_for_cluster(Self::arrived(self.base), parity);
-                let mut peer = 1;
-                while peer < S::CLUSTER.k {
-                    sums.add(&Place::<S>::of(self.base, peer, self.lane));
-                    peer += 1;
-                }
-                warpgroup::sync(BARRIER);
-                if self.lane != 0 && self.lane < S::CLUSTER.k {
-                    mbarrier::arrive_releasing_at(Self::drained(self.base), self.lane);
-                }
-                true
-            } else {
-                // The first tile's place is free: the parity before the first
-                // phase counts as complete.
-                mbarrier::wait_for_cluster(Self::drained(self.base), parity ^ 1);
+            if self.rank != 0 {
                 let place = Place::<S>::of(self.base, self.rank, self.lane).address;
                 let address = cluster::address_in(place, 0);
                 sums.columns(&mut Place::<S> {
                     address,
                     shape: PhantomData,
                 });
-                warpgroup::sync(BARRIER);
-                if self.lane == 0 {
-                    mbarrier::arrive_releasing_at(Self::arrived(self.base), 0);
-                }
-                false
             }
+            cluster::sync();
+            if self.rank == 0 {
+                let mut peer = 1;
+                while peer < S::CLUSTER.k {
+                    sums.add(&Place::<S>::of(self.base, peer, self.lane));
+                    peer += 1;
+                }
+            }
+            cluster::sync();
         }
+        self.rank == 0
     }
 }
 

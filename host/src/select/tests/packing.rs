@@ -63,17 +63,18 @@ fn only_what_tma_cannot_read_is_packed() {
 }
 
 #[test]
-fn tf32_is_packed_along_k() {
+fn tf32_is_always_packed() {
     let rows = problem(DType::Tf32, 4096, 4096, 512);
-    assert_eq!(unforced(rows), ("hopper_tf32", false, true));
+    assert_eq!(unforced(rows), ("hopper_tf32", true, true));
     let pack = choice(rows, &Request::default()).pack.unwrap();
     assert_eq!(pack.name, "pack_tf32");
     let mut columns = rows;
     columns.a = operand(1, 4096);
     assert_eq!(unforced(columns), ("hopper_tf32", true, true));
+    // Even where TMA could read both: it would not round them.
     columns.a = rows.a;
     columns.b = operand(1, 512);
-    assert_eq!(unforced(columns), ("hopper_tf32", false, false));
+    assert_eq!(unforced(columns), ("hopper_tf32", true, true));
 }
 
 #[test]
@@ -87,8 +88,10 @@ fn packing_must_pay() {
     assert_eq!(of(4096, 4096, 63), "tc_f16_kn");
     // Where tensor_core reads whole lines, it takes more.
     let of = |m, n, k| unforced(problem(DType::Tf32, m, n, k)).0;
-    assert_eq!(of(2048, 64, 4096), "hopper_tf32");
-    assert_eq!(of(2047, 64, 4096), "tc_tf32_kn");
+    assert_eq!(of(2048, 2048, 4096), "hopper_tf32");
+    assert_eq!(of(2047, 2048, 4096), "tc_tf32_kn");
+    assert_eq!(of(2048, 2047, 4096), "hopper_tf32", "lines of 8188 bytes");
+    assert_eq!(of(2048, 2044, 4096), "tc_tf32_kn");
     assert_eq!(of(256, 257, 4096), "hopper_tf32", "lines of 1028 bytes");
 }
 
@@ -241,8 +244,8 @@ fn workspaces_are_lines_of_whole_16_bytes() {
     assert_eq!(strides(a), (4, 1, Some(5 * 16)));
     assert_eq!(strides(b), (1, 4, Some(7 * 16)));
     // What TMA cannot read, it can read packed.
-    let mut odd = problem(DType::Tf32, 4095, 4097, 4099);
-    let hopper = kernel("hopper_tf32");
+    let mut odd = problem(DType::F16, 4095, 4097, 4099);
+    let hopper = kernel("hopper_kk");
     assert!(check(CATALOG, hopper, &odd, &H200).is_err());
     odd.a = PackedMatrix::of_a(hopper, &odd).at(256);
     odd.b = PackedMatrix::of_b(hopper, &odd).at(512);
@@ -250,6 +253,7 @@ fn workspaces_are_lines_of_whole_16_bytes() {
     // A broadcast operand may stand for more than any memory holds.
     let vast = (1 << 31) - 4097;
     let vast = problem(DType::Tf32, vast, 1, vast);
+    let hopper = kernel("hopper_tf32");
     let matrix = PackedMatrix::of_a(hopper, &vast);
     assert_eq!(
         matrix.bytes(),
