@@ -209,7 +209,8 @@ fn pack_and_multiply(
     // Whatever the strides: the copy is rounded.
     assert_eq!((info.packed_a, info.packed_b), (true, true));
     assert_eq!(info.transposed, c_strides.1 != 1);
-    let pitch = 36 * size_of::<f32>();
+    // 33 elements, rounded up to 128 bytes.
+    let pitch = 64 * size_of::<f32>();
     let bytes = (m + n) * pitch;
     assert_eq!(info.workspace_bytes, bytes as u64);
     // Each run packs what it is given.

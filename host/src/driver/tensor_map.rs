@@ -40,7 +40,7 @@ mod cuda_h {
     pub(super) const TENSOR_MAP_DATA_TYPE_BFLOAT16: u32 = 9;
     pub(super) const TENSOR_MAP_INTERLEAVE_NONE: u32 = 0;
     pub(super) const TENSOR_MAP_SWIZZLE_128B: u32 = 3;
-    pub(super) const TENSOR_MAP_L2_PROMOTION_L2_256B: u32 = 3;
+    pub(super) const TENSOR_MAP_L2_PROMOTION_L2_128B: u32 = 2;
     pub(super) const TENSOR_MAP_FLOAT_OOB_FILL_NONE: u32 = 0;
 }
 
@@ -103,7 +103,9 @@ impl TensorMapSpec {
                 element_strides.as_ptr(),
                 cuda_h::TENSOR_MAP_INTERLEAVE_NONE,
                 cuda_h::TENSOR_MAP_SWIZZLE_128B,
-                cuda_h::TENSOR_MAP_L2_PROMOTION_L2_256B,
+                // 256 bytes were a fifth slower where the pitch is no multiple of 128,
+                // and no faster elsewhere (`docs/perf-log.md`).
+                cuda_h::TENSOR_MAP_L2_PROMOTION_L2_128B,
                 cuda_h::TENSOR_MAP_FLOAT_OOB_FILL_NONE,
             )
         };

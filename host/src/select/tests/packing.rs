@@ -216,7 +216,7 @@ fn the_message_names_the_nearest_misses() {
 }
 
 #[test]
-fn workspaces_are_lines_of_whole_16_bytes() {
+fn workspaces_are_lines_of_whole_128_bytes() {
     let kernel = |name: &str| KERNELS.iter().find(|kernel| kernel.name == name).unwrap();
     let matrix = |input, name| {
         let problem = problem(input, 5, 7, 3);
@@ -235,14 +235,14 @@ fn workspaces_are_lines_of_whole_16_bytes() {
     };
     // A 5×3 and B 3×7, of 2 bytes.
     let [a, b] = matrix(DType::F16, "hopper_kk");
-    assert_eq!(strides(a), (8, 1, Some(5 * 16)));
-    assert_eq!(strides(b), (1, 8, Some(7 * 16)));
+    assert_eq!(strides(a), (64, 1, Some(5 * 128)));
+    assert_eq!(strides(b), (1, 64, Some(7 * 128)));
     let [a, b] = matrix(DType::F16, "hopper_mn");
-    assert_eq!(strides(a), (1, 8, Some(3 * 16)));
-    assert_eq!(strides(b), (8, 1, Some(3 * 16)));
+    assert_eq!(strides(a), (1, 64, Some(3 * 128)));
+    assert_eq!(strides(b), (64, 1, Some(3 * 128)));
     let [a, b] = matrix(DType::Tf32, "hopper_tf32");
-    assert_eq!(strides(a), (4, 1, Some(5 * 16)));
-    assert_eq!(strides(b), (1, 4, Some(7 * 16)));
+    assert_eq!(strides(a), (32, 1, Some(5 * 128)));
+    assert_eq!(strides(b), (1, 32, Some(7 * 128)));
     // What TMA cannot read, it can read packed.
     let mut odd = problem(DType::F16, 4095, 4097, 4099);
     let hopper = kernel("hopper_kk");
