@@ -20,8 +20,10 @@
 //! that TMA cannot read are packed: [`select`](crate::select).
 //!
 //! CTAs of a cluster that need the same rows of A, or columns of B, fetch a part
-//! each and multicast it, hence the divisions.
+//! each and multicast it, hence the divisions. Short operands take shorter boxes
+//! ([`box_lines`]).
 
+use gpu_kernels::kernels::hopper::box_lines;
 use gpu_kernels::{DType, KernelInfo, Major, OutputType};
 
 use crate::select::Problem;
@@ -154,18 +156,26 @@ impl Lines {
     }
 }
 
-/// The box of A that `kernel` copies at once, contiguous direction first.
-pub fn a_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
+/// The box of A, of `m` rows, that `kernel` copies at once, contiguous direction
+/// first.
+pub fn a_box(kernel: &KernelInfo, major: Major, m: u32) -> [u32; 2] {
     match major {
-        Major::K => [box_width(kernel.input), kernel.block.m / kernel.cluster.n],
+        Major::K => [
+            box_width(kernel.input),
+            box_lines(kernel.block.m, kernel.cluster.n, m),
+        ],
         Major::Mn => [box_width(kernel.input), kernel.block.k],
     }
 }
 
-/// The box of B that `kernel` copies at once, contiguous direction first.
-pub fn b_box(kernel: &KernelInfo, major: Major) -> [u32; 2] {
+/// The box of B, of `n` columns, that `kernel` copies at once, contiguous
+/// direction first.
+pub fn b_box(kernel: &KernelInfo, major: Major, n: u32) -> [u32; 2] {
     match major {
-        Major::K => [box_width(kernel.input), kernel.block.n / kernel.cluster.m],
+        Major::K => [
+            box_width(kernel.input),
+            box_lines(kernel.block.n, kernel.cluster.m, n),
+        ],
         Major::Mn => [box_width(kernel.input), kernel.block.k],
     }
 }
@@ -298,12 +308,21 @@ mod tests {
             let hopper =
                 |kernel: &&KernelInfo| kernel.family == Family::Hopper && kernel.input == input;
             let kernel = KERNELS.iter().find(hopper).unwrap();
-            let boxes = [a_box(kernel, Major::K), b_box(kernel, Major::K)];
+            let boxes = [a_box(kernel, Major::K, 4096), b_box(kernel, Major::K, 4096)];
             (kernel.block, boxes)
         };
         let (block, boxes) = of(DType::F16);
         assert_eq!(boxes, [[64, block.m], [64, block.n]]);
         let (block, boxes) = of(DType::Tf32);
         assert_eq!(boxes, [[32, block.m], [32, block.n]]);
+    }
+
+    #[test]
+    fn short_operands_take_short_boxes_of_whole_atoms() {
+        // 64 lines by one CTA, of a matrix that has 1, 8, 9, 63 or 65.
+        let cut = [1, 8, 9, 63, 65].map(|extent| box_lines(64, 1, extent));
+        assert_eq!(cut, [8, 8, 16, 64, 64]);
+        // Shared by two: each its half, whatever there is.
+        assert_eq!(box_lines(256, 2, 1), 128);
     }
 }

@@ -42,6 +42,24 @@ const WARPGROUP: u32 = 128;
 /// Slabs of C that a consumer has on their way to memory at once.
 const STAGING_SLABS: u32 = 2;
 
+/// Lines of an operand that lies along K which one copy moves, of a tile of
+/// `tile` lines that `sharing` CTAs load together, where the operand has
+/// `extent`: each CTA its part. A tile that nobody shares is cut to the lines
+/// there are, in whole swizzle atoms of 8, for the copy engine takes its time
+/// over lines outside the tensor too. The rest of the tile stays as it was, and
+/// only reaches rows or columns past the edge of C, which are not stored.
+pub const fn box_lines(tile: u32, sharing: u32, extent: u32) -> u32 {
+    if sharing > 1 {
+        return tile / sharing;
+    }
+    let whole_atoms = extent.next_multiple_of(8);
+    if whole_atoms < tile {
+        whole_atoms
+    } else {
+        tile
+    }
+}
+
 /// A number of columns for which there is an accumulator.
 pub struct Columns<const N: u32>;
 

@@ -71,8 +71,8 @@ impl HopperMaps {
         Ok(HopperMaps {
             device: DeviceBuffer::zeroed(gpu, 3 * TensorMap::BYTES)?,
             kernel: kernel.name,
-            a: spec(kernel.input, a, tma::a_box(kernel, a_major)),
-            b: spec(kernel.input, b, tma::b_box(kernel, b_major)),
+            a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
+            b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem.n)),
             c: c.map(|lines| spec(c_dtype, lines, tma::c_box(c_dtype))),
             copied: None,
         })

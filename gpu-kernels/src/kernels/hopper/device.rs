@@ -3,7 +3,7 @@
 
 use super::epilogue::SlabStore;
 use super::split::{self, Exchange};
-use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, Width};
+use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, Width, box_lines};
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
 use crate::kernel::{Cluster, Contiguous, Major};
@@ -208,6 +208,7 @@ impl<S: Shape> Cta<'_, S> {
             stage: 0,
             parity: 1,
         };
+        let bytes = self.stage_bytes();
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);
@@ -218,7 +219,7 @@ impl<S: Shape> Cta<'_, S> {
                 // lands in this CTA: our own loads and the peer's.
                 unsafe {
                     mbarrier::wait(self.empty(position.stage), position.parity);
-                    mbarrier::arrive_expecting(self.full(position.stage), S::STAGE_BYTES);
+                    mbarrier::arrive_expecting(self.full(position.stage), bytes);
                     self.load_a(position.stage, row, step * S::BLOCK_K);
                     self.load_b(position.stage, col, step * S::BLOCK_K);
                 }
@@ -230,6 +231,19 @@ impl<S: Shape> Cta<'_, S> {
                 unsafe { split::attend() };
             }
         }
+    }
+
+    /// Bytes that land in a stage: whole tiles, of which [`box_lines`] may cut
+    /// those that lie along K and are not shared.
+    #[inline(always)]
+    fn stage_bytes(&self) -> u32 {
+        let lines = |major, tile, sharing, extent| match major {
+            Major::K if sharing == 1 => box_lines(tile, sharing, extent),
+            _ => tile,
+        };
+        let rows = lines(S::A::MAJOR, S::M, S::CLUSTER.n, self.params.m);
+        let columns = lines(S::B::MAJOR, S::N, S::CLUSTER.m, self.params.n);
+        (rows + columns) * ROW_BYTES
     }
 
     /// Loads A's rows from `row`: the CTAs of our row of the cluster need the
