@@ -251,4 +251,6 @@ mod device;
 #[cfg(target_arch = "nvptx64")]
 mod epilogue;
 #[cfg(target_arch = "nvptx64")]
+mod load;
+#[cfg(target_arch = "nvptx64")]
 mod split;

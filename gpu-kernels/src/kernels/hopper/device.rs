@@ -1,12 +1,13 @@
-//! The Hopper kernel, in reading order: setup, producer, consumer. The
-//! consumers' last step, from registers to memory, is [`super::epilogue`].
+//! The Hopper kernel, in reading order: setup, producer, consumer. How the
+//! producer fills a stage is in [`super::load`]; the consumers' last step, from
+//! registers to memory, in [`super::epilogue`].
 
 use super::epilogue::SlabStore;
 use super::split::{self, Exchange};
-use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, Width, box_lines};
+use super::{SLAB_BYTES, Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
-use crate::kernel::{Cluster, Contiguous, Major};
+use crate::kernel::Contiguous;
 use crate::order::{Tile, TileGrid, ceil_div};
 use crate::problem::GemmParams;
 use crate::schedule::{CtaPosition, TileWalk};
@@ -15,8 +16,8 @@ use crate::schedule::{CtaPosition, TileWalk};
 pub(super) type Slab<S> = <<S as Shape>::Width as Width>::Accumulator;
 
 /// One CTA's view of the launch and of its shared memory.
-struct Cta<'a, S> {
-    params: &'a GemmParams,
+pub(super) struct Cta<'a, S> {
+    pub(super) params: &'a GemmParams,
     /// Index of this CTA in its cluster.
     rank: u32,
     /// Steps of `BLOCK_K` along K.
@@ -76,24 +77,6 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
     }
 }
 
-/// The first CTA of every column of a cluster, as a mask.
-const fn column_starts(cluster: Cluster) -> u32 {
-    let mut mask = 0;
-    let mut column = 0;
-    while column < cluster.n {
-        mask |= 1 << (column * cluster.m);
-        column += 1;
-    }
-    mask
-}
-
-/// One of `of` equal parts.
-#[derive(Clone, Copy)]
-struct Share {
-    index: u32,
-    of: u32,
-}
-
 /// A position in the ring: a stage, and the parity of the round.
 #[derive(Clone, Copy)]
 struct RingPosition {
@@ -106,7 +89,7 @@ impl<S: Shape> Cta<'_, S> {
 
     /// Barrier that completes when the bytes of `stage` have landed.
     #[inline(always)]
-    fn full(&self, stage: u32) -> u32 {
+    pub(super) fn full(&self, stage: u32) -> u32 {
         self.ring + S::BARRIERS + mbarrier::BYTES * stage
     }
 
@@ -118,10 +101,12 @@ impl<S: Shape> Cta<'_, S> {
 
     /// The A tile of `stage`; the B tile follows it.
     #[inline(always)]
-    fn a_tile(&self, stage: u32) -> u32 {
+    pub(super) fn a_tile(&self, stage: u32) -> u32 {
         self.ring + stage * S::STAGE_BYTES
     }
 
+    /// # Safety
+    /// By all threads of the CTA, once, before anything else.
     #[inline(always)]
     unsafe fn set_up_barriers(&self) {
         // SAFETY: one thread initialises before anyone uses.
@@ -151,7 +136,7 @@ impl<S: Shape> Cta<'_, S> {
 
     /// Address of the tensor map of A (0), B (1) or C (2).
     #[inline(always)]
-    fn map(&self, operand: u64) -> u64 {
+    pub(super) fn map(&self, operand: u64) -> u64 {
         self.params.tensor_maps + 128 * operand
     }
 
@@ -171,7 +156,7 @@ impl<S: Shape> Cta<'_, S> {
 
     /// This CTA's row and column in its cluster, which counts down columns.
     #[inline(always)]
-    fn place(&self) -> (u32, u32) {
+    pub(super) fn place(&self) -> (u32, u32) {
         let rank = if S::CLUSTER.k > 1 { 0 } else { self.rank };
         (rank % S::CLUSTER.m, rank / S::CLUSTER.m)
     }
@@ -200,6 +185,9 @@ impl<S: Shape> Cta<'_, S> {
     // ---------------------------------------------------------- producer
 
     /// One thread: keeps the ring full.
+    ///
+    /// # Safety
+    /// By one thread of the CTA, after the barriers are set up.
     #[inline(always)]
     unsafe fn produce(&self) {
         // The first round finds every stage free: waiting for the parity before
@@ -233,107 +221,12 @@ impl<S: Shape> Cta<'_, S> {
         }
     }
 
-    /// Bytes that land in a stage: whole tiles, of which [`box_lines`] may cut
-    /// those that lie along K and are not shared.
-    #[inline(always)]
-    fn stage_bytes(&self) -> u32 {
-        let lines = |major, tile, sharing, extent| match major {
-            Major::K if sharing == 1 => box_lines(tile, sharing, extent),
-            _ => tile,
-        };
-        let rows = lines(S::A::MAJOR, S::M, S::CLUSTER.n, self.params.m);
-        let columns = lines(S::B::MAJOR, S::N, S::CLUSTER.m, self.params.n);
-        (rows + columns) * ROW_BYTES
-    }
-
-    /// Loads A's rows from `row`: the CTAs of our row of the cluster need the
-    /// same, and each loads a share for all of them.
-    #[inline(always)]
-    unsafe fn load_a(&self, stage: u32, row: u32, k: u32) {
-        let (down, across) = self.place();
-        let share = Share {
-            index: across,
-            of: S::CLUSTER.n,
-        };
-        // Bits down, down + m, down + 2m, …: one in each column of the cluster.
-        let peers = column_starts(S::CLUSTER) << down;
-        // SAFETY: the caller waited for the stage.
-        unsafe {
-            self.load(
-                0,
-                S::A::MAJOR,
-                self.a_tile(stage),
-                S::M,
-                stage,
-                (row, k),
-                share,
-                peers,
-            )
-        }
-    }
-
-    /// Loads B's columns from `col`, shared with our column of the cluster.
-    #[inline(always)]
-    unsafe fn load_b(&self, stage: u32, col: u32, k: u32) {
-        let (down, across) = self.place();
-        let share = Share {
-            index: down,
-            of: S::CLUSTER.m,
-        };
-        // A run of m bits: one column of the cluster.
-        let peers = ((1 << S::CLUSTER.m) - 1) << (across * S::CLUSTER.m);
-        let tile = self.a_tile(stage) + S::A_BYTES;
-        // SAFETY: the caller waited for the stage.
-        unsafe { self.load(1, S::B::MAJOR, tile, S::N, stage, (col, k), share, peers) }
-    }
-
-    /// Loads `share` of an operand's tile, `extent` rows of A or columns of B,
-    /// into every CTA of the cluster whose bit is in `peers`.
-    #[inline(always)]
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the two callers name each of them"
-    )]
-    unsafe fn load(
-        &self,
-        operand: u64,
-        major: Major,
-        tile: u32,
-        extent: u32,
-        stage: u32,
-        (first, k): (u32, u32),
-        share: Share,
-        peers: u32,
-    ) {
-        let (map, full) = (self.map(operand), self.full(stage));
-        // SAFETY: the caller waited for the stage.
-        unsafe {
-            let copy = |offset, x, y| {
-                if share.of > 1 {
-                    tma::load_multicast(tile + offset, map, x, y, full, peers as u16);
-                } else {
-                    tma::load(tile + offset, map, x, y, full);
-                }
-            };
-            match major {
-                Major::K => {
-                    let skip = share.index * (extent / share.of);
-                    copy(skip * ROW_BYTES, k, first + skip);
-                }
-                Major::Mn => {
-                    let mut slab = share.index;
-                    while slab < extent / 64 {
-                        copy(slab * SLAB_BYTES, first + slab * 64, k);
-                        slab += share.of;
-                    }
-                }
-            }
-        }
-    }
-
     // ---------------------------------------------------------- consumer
 
     /// One warpgroup: multiplies its rows of each tile, and stores them.
+    ///
+    /// # Safety
+    /// By a whole warpgroup, after the barriers are set up.
     #[inline(always)]
     unsafe fn consume(&self) {
         // SAFETY: whole warps arrive here.
@@ -367,6 +260,9 @@ impl<S: Shape> Cta<'_, S> {
 
     /// The main loop. One group of multiplies stays in flight: a stage is
     /// released one step after its multiplies were issued.
+    ///
+    /// # Safety
+    /// By the whole warpgroup together; the producer fills as many stages.
     #[inline(always)]
     unsafe fn multiply(
         &self,
@@ -421,6 +317,9 @@ impl<S: Shape> Cta<'_, S> {
 
     /// Tells every producer that writes to `stage` that this consumer has read
     /// it: those of our row and column of the cluster, one thread each.
+    ///
+    /// # Safety
+    /// By the whole warpgroup; the multiplies that read `stage` have finished.
     #[inline(always)]
     unsafe fn release(&self, stage: u32, lane: u32) {
         // SAFETY: peers stay until the cluster barrier at the end.

@@ -80,6 +80,9 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     }
 
     /// Waits until the buffer's last slab has been read by all.
+    ///
+    /// # Safety
+    /// By the whole warpgroup together.
     #[inline(always)]
     unsafe fn take(&self) {
         // SAFETY: the warpgroup is together.
@@ -99,6 +102,9 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     }
 
     /// Sends the filled buffer to C(row.., col..), and turns to the other one.
+    ///
+    /// # Safety
+    /// By the whole warpgroup together; each thread has filled its part.
     #[inline(always)]
     unsafe fn send(&mut self, row: u32, col: u32, bytes: u32) {
         // SAFETY: all have written their part before the barrier.
@@ -120,6 +126,9 @@ impl<'a, S: Shape> SlabStore<'a, S> {
 
     /// Copies the buffer to C element by element: any strides, any edge. A warp
     /// copies 16 rows, one 128-byte row at a time.
+    ///
+    /// # Safety
+    /// After a barrier that follows the last write to the buffer.
     #[inline(always)]
     unsafe fn copy(&self, row: u32, col: u32, bytes: u32) {
         let c = &self.params.c;
