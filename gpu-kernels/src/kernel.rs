@@ -143,6 +143,9 @@ impl Cluster {
     }
 }
 
+/// Threads of a warpgroup: four consecutive warps (PTX ISA, "Warpgroup").
+pub const WARPGROUP: u32 = 128;
+
 /// One instantiation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelInfo {

@@ -102,4 +102,10 @@ impl GemmParams {
     /// Largest M, N or K: leaves room for a tile index to round up past the
     /// edge without wrapping, in signed 32-bit TMA coordinates too.
     pub const MAX_DIM: u64 = (1 << 31) - 1 - 4096;
+
+    /// Address of the tensor map of A (0), B (1) or C (2).
+    #[inline(always)]
+    pub const fn tensor_map(&self, operand: u64) -> u64 {
+        self.tensor_maps + 128 * operand
+    }
 }

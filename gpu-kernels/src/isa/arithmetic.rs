@@ -14,13 +14,3 @@ pub fn fma(a: f32, b: f32, c: f32) -> f32 {
     }
     value
 }
-
-/// `value`, which the optimiser can no longer tell: what is computed from it
-/// stays where it is written, instead of being hoisted into registers that a
-/// hot loop needs.
-#[inline(always)]
-pub fn opaque(mut value: u64) -> u64 {
-    // SAFETY: an empty instruction.
-    unsafe { asm!("// {}", inout(reg64) value, options(nomem, nostack, preserves_flags)) }
-    value
-}

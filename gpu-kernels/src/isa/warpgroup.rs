@@ -3,8 +3,7 @@
 
 use core::arch::asm;
 
-/// Threads of a warpgroup.
-pub const THREADS: u32 = 128;
+use crate::kernel::WARPGROUP;
 
 /// `setmaxnreg.dec`: gives registers back until each thread has `REGISTERS`.
 ///
@@ -33,7 +32,7 @@ pub unsafe fn claim_registers<const REGISTERS: u32>() {
 #[inline(always)]
 pub unsafe fn sync(barrier: u32) {
     // SAFETY: the caller's duty (PTX ISA, "bar, barrier").
-    unsafe { asm!("bar.sync {}, {};", in(reg32) barrier, const THREADS, options(nostack)) }
+    unsafe { asm!("bar.sync {}, {};", in(reg32) barrier, const WARPGROUP, options(nostack)) }
 }
 
 /// `stmatrix.x4`: a warp stores four 8×8 matrices of 16-bit elements. Lane `l`

@@ -26,7 +26,9 @@
 use core::marker::PhantomData;
 
 use crate::element::Element;
-use crate::kernel::{Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo, Major};
+use crate::kernel::{
+    Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo, Major, WARPGROUP,
+};
 use crate::problem::DType;
 
 /// Bytes of one row of a stage: the span of the 128-byte swizzle.
@@ -35,9 +37,6 @@ const ROW_BYTES: u32 = 128;
 /// A slab: 64 rows (or columns) of an operand, one stage deep; or 64 rows of C,
 /// as wide.
 const SLAB_BYTES: u32 = 64 * ROW_BYTES;
-
-/// Threads of a warpgroup.
-const WARPGROUP: u32 = 128;
 
 /// Slabs of C that a consumer has on their way to memory at once.
 const STAGING_SLABS: u32 = 2;

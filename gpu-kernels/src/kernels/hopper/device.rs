@@ -112,8 +112,8 @@ impl<S: Shape> Cta<'_, S> {
         // SAFETY: one thread initialises before anyone uses.
         unsafe {
             if thread::thread_index() == 0 {
-                tma::prefetch_map(self.map(0));
-                tma::prefetch_map(self.map(1));
+                tma::prefetch_map(self.params.tensor_map(0));
+                tma::prefetch_map(self.params.tensor_map(1));
                 let mut stage = 0;
                 while stage < S::STAGES {
                     // The producer's own arrival; the bytes are counted apart.
@@ -132,12 +132,6 @@ impl<S: Shape> Cta<'_, S> {
                 thread::sync_cta();
             }
         }
-    }
-
-    /// Address of the tensor map of A (0), B (1) or C (2).
-    #[inline(always)]
-    pub(super) fn map(&self, operand: u64) -> u64 {
-        self.params.tensor_maps + 128 * operand
     }
 
     /// The tiles of this cluster; [`Cta::origin`] makes them this CTA's.

@@ -113,7 +113,7 @@ impl<'a, S: Shape> SlabStore<'a, S> {
                 tma::fence_shared();
                 warpgroup::sync(self.barrier);
                 if self.lane == 0 {
-                    tma::store(self.params.tensor_maps + 2 * 128, self.buffer, col, row);
+                    tma::store(self.params.tensor_map(2), self.buffer, col, row);
                     tma::commit_stores();
                 }
             } else {

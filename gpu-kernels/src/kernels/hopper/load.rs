@@ -109,7 +109,7 @@ impl<S: Shape> Cta<'_, S> {
         share: Share,
         peers: u32,
     ) {
-        let (map, full) = (self.map(operand), self.full(stage));
+        let (map, full) = (self.params.tensor_map(operand), self.full(stage));
         // SAFETY: the caller waited for the stage.
         unsafe {
             let copy = |offset, x, y| {
