@@ -23,6 +23,19 @@ impl<'d> Graph<'d> {
         device: &'d Device,
         enqueue: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
+        Graph::capture(device, enqueue).map_err(|failure| match failure {
+            // What is refused in a capture leaves the device as it was.
+            Failure::Error(error @ Error::Driver { .. }) => {
+                Failure::Wrong(format!("not captured: {error}"))
+            }
+            other => other,
+        })
+    }
+
+    fn capture(
+        device: &'d Device,
+        enqueue: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
         device.make_current()?;
         let stream = device.stream().expect("a GPU has a stream").as_inner();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;

@@ -24,12 +24,13 @@ const SEED: u64 = 3;
 pub type OwnCase = (&'static str, fn() -> Result<(), String>);
 
 /// All of them.
-pub const CASES: [OwnCase; 9] = [
+pub const CASES: [OwnCase; 10] = [
     ("own/products-on-the-cpu", products_on_the_cpu),
     ("own/a-missing-term-is-found", a_missing_term_is_found),
     ("own/a-bias-is-found", a_bias_is_found),
     ("own/one-bit-is-found", one_bit_is_found),
     ("own/trespass-is-found", trespass_is_found),
+    ("own/no-turns-after-a-fault", no_turns_after_a_fault),
     ("own/names-are-unique", names_are_unique),
     ("own/random-cases-come-again", random_cases_come_again),
     ("own/every-kernel-is-drawn", every_kernel_is_drawn),
@@ -138,6 +139,26 @@ fn trespass_is_found() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A wrong result is its test's own; after an error of the driver nobody's
+/// results mean anything.
+fn no_turns_after_a_fault() -> Result<(), String> {
+    let shared = Shared::new(Device::cpu());
+    let fault = Error::Driver {
+        call: "cuStreamSynchronize",
+        code: 700,
+        name: "CUDA_ERROR_ILLEGAL_ADDRESS".into(),
+    };
+    let wrong: Result<(), _> = shared.turn(|_| Err(Failure::Wrong("wrong".into())));
+    if wrong.is_ok() || shared.turn(|_| Ok(())).is_err() {
+        return Err("no turn after a wrong result".into());
+    }
+    let faulty: Result<(), _> = shared.turn(|_| Err(fault.into()));
+    match (faulty, shared.turn(|_| Ok(()))) {
+        (Err(Failure::Error(_)), Err(Failure::NotRun)) => Ok(()),
+        _ => Err("a turn after a fault".into()),
+    }
 }
 
 /// A name as a filter selects one test, and says which case of which seed.

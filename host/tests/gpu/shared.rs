@@ -5,6 +5,7 @@
 //! a fault belongs to the test that sees it, and no test's work is captured
 //! into another's graph.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tilewise::{Device, Error};
@@ -14,7 +15,8 @@ use crate::case::Failure;
 /// A device, and whether it has failed.
 pub struct Shared {
     device: Device,
-    failed: Mutex<bool>,
+    turn: Mutex<()>,
+    failed: AtomicBool,
 }
 
 impl Shared {
@@ -22,7 +24,8 @@ impl Shared {
     pub fn new(device: Device) -> Shared {
         Shared {
             device,
-            failed: Mutex::new(false),
+            turn: Mutex::new(()),
+            failed: AtomicBool::new(false),
         }
     }
 
@@ -31,16 +34,23 @@ impl Shared {
         &self.device
     }
 
-    /// Does `work` while no other thread uses the device. After an error of the
-    /// driver, which stays with the context as a fault in a kernel does, there
-    /// are no more turns: [`Failure::NotRun`].
+    /// Whether an error of the driver has come up. It stays with the context,
+    /// as a fault in a kernel does.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Does `work` while no other thread uses the device. When it has failed
+    /// there are no more turns: [`Failure::NotRun`].
     pub fn turn<R>(&self, work: impl FnOnce(&Device) -> Result<R, Failure>) -> Result<R, Failure> {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        if *failed {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.has_failed() {
             return Err(Failure::NotRun);
         }
         let result = work(&self.device);
-        *failed = matches!(&result, Err(Failure::Error(Error::Driver { .. })));
+        if let Err(Failure::Error(Error::Driver { .. })) = &result {
+            self.failed.store(true, Ordering::Release);
+        }
         result
     }
 }

@@ -175,6 +175,9 @@ pub fn is_built(kernel: &KernelInfo) -> bool {
 impl Test {
     /// Runs it; without a device only what needs none.
     pub fn run(&self, device: Option<&Shared>, seed: u64) -> Verdict {
+        if device.is_some_and(Shared::has_failed) {
+            return Verdict::NotRun;
+        }
         if let Some(why) = device.and_then(|device| self.why_impossible(device.device())) {
             return Verdict::Skipped(why);
         }
