@@ -7,6 +7,7 @@
 //! wait.
 
 use core::arch::asm;
+use core::mem::MaybeUninit;
 
 use crate::element::Element;
 use crate::kernel::{Contiguous, Major};
@@ -104,6 +105,10 @@ pub trait Accumulator: Copy {
     /// Columns.
     const N: u32;
 
+    /// Registers with anything in them, for a first multiply with `accumulate`
+    /// 0. Zeros would take an instruction a register.
+    fn undefined() -> Self;
+
     /// D += A · B, or D = A · B with `accumulate` 0.
     ///
     /// # Safety
@@ -142,6 +147,21 @@ macro_rules! accumulators {
     ($($n:literal, $registers:literal: [$($i:literal)*] groups [$($g:literal)*];)*) => {$(
         impl Accumulator for [f32; $registers] {
             const N: u32 = $n;
+
+            #[inline(always)]
+            fn undefined() -> Self {
+                let mut registers = [const { MaybeUninit::<f32>::uninit() }; $registers];
+                // SAFETY: no instruction. Its operands come out with what the
+                // registers held, and any 32 bits are an f32.
+                unsafe {
+                    asm!(
+                        concat!("// {0}", $(" {", $i, "}",)*),
+                        out(reg32) registers[0], $(out(reg32) registers[$i],)*
+                        options(nomem, nostack, preserves_flags)
+                    );
+                    core::mem::transmute(registers)
+                }
+            }
 
             #[inline(always)]
             unsafe fn multiply<T: Element, A: Contiguous, B: Contiguous>(

@@ -8,7 +8,7 @@
 //!   ring of STAGES × (A tile, B tile) in shared memory, 128-byte swizzle
 //!       full[s]: the bytes have landed      empty[s]: all have read them
 //!                 │ wgmma, accumulators in registers
-//!   consumers ────┤                 one to three warpgroups
+//!   consumers ────┤                 one or two warpgroups
 //!                 ▼
 //!   staging ── one slab of C at a time ── TMA store, or masked stores
 //! ```
@@ -37,9 +37,6 @@ const ROW_BYTES: u32 = 128;
 /// A slab: 64 rows (or columns) of an operand, one stage deep; or 64 rows of C,
 /// as wide.
 const SLAB_BYTES: u32 = 64 * ROW_BYTES;
-
-/// Slabs of C that a consumer has on their way to memory at once.
-const STAGING_SLABS: u32 = 2;
 
 /// Lines of an operand that lies along K which one copy moves, of a tile of
 /// `tile` lines that `sharing` CTAs load together, where the operand has
@@ -116,11 +113,33 @@ trait Shape {
     /// cannot hold 128×256 accumulators in its registers.
     const CONSUMERS: u32 = match Self::M {
         64 => 1,
-        192 => 3,
         _ => 2,
     };
     /// Slabs of 64 rows that one consumer accumulates.
     const SLABS: u32 = Self::M / 64 / Self::CONSUMERS;
+
+    /// Slabs of C that a consumer can have on their way to memory at once: all
+    /// of its 16-bit tile if they fit beside the ring, else those of 64 rows, and
+    /// at least two, so that one is filled while the other is read.
+    const STAGING_SLABS: u32 = {
+        let room = Self::SHARED_LIMIT - Self::STAGING - Self::RESERVED;
+        let fit = room / (Self::CONSUMERS * SLAB_BYTES);
+        let (row, all) = (Self::N / 64, Self::N / 64 * Self::SLABS);
+        let wanted = if all <= fit {
+            all
+        } else if row <= fit {
+            row
+        } else {
+            2
+        };
+        if wanted < 2 { 2 } else { wanted }
+    };
+    /// Slabs of a 16-bit C that are filled and sent together: a row of them,
+    /// where there is room, for one barrier and one fence.
+    const BATCH: u32 = match Self::STAGING_SLABS % (Self::N / 64) {
+        0 => Self::N / 64,
+        _ => 1,
+    };
 
     const A_BYTES: u32 = Self::M / 64 * SLAB_BYTES;
     const B_BYTES: u32 = Self::N / 64 * SLAB_BYTES;
@@ -128,9 +147,19 @@ trait Shape {
 
     // Offsets in shared memory: ring, staging, sums of the peers along K, barriers.
     const STAGING: u32 = Self::STAGES * Self::STAGE_BYTES;
-    const EXCHANGE: u32 = Self::STAGING + Self::CONSUMERS * STAGING_SLABS * SLAB_BYTES;
+    const EXCHANGE: u32 = Self::STAGING + Self::CONSUMERS * Self::STAGING_SLABS * SLAB_BYTES;
     const BARRIERS: u32 = Self::EXCHANGE + (Self::CLUSTER.k - 1) * Self::SUM_BYTES;
-    const SHARED_BYTES: u32 = Self::BARRIERS + 2 * Self::STAGES * 8;
+    const SHARED_BYTES: u32 = Self::BARRIERS + Self::BARRIER_BYTES;
+
+    const BARRIER_BYTES: u32 = 2 * Self::STAGES * 8;
+    /// What is in shared memory besides ring and staging.
+    const RESERVED: u32 = (Self::CLUSTER.k - 1) * Self::SUM_BYTES + Self::BARRIER_BYTES;
+    /// A CTA of compute capability 9.0 has at most 227 KiB.
+    const SHARED_LIMIT: u32 = 227 * 1024;
+
+    /// Whether C has to be of the input type and within TMA's reach. With more
+    /// than 128 accumulators a thread there are no registers for other ways out.
+    const STORES_BY_TMA_ONLY: bool = Self::SLABS * Self::N > 256;
 
     /// One tile of sums.
     const SUM_BYTES: u32 = Self::M * Self::N * 4;
@@ -144,12 +173,13 @@ trait Shape {
         });
         assert!(
             Self::M == 64 * Self::CONSUMERS * Self::SLABS,
-            "M is 64, 128, 192 or 256"
+            "M is 64, 128 or 256"
         );
         assert!(
             Self::SLABS * Self::N <= 384,
             "accumulators must fit in a consumer's registers"
         );
+        assert!(!Self::STORES_BY_TMA_ONLY || Self::Element::DTYPE.bytes() == 2);
         assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
         assert!(
             Self::CLUSTER.ctas() <= 8,
@@ -161,8 +191,8 @@ trait Shape {
             "one stage cannot overlap loading and multiplying"
         );
         assert!(
-            Self::SHARED_BYTES <= 227 * 1024,
-            "a CTA has at most 227 KiB of shared memory"
+            Self::SHARED_BYTES <= Self::SHARED_LIMIT,
+            "ring, staging and barriers must fit in shared memory"
         );
     };
 }

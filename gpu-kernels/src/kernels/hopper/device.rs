@@ -48,12 +48,8 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
         cta.set_up_barriers();
         if thread::thread_index() < WARPGROUP {
             // What the roles have together must be what the CTA started with:
-            // 3 · 168 = 40 + 2 · 232, and 4 · 128 = 32 + 3 · 160.
-            if S::CONSUMERS == 3 {
-                warpgroup::release_registers::<32>();
-            } else {
-                warpgroup::release_registers::<40>();
-            }
+            // 3 · 168 = 40 + 2 · 232.
+            warpgroup::release_registers::<40>();
             if thread::thread_index() == 0 {
                 cta.produce();
             } else if S::CLUSTER.k > 1 {
@@ -63,11 +59,7 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
                 }
             }
         } else {
-            if S::CONSUMERS == 3 {
-                warpgroup::claim_registers::<160>();
-            } else {
-                warpgroup::claim_registers::<232>();
-            }
+            warpgroup::claim_registers::<232>();
             cta.consume();
         }
         if S::CLUSTER.ctas() > 1 {
@@ -238,7 +230,7 @@ impl<S: Shape> Cta<'_, S> {
             let row = row + consumer * (64 * S::SLABS);
             // SAFETY: the whole warpgroup runs this loop together.
             unsafe {
-                let mut sums: [Slab<S>; 2] = core::mem::zeroed();
+                let mut sums = [Slab::<S>::undefined(), Slab::<S>::undefined()];
                 position = self.multiply(&mut sums, position, consumer, lane);
                 if S::CLUSTER.k > 1 && !exchange.gather(&mut sums[0]) {
                     continue;

@@ -4,18 +4,21 @@
 //! f32), each staged in shared memory in the 128-byte swizzle:
 //!
 //! ```text
-//! take      the buffer's last slab has been read          (wait, barrier)
-//! fill      convert, stmatrix or 8-byte stores            (all lanes)
-//! send      one thread starts a TMA store, or all copy    (barrier before)
+//! take      what was last in these buffers has been read     (wait, barrier)
+//! fill      convert, stmatrix or 8-byte stores               (all lanes)
+//! send      one thread starts TMA stores, or all copy        (barrier before)
 //! ```
 //!
-//! Two buffers take turns, also from one tile to the next, so that a slab is
-//! filled while the one before it is still on its way.
+//! A 16-bit C goes in batches of [`Shape::BATCH`] slabs, f32 slab by slab. The
+//! buffers take turns, also from one tile to the next, so that one batch is
+//! filled while the one before it is still on its way. While both consumers do
+//! this the tensor cores wait, so its length counts: with buffers for a whole
+//! row of slabs no consumer waits for the copy engine.
 
 use core::marker::PhantomData;
 
 use super::device::Slab;
-use super::{SLAB_BYTES, STAGING_SLABS, Shape, WARPGROUP};
+use super::{SLAB_BYTES, Shape, WARPGROUP};
 use crate::element::Element;
 use crate::epilogue::pack;
 use crate::isa::hint::compute_here_u64;
@@ -30,8 +33,10 @@ pub(super) struct SlabStore<'a, S> {
     lane: u32,
     /// The named barrier of the warpgroup.
     barrier: u32,
-    /// The buffer to fill next: the two differ in one address bit.
-    buffer: u32,
+    /// Shared address of this consumer's buffers.
+    staging: u32,
+    /// Index of the first buffer of the batch to fill.
+    first: u32,
     shape: PhantomData<S>,
 }
 
@@ -43,7 +48,8 @@ impl<'a, S: Shape> SlabStore<'a, S> {
             params,
             lane,
             barrier: 1 + consumer,
-            buffer: staging + consumer * (STAGING_SLABS * SLAB_BYTES),
+            staging: staging + consumer * (S::STAGING_SLABS * SLAB_BYTES),
+            first: 0,
             shape: PhantomData,
         }
     }
@@ -57,6 +63,11 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         // SAFETY: the caller's duty.
         unsafe {
             match self.params.output {
+                _ if S::STORES_BY_TMA_ONLY => sums.columns(&mut Narrow {
+                    store: self,
+                    row,
+                    col,
+                }),
                 OutputType::Input if S::Element::DTYPE.bytes() == 2 => sums.columns(&mut Narrow {
                     store: self,
                     row,
@@ -79,58 +90,83 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         }
     }
 
-    /// Waits until the buffer's last slab has been read by all.
+    /// Waits until the copy engine has read what was in the next `batch` buffers.
     ///
     /// # Safety
     /// By the whole warpgroup together.
     #[inline(always)]
-    unsafe fn take(&self) {
+    unsafe fn take(&self, batch: u32) {
         // SAFETY: the warpgroup is together.
         unsafe {
             if self.lane == 0 {
-                tma::wait_stores_read::<{ STAGING_SLABS - 1 }>();
+                // The other batches may still be on their way.
+                match S::STAGING_SLABS / batch {
+                    1 => tma::wait_stores_read::<0>(),
+                    2 => tma::wait_stores_read::<1>(),
+                    3 => tma::wait_stores_read::<2>(),
+                    _ => tma::wait_stores_read::<3>(),
+                }
             }
             warpgroup::sync(self.barrier);
         }
     }
 
-    /// Shared address of 16-byte chunk `chunk` (of 8) in row `row` (of 64) of
-    /// the buffer: the 128-byte swizzle XORs the chunk with the row.
+    /// Shared address of buffer `slab` of the batch.
     #[inline(always)]
-    fn chunk(&self, row: u32, chunk: u32) -> u32 {
-        self.buffer + row * 128 + ((chunk ^ (row % 8)) * 16)
+    fn buffer(&self, slab: u32) -> u32 {
+        self.staging + (self.first + slab) * SLAB_BYTES
     }
 
-    /// Sends the filled buffer to C(row.., col..), and turns to the other one.
+    /// Shared address of 16-byte chunk `chunk` (of 8) in row `row` (of 64) of
+    /// buffer `slab`: the 128-byte swizzle XORs the chunk with the row.
+    #[inline(always)]
+    fn chunk(&self, slab: u32, row: u32, chunk: u32) -> u32 {
+        self.buffer(slab) + row * 128 + ((chunk ^ (row % 8)) * 16)
+    }
+
+    /// Sends the filled batch to C(row.., col..), and turns to the next one.
     ///
     /// # Safety
     /// By the whole warpgroup together; each thread has filled its part.
     #[inline(always)]
-    unsafe fn send(&mut self, row: u32, col: u32, bytes: u32) {
+    unsafe fn send(&mut self, batch: u32, row: u32, col: u32, bytes: u32) {
+        let width = 128 / bytes;
         // SAFETY: all have written their part before the barrier.
         unsafe {
-            if self.params.store_by_tma != 0 {
+            if S::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
                 warpgroup::sync(self.barrier);
                 if self.lane == 0 {
-                    tma::store(self.params.tensor_map(2), self.buffer, col, row);
+                    let map = self.params.tensor_map(2);
+                    let mut slab = 0;
+                    while slab < batch {
+                        tma::store(map, self.buffer(slab), col + slab * width, row);
+                        slab += 1;
+                    }
                     tma::commit_stores();
                 }
             } else {
                 warpgroup::sync(self.barrier);
-                self.copy(row, col, bytes);
+                let mut slab = 0;
+                while slab < batch {
+                    self.copy(slab, row, col + slab * width, bytes);
+                    slab += 1;
+                }
             }
         }
-        self.buffer ^= SLAB_BYTES;
+        self.first += batch;
+        if self.first == S::STAGING_SLABS {
+            self.first = 0;
+        }
     }
 
-    /// Copies the buffer to C element by element: any strides, any edge. A warp
+    /// Copies buffer `slab` to C element by element: any strides, any edge. A warp
     /// copies 16 rows, one 128-byte row at a time.
     ///
     /// # Safety
     /// After a barrier that follows the last write to the buffer.
     #[inline(always)]
-    unsafe fn copy(&self, row: u32, col: u32, bytes: u32) {
+    unsafe fn copy(&self, slab: u32, row: u32, col: u32, bytes: u32) {
         let c = &self.params.c;
         let (first, word) = (self.lane / 32 * 16, self.lane % 32);
         let col = col + word * 4 / bytes;
@@ -146,7 +182,7 @@ impl<'a, S: Shape> SlabStore<'a, S> {
             let address = start + (row + i) as u64 * pitch;
             // SAFETY: masked to the rows and columns of C.
             unsafe {
-                let value = shared::load_u32(self.chunk(i, word / 4) + word % 4 * 4);
+                let value = shared::load_u32(self.chunk(slab, i, word / 4) + word % 4 * 4);
                 if bytes == 4 {
                     if col < self.params.n {
                         global::store_u32(address, value);
@@ -181,15 +217,16 @@ impl<S: Shape> VisitColumns for Narrow<'_, '_, S> {
         let lane = self.store.lane;
         // SAFETY: taken before it is filled, sent when it is full.
         unsafe {
-            if group.is_multiple_of(4) {
-                self.store.take();
+            let slab = group / 4 % S::BATCH;
+            if group.is_multiple_of(4 * S::BATCH) {
+                self.store.take(S::BATCH);
             }
             // Lane l of a warp addresses row l % 16 of the warp's 16, and the
             // chunk of 8 columns that its half of the lanes stands for.
             let row = lane / 32 * 16 + lane % 16;
             let chunk = group % 4 * 2 + lane % 32 / 16;
             warpgroup::store_matrices(
-                self.store.chunk(row, chunk),
+                self.store.chunk(slab, row, chunk),
                 [
                     pack::<S::Element>(a, b),
                     pack::<S::Element>(c, d),
@@ -197,12 +234,10 @@ impl<S: Shape> VisitColumns for Narrow<'_, '_, S> {
                     pack::<S::Element>(g, h),
                 ],
             );
-            if group % 4 == 3 {
-                self.store.send(
-                    self.row,
-                    self.col + group / 4 * 64,
-                    S::Element::DTYPE.bytes(),
-                );
+            if (group + 1).is_multiple_of(4 * S::BATCH) {
+                let col = self.col + (group + 1 - 4 * S::BATCH) * 16;
+                self.store
+                    .send(S::BATCH, self.row, col, S::Element::DTYPE.bytes());
             }
         }
     }
@@ -223,19 +258,19 @@ impl<S: Shape> VisitColumns for Wide<'_, '_, S> {
         // SAFETY: taken before it is filled, sent when it is full.
         unsafe {
             if group.is_multiple_of(2) {
-                self.store.take();
+                self.store.take(1);
             }
             // Columns 2·(l % 4) of a group of 16: half a chunk, and eight
             // columns further the same half two chunks on.
             let row = lane / 32 * 16 + lane % 32 / 4;
             let chunk = group % 2 * 4 + lane % 4 / 2;
             let half = lane % 2 * 8;
-            shared::store_f32x2(self.store.chunk(row, chunk) + half, [a, b]);
-            shared::store_f32x2(self.store.chunk(row + 8, chunk) + half, [c, d]);
-            shared::store_f32x2(self.store.chunk(row, chunk + 2) + half, [e, f]);
-            shared::store_f32x2(self.store.chunk(row + 8, chunk + 2) + half, [g, h]);
+            shared::store_f32x2(self.store.chunk(0, row, chunk) + half, [a, b]);
+            shared::store_f32x2(self.store.chunk(0, row + 8, chunk) + half, [c, d]);
+            shared::store_f32x2(self.store.chunk(0, row, chunk + 2) + half, [e, f]);
+            shared::store_f32x2(self.store.chunk(0, row + 8, chunk + 2) + half, [g, h]);
             if group % 2 == 1 {
-                self.store.send(self.row, self.col + group / 2 * 32, 4);
+                self.store.send(1, self.row, self.col + group / 2 * 32, 4);
             }
         }
     }
