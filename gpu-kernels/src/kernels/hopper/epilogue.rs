@@ -9,18 +9,21 @@
 //! send      one thread starts a TMA store, or all copy    (barrier before)
 //! ```
 //!
+//! Where a cluster splits K, each warp takes, fills and sends its 16 rows by
+//! itself: some of its warpgroup have none to store.
+//!
 //! Two buffers take turns, also from one tile to the next, so that a slab is
 //! filled while the one before it is still on its way.
 
 use core::marker::PhantomData;
 
 use super::device::Slab;
-use super::{SLAB_BYTES, STAGING_SLABS, Shape, WARPGROUP};
+use super::{ROW_BYTES, SLAB_BYTES, STAGING_SLABS, Shape, WARPGROUP};
 use crate::element::Element;
 use crate::epilogue::pack;
 use crate::isa::hint::compute_here_u64;
 use crate::isa::wgmma::{Accumulator, VisitColumns};
-use crate::isa::{global, shared, tma, warpgroup};
+use crate::isa::{global, shared, thread, tma, warpgroup};
 use crate::problem::{GemmParams, OutputType};
 
 /// Stores the rows of one consumer warpgroup.
@@ -48,10 +51,11 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         }
     }
 
-    /// Stores 64 rows of C from `row`, as many columns as `sums` has from `col`.
+    /// Stores 64 rows of C from `row`, as many columns as `sums` has from `col`;
+    /// where a cluster splits K, those 16 of the 64 that are the warp's.
     ///
     /// # Safety
-    /// The accumulator is finished; the warpgroup is together.
+    /// The accumulator is finished; the warpgroup is together, or the warp.
     #[inline(always)]
     pub(super) unsafe fn rows(&mut self, sums: &Slab<S>, row: u32, col: u32) {
         // SAFETY: the caller's duty.
@@ -74,23 +78,51 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// Waits until no copy reads shared memory any more.
     #[inline(always)]
     pub(super) fn finish(&self) {
-        if self.lane == 0 {
+        if self.sends() {
             tma::wait_stores();
+        }
+    }
+
+    /// First of the rows that this thread helps to store at once, of a slab's 64.
+    #[inline(always)]
+    fn first_row(&self) -> u32 {
+        self.lane / (2 * S::STORE_ROWS) * S::STORE_ROWS
+    }
+
+    /// Whether this is the thread that starts their store.
+    #[inline(always)]
+    fn sends(&self) -> bool {
+        self.lane.is_multiple_of(2 * S::STORE_ROWS)
+    }
+
+    /// A barrier of the threads that store them.
+    ///
+    /// # Safety
+    /// By all of them.
+    #[inline(always)]
+    unsafe fn sync(&self) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            if S::STORE_ROWS == 16 {
+                thread::sync_warp();
+            } else {
+                warpgroup::sync(self.barrier);
+            }
         }
     }
 
     /// Waits until the buffer's last slab has been read by all.
     ///
     /// # Safety
-    /// By the whole warpgroup together.
+    /// By all threads that [`SlabStore::sync`] together.
     #[inline(always)]
     unsafe fn take(&self) {
         // SAFETY: the warpgroup is together.
         unsafe {
-            if self.lane == 0 {
+            if self.sends() {
                 tma::wait_stores_read::<{ STAGING_SLABS - 1 }>();
             }
-            warpgroup::sync(self.barrier);
+            self.sync();
         }
     }
 
@@ -104,20 +136,22 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// Sends the filled buffer to C(row.., col..), and turns to the other one.
     ///
     /// # Safety
-    /// By the whole warpgroup together; each thread has filled its part.
+    /// By all threads that [`SlabStore::sync`] together; each has filled its part.
     #[inline(always)]
     unsafe fn send(&mut self, row: u32, col: u32, bytes: u32) {
         // SAFETY: all have written their part before the barrier.
         unsafe {
             if self.params.store_by_tma != 0 {
                 tma::fence_shared();
-                warpgroup::sync(self.barrier);
-                if self.lane == 0 {
-                    tma::store(self.params.tensor_map(2), self.buffer, col, row);
+                self.sync();
+                if self.sends() {
+                    let first = self.first_row();
+                    let box_of_c = self.buffer + first * ROW_BYTES;
+                    tma::store(self.params.tensor_map(2), box_of_c, col, row + first);
                     tma::commit_stores();
                 }
             } else {
-                warpgroup::sync(self.barrier);
+                self.sync();
                 self.copy(row, col, bytes);
             }
         }
