@@ -315,6 +315,18 @@ mod tests {
     }
 
     #[test]
+    fn ctas_that_split_k_store_the_rows_of_a_warp() {
+        for (name, lines) in [
+            ("hopper_f16_ak_bk_64x64x64", 64),
+            ("hopper_f16_ak_bk_64x64x64_split2", 16),
+        ] {
+            let kernel = KERNELS.iter().find(|k| k.name == name).unwrap();
+            assert_eq!(c_box(kernel, DType::F16), [64, lines], "{name}");
+            assert_eq!(c_box(kernel, DType::F32), [32, lines], "{name}");
+        }
+    }
+
+    #[test]
     fn short_operands_take_short_boxes_of_whole_atoms() {
         // 64 lines by one CTA, of a matrix that has 1, 8, 9, 63 or 65.
         let cut = [1, 8, 9, 63, 65].map(|extent| box_lines(64, 1, extent));

@@ -143,9 +143,6 @@ trait Shape {
     /// What its peers send a CTA for one tile.
     const SLOTS_BYTES: u32 = (Self::CLUSTER.k - 1) * Self::PART_BYTES;
 
-    /// See [`store_rows`].
-    const STORE_ROWS: u32 = store_rows(Self::CLUSTER);
-
     const VALID: () = {
         // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
         assert!(match Self::Element::DTYPE {

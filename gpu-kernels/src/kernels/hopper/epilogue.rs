@@ -18,7 +18,7 @@
 use core::marker::PhantomData;
 
 use super::device::Slab;
-use super::{ROW_BYTES, SLAB_BYTES, STAGING_SLABS, Shape, WARPGROUP};
+use super::{ROW_BYTES, SLAB_BYTES, STAGING_SLABS, Shape, WARPGROUP, store_rows};
 use crate::element::Element;
 use crate::epilogue::pack;
 use crate::isa::hint::compute_here_u64;
@@ -31,6 +31,8 @@ pub(super) struct SlabStore<'a, S> {
     params: &'a GemmParams,
     /// Index of the thread in its warpgroup.
     lane: u32,
+    /// Whether this thread starts stores, for those it [`sync`]s with.
+    sends: bool,
     /// The named barrier of the warpgroup.
     barrier: u32,
     /// The buffer to fill next: the two differ in one address bit.
@@ -39,12 +41,16 @@ pub(super) struct SlabStore<'a, S> {
 }
 
 impl<'a, S: Shape> SlabStore<'a, S> {
+    /// Whether warps store by themselves.
+    const BY_WARP: bool = store_rows(S::CLUSTER) == 16;
+
     /// `staging` is the shared address of all consumers' buffers.
     #[inline(always)]
     pub(super) fn new(params: &'a GemmParams, consumer: u32, lane: u32, staging: u32) -> Self {
         SlabStore {
             params,
             lane,
+            sends: lane % if Self::BY_WARP { 32 } else { WARPGROUP } == 0,
             barrier: 1 + consumer,
             buffer: staging + consumer * (STAGING_SLABS * SLAB_BYTES),
             shape: PhantomData,
@@ -78,7 +84,7 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// Waits until no copy reads shared memory any more.
     #[inline(always)]
     pub(super) fn finish(&self) {
-        if self.sends() {
+        if self.sends {
             tma::wait_stores();
         }
     }
@@ -86,43 +92,25 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// First of the rows that this thread helps to store at once, of a slab's 64.
     #[inline(always)]
     fn first_row(&self) -> u32 {
-        self.lane / (2 * S::STORE_ROWS) * S::STORE_ROWS
-    }
-
-    /// Whether this is the thread that starts their store.
-    #[inline(always)]
-    fn sends(&self) -> bool {
-        self.lane.is_multiple_of(2 * S::STORE_ROWS)
-    }
-
-    /// A barrier of the threads that store them.
-    ///
-    /// # Safety
-    /// By all of them.
-    #[inline(always)]
-    unsafe fn sync(&self) {
-        // SAFETY: the caller's duty.
-        unsafe {
-            if S::STORE_ROWS == 16 {
-                thread::sync_warp();
-            } else {
-                warpgroup::sync(self.barrier);
-            }
+        if Self::BY_WARP {
+            self.lane / 32 * 16
+        } else {
+            0
         }
     }
 
     /// Waits until the buffer's last slab has been read by all.
     ///
     /// # Safety
-    /// By all threads that [`SlabStore::sync`] together.
+    /// By all threads that [`sync`] together.
     #[inline(always)]
     unsafe fn take(&self) {
         // SAFETY: the warpgroup is together.
         unsafe {
-            if self.sends() {
+            if self.sends {
                 tma::wait_stores_read::<{ STAGING_SLABS - 1 }>();
             }
-            self.sync();
+            sync::<S>(self.barrier);
         }
     }
 
@@ -136,22 +124,22 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// Sends the filled buffer to C(row.., col..), and turns to the other one.
     ///
     /// # Safety
-    /// By all threads that [`SlabStore::sync`] together; each has filled its part.
+    /// By all threads that [`sync`] together; each has filled its part.
     #[inline(always)]
     unsafe fn send(&mut self, row: u32, col: u32, bytes: u32) {
         // SAFETY: all have written their part before the barrier.
         unsafe {
             if self.params.store_by_tma != 0 {
                 tma::fence_shared();
-                self.sync();
-                if self.sends() {
+                sync::<S>(self.barrier);
+                if self.sends {
                     let first = self.first_row();
                     let box_of_c = self.buffer + first * ROW_BYTES;
                     tma::store(self.params.tensor_map(2), box_of_c, col, row + first);
                     tma::commit_stores();
                 }
             } else {
-                self.sync();
+                sync::<S>(self.barrier);
                 self.copy(row, col, bytes);
             }
         }
@@ -197,6 +185,23 @@ impl<'a, S: Shape> SlabStore<'a, S> {
                 }
             }
             i += 1;
+        }
+    }
+}
+
+/// A barrier of the threads whose rows one TMA store writes: a warpgroup, or a
+/// warp where a cluster splits K.
+///
+/// # Safety
+/// By all of them; `barrier` is the warpgroup's.
+#[inline(always)]
+unsafe fn sync<S: Shape>(barrier: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        if SlabStore::<S>::BY_WARP {
+            thread::sync_warp();
+        } else {
+            warpgroup::sync(barrier);
         }
     }
 }

@@ -69,14 +69,15 @@ impl<S: Shape> Exchange<S> {
     /// By the whole consumer warpgroup of every CTA, once, before the first tile.
     #[inline(always)]
     pub(super) unsafe fn begin(base: u32, rank: u32, lane: u32) -> Self {
-        // SAFETY: whole warps; phase 0 of the cluster's barrier.
-        let warp = unsafe {
-            if S::CLUSTER.k > 1 {
+        let mut warp = 0;
+        if S::CLUSTER.k > 1 {
+            // SAFETY: phase 0 of the cluster's barrier; whole warps.
+            unsafe {
                 cluster::arrive_relaxed();
                 cluster::wait();
+                warp = thread::broadcast(lane / 32);
             }
-            thread::broadcast(lane / 32)
-        };
+        }
         Exchange {
             slots: base + S::EXCHANGE + lane % Slot::<S>::THREADS * 16,
             other: S::SLOTS_BYTES as i32,
