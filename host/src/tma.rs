@@ -13,7 +13,7 @@
 //! | A | M | M, K | W, BLOCK_K |
 //! | B | K | K, N | W, BLOCK_N / cluster.m |
 //! | B | N | N, K | W, BLOCK_K |
-//! | C | N | N, M | W, 64 |
+//! | C | N | N, M | W, 64 (16 where a cluster splits K) |
 //!
 //! `wgmma` reads 4-byte elements contiguous along K only (PTX ISA, "`wgmma`",
 //! "Matrix major-ness"), so there are two of these for TF32 operands. Operands
@@ -23,7 +23,7 @@
 //! each and multicast it, hence the divisions. Short operands take shorter boxes
 //! ([`box_lines`]).
 
-use gpu_kernels::kernels::hopper::box_lines;
+use gpu_kernels::kernels::hopper::{box_lines, store_rows};
 use gpu_kernels::{DType, KernelInfo, Major, OutputType};
 
 use crate::select::Problem;
@@ -36,9 +36,6 @@ const MAX_PITCH: u64 = 1 << 40;
 
 /// Bytes across a box: the span of the 128-byte swizzle.
 const BOX_BYTES: u32 = 128;
-
-/// Lines of a box of C.
-const C_BOX_LINES: u32 = 64;
 
 /// Why TMA cannot read or write an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -193,10 +190,10 @@ pub fn output_dtype(problem: &Problem) -> DType {
     }
 }
 
-/// The box of C, of elements `dtype`, that a hopper kernel writes at once,
-/// contiguous direction first.
-pub fn c_box(dtype: DType) -> [u32; 2] {
-    [box_width(dtype), C_BOX_LINES]
+/// The box of C, of elements `dtype`, that `kernel` writes at once, contiguous
+/// direction first.
+pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
+    [box_width(dtype), store_rows(kernel.cluster)]
 }
 
 #[cfg(test)]
@@ -315,6 +312,18 @@ mod tests {
         assert_eq!(boxes, [[64, block.m], [64, block.n]]);
         let (block, boxes) = of(DType::Tf32);
         assert_eq!(boxes, [[32, block.m], [32, block.n]]);
+    }
+
+    #[test]
+    fn ctas_that_split_k_store_the_rows_of_a_warp() {
+        for (name, lines) in [
+            ("hopper_f16_ak_bk_64x64x64", 64),
+            ("hopper_f16_ak_bk_64x64x64_split2", 16),
+        ] {
+            let kernel = KERNELS.iter().find(|k| k.name == name).unwrap();
+            assert_eq!(c_box(kernel, DType::F16), [64, lines], "{name}");
+            assert_eq!(c_box(kernel, DType::F32), [32, lines], "{name}");
+        }
     }
 
     #[test]

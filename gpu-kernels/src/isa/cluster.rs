@@ -16,7 +16,7 @@ pub fn rank() -> u32 {
 }
 
 /// `barrier.cluster.arrive` and `.wait`: every thread of every CTA of the
-/// cluster arrives and waits.
+/// cluster arrives and waits, but those that have exited.
 ///
 /// # Safety
 /// All of them must reach it.
@@ -30,6 +30,41 @@ pub unsafe fn sync() {
             options(nostack)
         );
     }
+}
+
+/// `barrier.cluster.arrive.release`: arrives, and goes on. What this thread has
+/// done to memory before, in its own CTA or a peer's, comes before what any
+/// thread does after its [`wait`] for this phase. `ptxas` makes that a GPU-wide
+/// memory barrier (`MEMBAR.ALL.GPU`), as it does `fence.acq_rel.cluster`.
+///
+/// # Safety
+/// A thread arrives once a phase, and [`wait`]s before it arrives again.
+#[inline(always)]
+pub unsafe fn arrive() {
+    // SAFETY: the caller's duty.
+    unsafe { asm!("barrier.cluster.arrive.release;", options(nostack)) }
+}
+
+/// `barrier.cluster.arrive.relaxed`: as [`arrive`], but says nothing of this
+/// thread's accesses to memory.
+///
+/// # Safety
+/// That of [`arrive`].
+#[inline(always)]
+pub unsafe fn arrive_relaxed() {
+    // SAFETY: the caller's duty.
+    unsafe { asm!("barrier.cluster.arrive.relaxed;", options(nostack)) }
+}
+
+/// `barrier.cluster.wait.acquire`: until all threads of the cluster that have not
+/// exited have arrived.
+///
+/// # Safety
+/// Once after each [`arrive`] or [`arrive_relaxed`] of this thread.
+#[inline(always)]
+pub unsafe fn wait() {
+    // SAFETY: the caller's duty.
+    unsafe { asm!("barrier.cluster.wait.acquire;", options(nostack)) }
 }
 
 /// The address, in the cluster's window, of what stands at shared address

@@ -56,6 +56,12 @@ pub const fn box_lines(tile: u32, sharing: u32, extent: u32) -> u32 {
     }
 }
 
+/// Rows of C that one TMA store writes: those of a warpgroup; or those of a warp,
+/// where the CTAs of a cluster split K and each stores the rows of some warps.
+pub const fn store_rows(cluster: Cluster) -> u32 {
+    if cluster.k > 1 { 16 } else { 64 }
+}
+
 /// A number of columns for which there is an accumulator.
 pub struct Columns<const N: u32>;
 
@@ -136,6 +142,7 @@ trait Shape {
     };
     /// Slabs of a 16-bit C that are filled and sent together: a row of them,
     /// where there is room, for one barrier and one fence.
+    #[cfg(target_arch = "nvptx64")]
     const BATCH: u32 = match Self::STAGING_SLABS % (Self::N / 64) {
         0 => Self::N / 64,
         _ => 1,
@@ -145,15 +152,15 @@ trait Shape {
     const B_BYTES: u32 = Self::N / 64 * SLAB_BYTES;
     const STAGE_BYTES: u32 = Self::A_BYTES + Self::B_BYTES;
 
-    // Offsets in shared memory: ring, staging, sums of the peers along K, barriers.
+    // Offsets in shared memory: ring, staging, sums from the peers along K, barriers.
     const STAGING: u32 = Self::STAGES * Self::STAGE_BYTES;
     const EXCHANGE: u32 = Self::STAGING + Self::CONSUMERS * Self::STAGING_SLABS * SLAB_BYTES;
-    const BARRIERS: u32 = Self::EXCHANGE + (Self::CLUSTER.k - 1) * Self::SUM_BYTES;
+    const BARRIERS: u32 = Self::EXCHANGE + 2 * Self::SLOTS_BYTES;
     const SHARED_BYTES: u32 = Self::BARRIERS + Self::BARRIER_BYTES;
 
     const BARRIER_BYTES: u32 = 2 * Self::STAGES * 8;
     /// What is in shared memory besides ring and staging.
-    const RESERVED: u32 = (Self::CLUSTER.k - 1) * Self::SUM_BYTES + Self::BARRIER_BYTES;
+    const RESERVED: u32 = 2 * Self::SLOTS_BYTES + Self::BARRIER_BYTES;
     /// A CTA of compute capability 9.0 has at most 227 KiB.
     const SHARED_LIMIT: u32 = 227 * 1024;
 
@@ -161,8 +168,10 @@ trait Shape {
     /// than 128 accumulators a thread there are no registers for other ways out.
     const STORES_BY_TMA_ONLY: bool = Self::SLABS * Self::N > 256;
 
-    /// One tile of sums.
-    const SUM_BYTES: u32 = Self::M * Self::N * 4;
+    /// A CTA's part of a tile's sums, where a cluster splits K.
+    const PART_BYTES: u32 = Self::M * Self::N * 4 / Self::CLUSTER.k;
+    /// What its peers send a CTA for one tile.
+    const SLOTS_BYTES: u32 = (Self::CLUSTER.k - 1) * Self::PART_BYTES;
 
     const VALID: () = {
         // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
@@ -184,6 +193,14 @@ trait Shape {
         assert!(
             Self::CLUSTER.ctas() <= 8,
             "the largest cluster every Hopper GPU can launch"
+        );
+        assert!(
+            Self::CLUSTER.k == 1 || Self::CLUSTER.sharing() == 1 && Self::M == 64,
+            "CTAs that split K share no loads, and have one consumer of one slab"
+        );
+        assert!(
+            matches!(Self::CLUSTER.k, 1 | 2 | 4),
+            "CTAs that split K have as many of a consumer's four warps each"
         );
         assert!(Self::M / Self::CLUSTER.n >= 8 && Self::N / Self::CLUSTER.m >= 8);
         assert!(

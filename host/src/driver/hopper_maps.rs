@@ -73,7 +73,7 @@ impl HopperMaps {
             kernel: kernel.name,
             a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
             b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem.n)),
-            c: c.map(|lines| spec(c_dtype, lines, tma::c_box(c_dtype))),
+            c: c.map(|lines| spec(c_dtype, lines, tma::c_box(kernel, c_dtype))),
             copied: None,
         })
     }

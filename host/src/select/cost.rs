@@ -45,7 +45,8 @@ const STORED_PER_CYCLE: u64 = 64;
 /// Cycles until the first bytes of a tile arrive and the last have left.
 const LATENCY: u64 = 1500;
 
-/// Cycles to hand one tile's sums from one CTA of a cluster to another.
+/// Cycles for the CTAs of a cluster that split K to hand each other their sums,
+/// however many they are: all send at once, behind one barrier.
 const EXCHANGE_LATENCY: u64 = 1500;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
@@ -72,9 +73,15 @@ pub fn estimate(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) ->
     let step = step * u64::from(kernel.ctas_per_sm);
     let steps = u64::from(k).div_ceil(depth).div_ceil(cluster.k.into());
 
-    let peers = u64::from(cluster.k - 1);
-    let exchange = peers * (EXCHANGE_LATENCY + 4 * m * n / STORED_PER_CYCLE);
-    let store = LATENCY + m * n * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE + exchange;
+    // Each CTA stores one part of the tile, and sends the others away as f32.
+    let parts = u64::from(cluster.k);
+    let part = m * n / parts;
+    let exchange = if parts > 1 {
+        EXCHANGE_LATENCY + (parts - 1) * 4 * part / STORED_PER_CYCLE
+    } else {
+        0
+    };
+    let store = LATENCY + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE + exchange;
     Cost {
         cycles: waves * (steps * step + store),
         loads,

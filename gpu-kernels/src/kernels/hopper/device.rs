@@ -3,7 +3,7 @@
 //! registers to memory, in [`super::epilogue`].
 
 use super::epilogue::SlabStore;
-use super::split::{self, Exchange};
+use super::split::{Attendance, Exchange};
 use super::{SLAB_BYTES, Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
@@ -52,17 +52,12 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
             warpgroup::release_registers::<40>();
             if thread::thread_index() == 0 {
                 cta.produce();
-            } else if S::CLUSTER.k > 1 {
-                let mut walk = cta.walk();
-                while walk.next().is_some() {
-                    split::attend();
-                }
             }
         } else {
             warpgroup::claim_registers::<232>();
             cta.consume();
         }
-        if S::CLUSTER.ctas() > 1 {
+        if S::CLUSTER.sharing() > 1 {
             // A peer may still signal this CTA's barriers, or write its ring.
             cluster::sync();
         }
@@ -118,9 +113,10 @@ impl<S: Shape> Cta<'_, S> {
                 }
                 mbarrier::fence_init();
             }
-            if S::CLUSTER.ctas() > 1 {
+            if S::CLUSTER.sharing() > 1 {
                 cluster::sync();
             } else {
+                // Where a cluster splits K, `Exchange` waits for the peers.
                 thread::sync_cta();
             }
         }
@@ -183,6 +179,8 @@ impl<S: Shape> Cta<'_, S> {
             parity: 1,
         };
         let bytes = self.stage_bytes();
+        // SAFETY: by a thread that exchanges nothing; followed once a tile.
+        let attendance = unsafe { Attendance::<S>::begin() };
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);
@@ -200,11 +198,11 @@ impl<S: Shape> Cta<'_, S> {
                 position = position.next::<S>();
                 step += 1;
             }
-            if S::CLUSTER.k > 1 {
-                // SAFETY: once a tile, as every thread of the cluster.
-                unsafe { split::attend() };
-            }
+            // SAFETY: once a tile.
+            unsafe { attendance.tile() };
         }
+        // SAFETY: after the last tile.
+        unsafe { attendance.end() };
     }
 
     // ---------------------------------------------------------- consumer
@@ -223,7 +221,8 @@ impl<S: Shape> Cta<'_, S> {
             parity: 0,
         };
         let mut store = SlabStore::<S>::new(self.params, consumer, lane, self.ring + S::STAGING);
-        let exchange = Exchange::<S>::new(self.ring, self.rank, lane);
+        // SAFETY: the whole warpgroup, before its first tile.
+        let mut exchange = unsafe { Exchange::<S>::begin(self.ring, self.rank, lane) };
         let mut walk = self.walk();
         while let Some(tile) = walk.next() {
             let (row, col) = self.origin(tile);
@@ -232,7 +231,8 @@ impl<S: Shape> Cta<'_, S> {
             unsafe {
                 let mut sums = [Slab::<S>::undefined(), Slab::<S>::undefined()];
                 position = self.multiply(&mut sums, position, consumer, lane);
-                if S::CLUSTER.k > 1 && !exchange.gather(&mut sums[0]) {
+                // From here on each warp goes its own way, where a cluster splits K.
+                if S::CLUSTER.k > 1 && !exchange.gather(&mut sums[0], row, self.params.m) {
                     continue;
                 }
                 store.rows(&sums[0], row, col);

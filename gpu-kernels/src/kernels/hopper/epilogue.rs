@@ -14,16 +14,19 @@
 //! filled while the one before it is still on its way. While both consumers do
 //! this the tensor cores wait, so its length counts: with buffers for a whole
 //! row of slabs no consumer waits for the copy engine.
+//!
+//! Where a cluster splits K, each warp takes, fills and sends its 16 rows by
+//! itself: some of its warpgroup have none to store.
 
 use core::marker::PhantomData;
 
 use super::device::Slab;
-use super::{SLAB_BYTES, Shape, WARPGROUP};
+use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, store_rows};
 use crate::element::Element;
 use crate::epilogue::pack;
 use crate::isa::hint::compute_here_u64;
 use crate::isa::wgmma::{Accumulator, VisitColumns};
-use crate::isa::{global, shared, tma, warpgroup};
+use crate::isa::{global, shared, thread, tma, warpgroup};
 use crate::problem::{GemmParams, OutputType};
 
 /// Stores the rows of one consumer warpgroup.
@@ -31,6 +34,8 @@ pub(super) struct SlabStore<'a, S> {
     params: &'a GemmParams,
     /// Index of the thread in its warpgroup.
     lane: u32,
+    /// Whether this thread starts stores, for those it [`sync`]s with.
+    sends: bool,
     /// The named barrier of the warpgroup.
     barrier: u32,
     /// Shared address of this consumer's buffers.
@@ -41,12 +46,16 @@ pub(super) struct SlabStore<'a, S> {
 }
 
 impl<'a, S: Shape> SlabStore<'a, S> {
+    /// Whether warps store by themselves.
+    const BY_WARP: bool = store_rows(S::CLUSTER) == 16;
+
     /// `staging` is the shared address of all consumers' buffers.
     #[inline(always)]
     pub(super) fn new(params: &'a GemmParams, consumer: u32, lane: u32, staging: u32) -> Self {
         SlabStore {
             params,
             lane,
+            sends: lane % if Self::BY_WARP { 32 } else { WARPGROUP } == 0,
             barrier: 1 + consumer,
             staging: staging + consumer * (S::STAGING_SLABS * SLAB_BYTES),
             first: 0,
@@ -54,10 +63,11 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         }
     }
 
-    /// Stores 64 rows of C from `row`, as many columns as `sums` has from `col`.
+    /// Stores 64 rows of C from `row`, as many columns as `sums` has from `col`;
+    /// where a cluster splits K, those 16 of the 64 that are the warp's.
     ///
     /// # Safety
-    /// The accumulator is finished; the warpgroup is together.
+    /// The accumulator is finished; the warpgroup is together, or the warp.
     #[inline(always)]
     pub(super) unsafe fn rows(&mut self, sums: &Slab<S>, row: u32, col: u32) {
         // SAFETY: the caller's duty.
@@ -85,20 +95,30 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// Waits until no copy reads shared memory any more.
     #[inline(always)]
     pub(super) fn finish(&self) {
-        if self.lane == 0 {
+        if self.sends {
             tma::wait_stores();
+        }
+    }
+
+    /// First of the rows that this thread helps to store at once, of a slab's 64.
+    #[inline(always)]
+    fn first_row(&self) -> u32 {
+        if Self::BY_WARP {
+            self.lane / 32 * 16
+        } else {
+            0
         }
     }
 
     /// Waits until the copy engine has read what was in the next `batch` buffers.
     ///
     /// # Safety
-    /// By the whole warpgroup together.
+    /// By all threads that [`sync`] together.
     #[inline(always)]
     unsafe fn take(&self, batch: u32) {
         // SAFETY: the warpgroup is together.
         unsafe {
-            if self.lane == 0 {
+            if self.sends {
                 // The other batches may still be on their way.
                 match S::STAGING_SLABS / batch {
                     1 => tma::wait_stores_read::<0>(),
@@ -107,7 +127,7 @@ impl<'a, S: Shape> SlabStore<'a, S> {
                     _ => tma::wait_stores_read::<3>(),
                 }
             }
-            warpgroup::sync(self.barrier);
+            sync::<S>(self.barrier);
         }
     }
 
@@ -127,7 +147,7 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// Sends the filled batch to C(row.., col..), and turns to the next one.
     ///
     /// # Safety
-    /// By the whole warpgroup together; each thread has filled its part.
+    /// By all threads that [`sync`] together; each has filled its part.
     #[inline(always)]
     unsafe fn send(&mut self, batch: u32, row: u32, col: u32, bytes: u32) {
         let width = 128 / bytes;
@@ -135,18 +155,20 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         unsafe {
             if S::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
-                warpgroup::sync(self.barrier);
-                if self.lane == 0 {
+                sync::<S>(self.barrier);
+                if self.sends {
                     let map = self.params.tensor_map(2);
+                    let first = self.first_row();
                     let mut slab = 0;
                     while slab < batch {
-                        tma::store(map, self.buffer(slab), col + slab * width, row);
+                        let box_of_c = self.buffer(slab) + first * ROW_BYTES;
+                        tma::store(map, box_of_c, col + slab * width, row + first);
                         slab += 1;
                     }
                     tma::commit_stores();
                 }
             } else {
-                warpgroup::sync(self.barrier);
+                sync::<S>(self.barrier);
                 let mut slab = 0;
                 while slab < batch {
                     self.copy(slab, row, col + slab * width, bytes);
@@ -199,6 +221,23 @@ impl<'a, S: Shape> SlabStore<'a, S> {
                 }
             }
             i += 1;
+        }
+    }
+}
+
+/// A barrier of the threads whose rows one TMA store writes: a warpgroup, or a
+/// warp where a cluster splits K.
+///
+/// # Safety
+/// By all of them; `barrier` is the warpgroup's.
+#[inline(always)]
+unsafe fn sync<S: Shape>(barrier: u32) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        if SlabStore::<S>::BY_WARP {
+            thread::sync_warp();
+        } else {
+            warpgroup::sync(barrier);
         }
     }
 }
