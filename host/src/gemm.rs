@@ -5,6 +5,7 @@
 //! and enqueues one launch.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use gpu_kernels::{
     Block, DType, Family, GemmParams, KernelInfo, Operand, Schedule, TileGrid, TileOrder,
@@ -12,6 +13,7 @@ use gpu_kernels::{
 
 use crate::cpu::CpuPlan;
 use crate::device::{Device, Kind};
+use crate::driver::gpu::Gpu;
 use crate::driver::launch_plan::GpuPlan;
 use crate::element::{Element, Output};
 use crate::error::Error;
@@ -127,6 +129,22 @@ impl Gemm {
         b: MatrixView<T>,
         c: MatrixViewMut<O>,
     ) -> Result<Plan<T, O>, Error> {
+        self.plan_by(a, b, c, |gpu, problem, request| {
+            let target = gpu.info().target();
+            let choice = select::choose(Catalog::embedded(), problem, &target, request)?;
+            Ok((GpuPlan::new(gpu, choice, problem)?, Origin::Rule))
+        })
+    }
+
+    /// Checks the operands, and plans their product; on a GPU, as `on_gpu` does.
+    /// The operands are live, and C the caller's alone, until it returns.
+    pub(crate) fn plan_by<T: Element, O: Output<T>>(
+        &self,
+        a: MatrixView<T>,
+        b: MatrixView<T>,
+        c: MatrixViewMut<O>,
+        on_gpu: impl FnOnce(&Arc<Gpu>, &Problem, &Request) -> Result<(GpuPlan, Origin), Error>,
+    ) -> Result<Plan<T, O>, Error> {
         let layouts = [a.layout(), b.layout(), c.layout()];
         check_shapes(layouts[0], layouts[1], Some(layouts[2]))?;
         check_device(&self.device, [a.device(), b.device(), c.device()])?;
@@ -155,11 +173,8 @@ impl Gemm {
                     b: operand(b.address(), layouts[1]),
                     c: operand(c.address(), layouts[2]),
                 };
-                let catalog = Catalog::embedded();
-                let target = gpu.info().target();
-                let choice = select::choose(catalog, &problem, &target, &self.request)?;
-                let plan = GpuPlan::new(gpu, choice, &problem)?;
-                let info = plan.info();
+                let (plan, origin) = on_gpu(gpu, &problem, &self.request)?;
+                let info = plan.info(origin);
                 (Work::Gpu(Box::new(plan)), info)
             }
         };
@@ -262,6 +277,17 @@ enum Work {
     Gpu(Box<GpuPlan>),
 }
 
+/// Who chose what a plan does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The rule of [`select`], and whoever forced something.
+    Rule,
+    /// A [`Tuner`](crate::Tuner), by measuring.
+    Measured,
+    /// A [`Tuner`](crate::Tuner), from its cache.
+    Remembered,
+}
+
 /// What a plan will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -274,6 +300,8 @@ pub struct PlanInfo {
     pub k: usize,
     /// The kernel; `None` on the CPU, where the fields below say nothing.
     pub kernel: Option<KernelInfo>,
+    /// Who chose the kernel, and what is below.
+    pub origin: Origin,
     /// Whether the kernel computes Cᵀ = Bᵀ·Aᵀ.
     pub transposed: bool,
     /// The order of tiles.
@@ -301,6 +329,7 @@ impl PlanInfo {
             n,
             k,
             kernel: None,
+            origin: Origin::Rule,
             transposed: false,
             order: TileOrder::RowMajor,
             schedule: Schedule::Grid1d,

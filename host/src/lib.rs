@@ -34,6 +34,7 @@
 //! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
 //! | [`Gemm`], [`Plan`] | what to force; a product ready to run |
 //! | [`select`] | the rule for what is not forced |
+//! | [`Tuner`] | measures it instead, and remembers |
 //! | [`l2`] | what a tile order asks of L2 and DRAM |
 //! | [`tma`] | which matrices the hopper kernels can read |
 //! | [`oracle`] | products in f64, for tests |
@@ -62,6 +63,7 @@ pub mod select;
 mod storage;
 pub mod tma;
 mod transfer;
+mod tune;
 mod view;
 
 pub use device::Device;
@@ -69,7 +71,7 @@ pub use driver::gpu::GpuInfo;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, build_info};
 pub use error::Error;
-pub use gemm::{Gemm, Plan, PlanInfo, Precision};
+pub use gemm::{Gemm, Origin, Plan, PlanInfo, Precision};
 pub use gpu_kernels::{
     Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, Tile, TileGrid,
     TileOrder,
@@ -77,6 +79,7 @@ pub use gpu_kernels::{
 pub use layout::Layout;
 pub use matrix::Matrix;
 pub use select::Packing;
+pub use tune::Tuner;
 pub use view::{AsView, MatrixView, MatrixViewMut};
 
 /// The examples in the README and in `docs/` are tests too.
