@@ -25,7 +25,8 @@
 //! ```
 //!
 //! On a GPU, [`Gemm`] can force what [`select`] would choose: the kernel, the
-//! CTA tile, the [`TileOrder`] and the [`Schedule`].
+//! CTA tile, the [`TileOrder`] and the [`Schedule`]; and [`Gemm::tune`] measures
+//! what is fastest instead.
 //!
 //! | type | what it is |
 //! |---|---|
@@ -59,6 +60,7 @@ pub mod l2;
 mod layout;
 mod matrix;
 pub mod oracle;
+mod plan_info;
 pub mod select;
 mod storage;
 pub mod tma;
@@ -71,13 +73,14 @@ pub use driver::gpu::GpuInfo;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, build_info};
 pub use error::Error;
-pub use gemm::{Gemm, Origin, Plan, PlanInfo, Precision};
+pub use gemm::{Gemm, Plan, Precision};
 pub use gpu_kernels::{
     Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, Tile, TileGrid,
     TileOrder,
 };
 pub use layout::Layout;
 pub use matrix::Matrix;
+pub use plan_info::{Origin, PlanInfo};
 pub use select::Packing;
 pub use tune::Tuner;
 pub use view::{AsView, MatrixView, MatrixViewMut};

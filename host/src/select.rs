@@ -25,7 +25,8 @@
 //! 6. **Schedule.** Persistent for hopper, whose CTAs carry their pipeline from
 //!    tile to tile; one tile a CTA otherwise.
 //!
-//! What the caller forces is taken or refused, never replaced.
+//! What the caller forces is taken or refused, never replaced. A
+//! [`Tuner`](crate::Tuner) measures what the rule ranks: [`choices`] lists it.
 //!
 //! **Packing.** An operand that TMA can read as the kernel wants it is read
 //! where it is. Any other is copied first, into memory that the plan owns. That

@@ -34,7 +34,8 @@ use crate::driver::launch_plan::GpuPlan;
 use crate::driver::stopwatch::Stopwatch;
 use crate::element::{Element, Output};
 use crate::error::Error;
-use crate::gemm::{Gemm, Origin, Plan};
+use crate::gemm::{Gemm, Plan};
+use crate::plan_info::Origin;
 use crate::select::{self, Catalog, Choice, Problem, Request, cost};
 use crate::view::{MatrixView, MatrixViewMut};
 use cache::{Cache, Winner};
@@ -54,8 +55,12 @@ const HOPELESS: u64 = 4;
 /// `tune.json` in the folder `$TILEWISE_CACHE`, else in
 /// `$XDG_CACHE_HOME/tilewise`, else in `~/.cache/tilewise`. A file that is
 /// damaged, or that another driver or version of this library wrote, is
-/// ignored and replaced; warnings go to the [`log`] crate, and with its level
-/// `debug` what was measured.
+/// ignored and replaced. Warnings go to the [`log`] crate, winners too at its
+/// level `debug`, and each launch that was timed at `trace`.
+///
+/// The times are those of single launches that find their operands in DRAM. A
+/// large product that runs over and over heats the GPU to its power limit, where
+/// another order may win.
 ///
 /// ```
 /// use tilewise::{Device, Gemm, Tuner};
@@ -129,8 +134,8 @@ impl Tuner {
         self.cache.file()
     }
 
-    /// The remembered or measured plan for `problem`, whose operands are live
-    /// and which nobody else uses.
+    /// The remembered or measured plan for `problem`, whose operands are live,
+    /// and whose C is the caller's alone.
     fn plan(
         &mut self,
         gpu: &Arc<Gpu>,
@@ -182,7 +187,8 @@ impl Gemm {
     /// product, and what it held is lost. Waits for the GPU.
     ///
     /// On the CPU device, which has one way to multiply, this is
-    /// [`Gemm::plan`]. [`PlanInfo::origin`](crate::PlanInfo) tells which it was.
+    /// [`Gemm::plan`]. [`PlanInfo::origin`](crate::PlanInfo::origin) tells which it
+    /// was.
     ///
     /// # Errors
     /// Those of [`Gemm::plan`], and [`Error::TuningWhileCapturing`].
@@ -263,7 +269,7 @@ fn measure(
         let choice = choices[next];
         match turn(plans[next].take(), choice) {
             Ok((plan, milliseconds, spent)) => {
-                log::debug!("{}: {milliseconds:.4} ms", Named(&choice));
+                log::trace!("{}: {milliseconds:.4} ms", Named(&choice));
                 race.time(next, milliseconds);
                 plans[next] = Some(plan);
                 so_far = spent;

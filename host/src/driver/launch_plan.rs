@@ -10,7 +10,7 @@ use super::launch::{self, Shape};
 use super::module::{self, Function};
 use super::pack::Pack;
 use crate::error::Error;
-use crate::gemm::{Origin, PlanInfo};
+use crate::plan_info::{Origin, PlanInfo};
 use crate::select::{self, Choice, PackedMatrix, Problem};
 
 /// Everything a launch needs but the addresses.

@@ -3,8 +3,8 @@
 //!
 //! Every kernel of the library, with every element type, in all layouts, tile
 //! orders, schedules and around the edges of its tiles, against f64; guard
-//! bands around every operand; the errors that need a GPU. Without a GPU every
-//! case is skipped and the program ends well.
+//! bands around every operand; tuning; the errors that need a GPU. Without a GPU
+//! every case is skipped and the program ends well.
 //!
 //! A failing case prints one line with its name and the seed; both together
 //! replay it.
@@ -18,6 +18,7 @@ mod guarded;
 mod large;
 mod own;
 mod reference;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -109,7 +110,8 @@ fn all_tests() -> Vec<Test> {
         quick: false,
         work: Work::Own(run),
     });
-    let errors = errors::CASES.into_iter().map(|(name, run, quick)| Test {
+    let errors = errors::CASES.into_iter().chain(tune::CASES);
+    let errors = errors.map(|(name, run, quick)| Test {
         name: name.into(),
         kernel: None,
         quick,
