@@ -161,6 +161,9 @@ fn with_triton(
 
 fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     println!("{reason}");
+    if args.tune {
+        println!("--tune: without a GPU there is nothing to measure.");
+    }
     let modelled = args.shapes(&[Shape::new(4096, 4096, 4096)]);
     println!(
         "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.\n\

@@ -25,7 +25,7 @@ pub(super) struct Fit {
 /// along which direction it is written.
 const NARROW: u32 = 64;
 
-/// The kernels worth running, best first, and what it takes. There is one.
+/// The kernels worth running, best first, and what it takes. At least one.
 ///
 /// # Errors
 /// [`Error::UnknownKernel`], [`Error::KernelCannotRun`], [`Error::NoKernel`].

@@ -11,7 +11,7 @@
 //! or build replaces the section.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -203,37 +203,47 @@ fn read(file: &Path) -> Result<Contents, String> {
 
 /// Replaces `file`, as a whole or not at all (rename(2)).
 fn write(file: &Path, contents: &Contents) -> io::Result<()> {
-    static WRITES: AtomicU64 = AtomicU64::new(0);
-
     let name = file.file_name().ok_or(ErrorKind::InvalidFilename)?;
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     fs::create_dir_all(folder)?;
-    // In the same folder, so in the same file system, and of this write alone.
-    let mut temporary = OsString::from(".");
-    temporary.push(name);
-    let write = WRITES.fetch_add(1, Ordering::Relaxed);
-    temporary.push(format!(".{}.{write}", process::id()));
-    let temporary = folder.join(temporary);
-    let open = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&temporary);
-    let result = open.and_then(|mut opened: File| {
+    let (temporary, mut opened) = create_beside(folder, name)?;
+    let mut fill_and_rename = || {
         let mut text = serde_json::to_string_pretty(contents)?;
         text.push('\n');
         opened.write_all(text.as_bytes())?;
         // The bytes before the name: a crash must not leave an empty file.
         opened.sync_all()?;
         fs::rename(&temporary, file)
-    });
+    };
+    let result = fill_and_rename();
     if result.is_err() {
-        // It may not exist; what matters is the first error.
+        // What matters is the first error.
         let _ = fs::remove_file(&temporary);
     }
     result
+}
+
+/// A new file in `folder`, so in the same file system as `name` there, and of
+/// this write alone.
+fn create_beside(folder: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+
+    loop {
+        let mut temporary = OsString::from(".");
+        temporary.push(name);
+        let write = WRITES.fetch_add(1, Ordering::Relaxed);
+        temporary.push(format!(".{}.{write}", process::id()));
+        let path = folder.join(temporary);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            // Of a process that had this number before, or on another machine.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => return Ok((path, file)),
+        }
+    }
 }
 
 /// Where the cache is when nobody says: `tune.json` in `$TILEWISE_CACHE`, else

@@ -176,6 +176,21 @@ fn a_file_that_cannot_be_written_does_not_stop_the_tuner() {
 }
 
 #[test]
+fn what_a_killed_process_left_is_no_obstacle() {
+    let folder = tempfile::tempdir().unwrap();
+    let left: Vec<_> = (0..1000)
+        .map(|write| format!(".tune.json.{}.{write}", process::id()))
+        .collect();
+    for name in &left {
+        fs::write(folder.path().join(name), "{").unwrap();
+    }
+    let file = folder.path().join("tune.json");
+    remember(&file, &machine(), "p", 1.0);
+    assert_eq!(lookup(&file, &machine(), "p"), Some(winner(1.0)));
+    assert_eq!(names(folder.path()).len(), left.len() + 1);
+}
+
+#[test]
 fn writers_at_once_leave_a_whole_file() {
     const WRITERS: usize = 8;
     let folder = tempfile::tempdir().unwrap();
