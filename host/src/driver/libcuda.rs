@@ -147,8 +147,8 @@ macro_rules! forward {
     )*};
 }
 
-// What `cust` 0.3.2 references, and what tilewise and its benchmarks call
-// through `cust_raw`.
+// What `cust` 0.3.2 references, and what tilewise, its tests and its benchmarks
+// call through `cust_raw`.
 forward! {
     cuArray3DCreate_v2 cuArray3DGetDescriptor_v2 cuArrayDestroy
     cuCtxCreate_v2 cuCtxDestroy_v2 cuCtxGetApiVersion cuCtxGetCacheConfig cuCtxGetCurrent
@@ -162,8 +162,9 @@ forward! {
     cuEventSynchronize cuExternalMemoryGetMappedBuffer
     cuFuncGetAttribute cuFuncSetAttribute cuFuncSetCacheConfig cuFuncSetSharedMemConfig
     cuGetErrorString
-    cuGraphAddKernelNode cuGraphCreate cuGraphDebugDotPrint cuGraphDestroy cuGraphGetEdges
-    cuGraphGetNodes cuGraphKernelNodeGetParams cuGraphNodeGetType
+    cuGraphAddKernelNode cuGraphCreate cuGraphDebugDotPrint cuGraphDestroy cuGraphExecDestroy
+    cuGraphGetEdges cuGraphGetNodes cuGraphInstantiateWithFlags cuGraphKernelNodeGetParams
+    cuGraphLaunch cuGraphNodeGetType
     cuImportExternalMemory cuInit cuLaunchHostFunc cuLaunchKernel
     cuLinkAddData_v2 cuLinkComplete cuLinkCreate_v2 cuLinkDestroy
     cuMemAdvise cuMemAllocAsync cuMemAllocHost_v2 cuMemAllocManaged cuMemAlloc_v2 cuMemFreeAsync

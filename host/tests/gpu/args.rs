@@ -2,12 +2,16 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::random;
+
 /// What to run, and how.
 pub struct Args {
     /// Every case draws its data from this and its own name.
     pub seed: u64,
     /// Run the cases whose name contains one of these; all when empty.
     pub filters: Vec<String>,
+    /// Random cases; by default as many as the set should have.
+    pub random: Option<usize>,
     /// Run the reduced set for compute-sanitizer.
     pub quick: bool,
     /// Print the names and stop.
@@ -26,6 +30,7 @@ usage: gpu [FILTER ...] [options]
 
   FILTER, --filter TEXT  only cases whose name contains TEXT
   --seed N               draw the same data again (default: a new seed, printed)
+  --random N             the number of random cases (default: 10000, or 200 with --quick)
   --quick                the reduced set, for compute-sanitizer
   --list                 print the names of the cases and stop
   --require-gpu          fail where there is no GPU or no kernel, instead of skipping
@@ -37,6 +42,7 @@ impl Args {
         let mut args = Args {
             seed: RandomState::new().hash_one("seed") % 1_000_000_000,
             filters: Vec::new(),
+            random: None,
             quick: false,
             list: false,
             require_gpu: false,
@@ -47,6 +53,7 @@ impl Args {
             match word.as_str() {
                 "--seed" => args.seed = number(&word, &value()?)?,
                 "--device" => args.device = number(&word, &value()?)? as usize,
+                "--random" => args.random = Some(number(&word, &value()?)? as usize),
                 "--filter" => args.filters.push(value()?),
                 "--quick" => args.quick = true,
                 "--list" => args.list = true,
@@ -58,6 +65,16 @@ impl Args {
             }
         }
         Ok(args)
+    }
+
+    /// How many random cases there are.
+    pub fn random_cases(&self) -> usize {
+        let default = if self.quick {
+            random::QUICK_CASES
+        } else {
+            random::CASES
+        };
+        self.random.unwrap_or(default)
     }
 
     /// Whether a case is asked for.

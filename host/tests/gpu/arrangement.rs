@@ -21,8 +21,14 @@ pub enum Arrangement {
     RowsShifted,
     /// Column-major, likewise.
     ColsShifted,
-    /// Contiguous in neither direction.
+    /// Row-major, a slice of a wider matrix: 8 elements past an aligned address.
+    RowsSliced,
+    /// Column-major, likewise.
+    ColsSliced,
+    /// Contiguous in neither direction, columns nearer than rows.
     Scattered,
+    /// Contiguous in neither direction, rows nearer than columns.
+    ScatteredCols,
     /// All rows are one (stride 0).
     OneRow,
     /// All columns are one (stride 0).
@@ -31,7 +37,7 @@ pub enum Arrangement {
     OneElement,
 }
 
-/// Layouts in which no two elements share a place, as C needs.
+/// Layouts in which no two elements share a place, as C needs; one of each kind.
 pub const DISTINCT: [Arrangement; 9] = {
     use Arrangement::*;
     [
@@ -74,12 +80,19 @@ impl Arrangement {
             Arrangement::ColsPadded | Arrangement::ColsShifted => (1, padded(rows)),
             Arrangement::RowsOdd => (odd(cols), 1),
             Arrangement::ColsOdd => (1, odd(rows)),
+            Arrangement::RowsSliced => (padded(cols) + 40, 1),
+            Arrangement::ColsSliced => (1, padded(rows) + 40),
             Arrangement::Scattered => (3 * cols + 5, 3),
+            Arrangement::ScatteredCols => (2, 2 * rows + 6),
             Arrangement::OneRow => (0, 1),
             Arrangement::OneCol => (1, 0),
             Arrangement::OneElement => (0, 0),
         };
-        let shifted = matches!(self, Arrangement::RowsShifted | Arrangement::ColsShifted);
+        let shift = match self {
+            Arrangement::RowsShifted | Arrangement::ColsShifted => 1,
+            Arrangement::RowsSliced | Arrangement::ColsSliced => 8,
+            _ => 0,
+        };
         Placement {
             layout: Layout {
                 rows,
@@ -87,7 +100,7 @@ impl Arrangement {
                 row_stride,
                 col_stride,
             },
-            shift: shifted.into(),
+            shift,
         }
     }
 
@@ -102,7 +115,10 @@ impl Arrangement {
             Arrangement::ColsOdd => "cols+odd",
             Arrangement::RowsShifted => "rows+shifted",
             Arrangement::ColsShifted => "cols+shifted",
+            Arrangement::RowsSliced => "rows+sliced",
+            Arrangement::ColsSliced => "cols+sliced",
             Arrangement::Scattered => "scattered",
+            Arrangement::ScatteredCols => "scattered-cols",
             Arrangement::OneRow => "one-row",
             Arrangement::OneCol => "one-col",
             Arrangement::OneElement => "one-element",

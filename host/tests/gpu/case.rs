@@ -7,12 +7,12 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tilewise::{
     DType, Device, Element, Error, Family, Gemm, KernelInfo, Output, OutputType, Packing, Plan,
-    Precision, Schedule, TileOrder, bf16, f16,
+    Precision, Schedule, TileOrder,
 };
 
 use crate::arrangement::{Arrangement, Placement};
-use crate::guarded::Guarded;
-use crate::reference;
+use crate::operands::Operands;
+use crate::shared::Shared;
 
 /// What the elements of A and B are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,8 @@ impl fmt::Display for Case {
     }
 }
 
-fn walk_name(schedule: Schedule, order: TileOrder) -> String {
+/// A schedule and an order, for names.
+pub fn walk_name(schedule: Schedule, order: TileOrder) -> String {
     let schedule = match schedule {
         Schedule::Grid2d => return "grid2d".into(),
         Schedule::Grid1d => "grid1d",
@@ -96,7 +97,8 @@ fn walk_name(schedule: Schedule, order: TileOrder) -> String {
 
 /// Calls a generic function with the element types of a case.
 macro_rules! with_types {
-    ($case:expr, $function:ident($($argument:expr),*)) => {
+    ($case:expr, $function:ident($($argument:expr),*)) => {{
+        use tilewise::{DType, OutputType, bf16, f16};
         match ($case.input, $case.output) {
             (DType::F32 | DType::Tf32, _) => $function::<f32, f32>($($argument),*),
             (DType::F16, OutputType::Input) => $function::<f16, f16>($($argument),*),
@@ -104,24 +106,14 @@ macro_rules! with_types {
             (DType::Bf16, OutputType::Input) => $function::<bf16, bf16>($($argument),*),
             (DType::Bf16, OutputType::F32) => $function::<bf16, f32>($($argument),*),
         }
-    };
+    }};
 }
+pub(crate) use with_types;
 
 impl Case {
     /// Runs it once and checks everything.
-    pub fn run(&self, device: &Device, seed: u64) -> Result<Outcome, Failure> {
+    pub fn run(&self, device: &Shared, seed: u64) -> Result<Outcome, Failure> {
         with_types!(self, run_once(self, device, seed))
-    }
-
-    /// Runs it with every one of `walks`, each several times: all results are
-    /// the same, bit by bit.
-    pub fn repeat(
-        &self,
-        device: &Device,
-        seed: u64,
-        walks: &[(Schedule, TileOrder)],
-    ) -> Result<Outcome, Failure> {
-        with_types!(self, run_repeatedly(self, device, seed, walks))
     }
 
     /// What is forced.
@@ -139,7 +131,8 @@ impl Case {
         }
     }
 
-    fn placements(&self) -> [Placement; 3] {
+    /// Where the elements of A, B and C stand.
+    pub fn placements(&self) -> [Placement; 3] {
         let (m, n, k) = self.shape;
         let [a, b, c] = self.arrangements;
         [a.place(m, k), b.place(k, n), c.place(m, n)]
@@ -147,7 +140,7 @@ impl Case {
 
     /// Whether the kernel can run: packed operands it can always read, but it
     /// needs a step along K.
-    fn is_runnable(&self) -> bool {
+    pub fn is_runnable(&self) -> bool {
         let is_hopper = self
             .kernel
             .is_some_and(|kernel| kernel.family == Family::Hopper);
@@ -156,7 +149,7 @@ impl Case {
 
     /// Whether the kernel can read the operands where they are: all but those
     /// through TMA read everything.
-    fn reads_in_place(&self) -> bool {
+    pub fn reads_in_place(&self) -> bool {
         let Some(kernel) = self.kernel.filter(|kernel| kernel.family == Family::Hopper) else {
             return true;
         };
@@ -196,13 +189,14 @@ impl Case {
     }
 
     /// Data that only the seed and the name decide.
-    fn random(&self, seed: u64) -> StdRng {
+    pub fn random(&self, seed: u64) -> StdRng {
         let mut hasher = DefaultHasher::new();
         (seed, self.to_string()).hash(&mut hasher);
         StdRng::seed_from_u64(hasher.finish())
     }
 
-    fn draw<T: Element>(&self, random: &mut StdRng) -> T {
+    /// One element of A or B.
+    pub fn draw<T: Element>(&self, random: &mut StdRng) -> T {
         T::from_f64(match self.data {
             Data::Uniform => random.random_range(-1.0..1.0),
             Data::Integers => {
@@ -219,6 +213,8 @@ pub enum Failure {
     Wrong(String),
     /// The library answered with an error.
     Error(Error),
+    /// The device had failed before.
+    NotRun,
 }
 
 impl From<Error> for Failure {
@@ -227,109 +223,28 @@ impl From<Error> for Failure {
     }
 }
 
-/// A case's operands, on the device and as they are multiplied.
-struct Operands<T, O> {
-    a: Guarded<T>,
-    b: Guarded<T>,
-    c: Guarded<O>,
-    factors: [Vec<T>; 2],
-}
-
-impl<T: Element, O: Output<T>> Operands<T, O> {
-    fn new(case: &Case, device: &Device, seed: u64) -> Result<Self, Error> {
-        let mut random = case.random(seed);
-        let [a, b, c] = case.placements();
-        let a = Guarded::filled(device, a, || case.draw(&mut random))?;
-        let b = Guarded::filled(device, b, || case.draw(&mut random))?;
-        let c = Guarded::poisoned(device, c)?;
-        let factor = |operand: &Guarded<T>| {
-            reference::as_multiplied(operand.elements(&operand.expected), case.input)
-        };
-        let factors = [factor(&a), factor(&b)];
-        Ok(Operands { a, b, c, factors })
-    }
-}
-
 fn run_once<T: Element, O: Output<T>>(
     case: &Case,
-    device: &Device,
+    device: &Shared,
     seed: u64,
 ) -> Result<Outcome, Failure> {
-    let Operands {
-        a,
-        b,
-        mut c,
-        factors,
-    } = Operands::<T, O>::new(case, device, seed)?;
-    let planned = case
-        .gemm(device)
-        .plan::<T, O>(a.view()?, b.view()?, c.view_mut()?);
-    let mut plan = match (planned, case.is_runnable()) {
-        (Ok(plan), true) => plan,
-        (Err(Error::KernelCannotRun { .. }), false) => return Ok(Outcome::Refused),
-        (Ok(_), false) => {
-            return Err(Failure::Wrong("planned, but TMA cannot read it".into()));
-        }
-        (Err(error), _) => return Err(error.into()),
-    };
-    case.check_packing(&plan).map_err(Failure::Wrong)?;
-    plan.run(a.view()?, b.view()?, c.view_mut()?)?;
-
-    let after = c.read_back()?;
-    if let Some(place) = c.trespass(&after) {
-        return Err(Failure::Wrong(format!(
-            "wrote outside C, {place} elements after its first"
-        )));
-    }
-    for (name, operand) in [("A", &a), ("B", &b)] {
-        if !operand.is_unchanged(&operand.read_back()?) {
-            return Err(Failure::Wrong(format!("wrote to {name}")));
-        }
-    }
-    let (m, n, k) = case.shape;
-    let rows = reference::rows_to_check(m, n, k);
-    let product = reference::product(&factors[0], &factors[1], (n, k), &rows)?;
-    let all = c.elements(&after);
-    let found: Vec<O> = rows
-        .iter()
-        .flat_map(|row| &all[row * n..][..n])
-        .copied()
-        .collect();
-    match case.data {
-        Data::Uniform => reference::check(&product, &found, n),
-        Data::Integers => reference::check_exact(&product, &found, n),
-    }
-    .map(Outcome::Right)
-    .map_err(Failure::Wrong)
-}
-
-fn run_repeatedly<T: Element, O: Output<T>>(
-    case: &Case,
-    device: &Device,
-    seed: u64,
-    walks: &[(Schedule, TileOrder)],
-) -> Result<Outcome, Failure> {
-    let Operands { a, b, mut c, .. } = Operands::<T, O>::new(case, device, seed)?;
-    let mut first: Option<Vec<O>> = None;
-    for &(schedule, order) in walks {
-        let walk = Some((schedule, order));
-        let mut plan = Case { walk, ..*case }.gemm(device).plan::<T, O>(
-            a.view()?,
-            b.view()?,
-            c.view_mut()?,
-        )?;
-        for repeat in 0..4 {
-            c.restore()?;
-            plan.run(a.view()?, b.view()?, c.view_mut()?)?;
-            let found = c.read_back()?;
-            let first = first.get_or_insert_with(|| found.clone());
-            if bytemuck::cast_slice::<O, u8>(first) != bytemuck::cast_slice::<O, u8>(&found) {
-                return Err(Failure::Wrong(format!(
-                    "repeat {repeat} under {} differs from the first run",
-                    walk_name(schedule, order)
-                )));
+    let operands = Operands::<T, O>::draw(case, seed);
+    let found = device.turn(|device| {
+        let mut resident = operands.upload(device)?;
+        let mut plan = match (resident.plan(case, device), case.is_runnable()) {
+            (Ok(plan), true) => plan,
+            (Err(Error::KernelCannotRun { .. }), false) => return Ok(None),
+            (Ok(_), false) => {
+                return Err(Failure::Wrong("planned, but TMA cannot read it".into()));
             }
-        }
+            (Err(error), _) => return Err(error.into()),
+        };
+        case.check_packing(&plan).map_err(Failure::Wrong)?;
+        resident.run(&mut plan)?;
+        Ok(Some(resident.read_back()?))
+    })?;
+    match found {
+        None => Ok(Outcome::Refused),
+        Some(found) => operands.check(case, &found).map(Outcome::Right),
     }
-    Ok(Outcome::Right(0.0))
 }

@@ -101,8 +101,22 @@ pub fn unforced() -> Vec<Planned> {
     planned
 }
 
+/// Layouts of A and B that the fast path of `kernel` reads.
+pub fn aligned(kernel: &KernelInfo) -> [Arrangement; 2] {
+    use Arrangement::{ColsPadded, RowsPadded};
+    let a = match kernel.a_major {
+        Some(Major::Mn) => ColsPadded,
+        _ => RowsPadded,
+    };
+    let b = match kernel.b_major {
+        Some(Major::K) => ColsPadded,
+        _ => RowsPadded,
+    };
+    [a, b]
+}
+
 /// f32 inputs have one output type under two names; the first is enough.
-fn storable(input: DType, output: OutputType) -> OutputType {
+pub fn storable(input: DType, output: OutputType) -> OutputType {
     match input {
         DType::F32 | DType::Tf32 => OutputType::Input,
         DType::F16 | DType::Bf16 => output,
@@ -316,17 +330,9 @@ impl Generator {
         [a, b, self.choose(&DISTINCT)]
     }
 
-    /// Layouts of A and B that the fast path of the kernel reads.
+    /// Layouts of A and B that the fast path of the kernel reads, and any of C.
     fn aligned(&mut self) -> [Arrangement; 3] {
-        use Arrangement::{ColsPadded, RowsPadded};
-        let a = match self.kernel.a_major {
-            Some(Major::Mn) => ColsPadded,
-            _ => RowsPadded,
-        };
-        let b = match self.kernel.b_major {
-            Some(Major::K) => ColsPadded,
-            _ => RowsPadded,
-        };
+        let [a, b] = aligned(self.kernel);
         // A column-major C would be computed as Cᵀ = Bᵀ·Aᵀ only where the
         // kernel reads the operands that way too; it need not.
         [a, b, self.choose(&DISTINCT)]

@@ -4,7 +4,7 @@
 //! elements, before, after and between, is NaN. Whatever reads there poisons
 //! the product, and whatever writes there is found when the buffer comes back.
 
-use tilewise::{Device, Element, Error, Matrix, MatrixView, MatrixViewMut};
+use tilewise::{Device, Element, Error, Layout, Matrix, MatrixView, MatrixViewMut};
 
 use crate::arrangement::Placement;
 
@@ -12,9 +12,8 @@ use crate::arrangement::Placement;
 /// the alignment of 16 bytes.
 const BAND: usize = 1024;
 
-/// A matrix, its surroundings, and a copy of both on the host.
+/// A matrix and its surroundings, on the host.
 pub struct Guarded<T> {
-    buffer: Matrix<T>,
     /// What the buffer should hold.
     pub expected: Vec<T>,
     placement: Placement,
@@ -24,66 +23,30 @@ pub struct Guarded<T> {
 impl<T: Element> Guarded<T> {
     /// A matrix of elements drawn from `draw`. Elements that share a place are
     /// one.
-    pub fn filled(
-        device: &Device,
-        placement: Placement,
-        mut draw: impl FnMut() -> T,
-    ) -> Result<Self, Error> {
-        let (mut elements, start) = surroundings(placement);
+    pub fn filled(placement: Placement, mut draw: impl FnMut() -> T) -> Self {
+        let (mut expected, start) = surroundings(placement);
         for place in places(placement) {
-            elements[start + place] = draw();
+            expected[start + place] = draw();
         }
-        let buffer = device.from_slice(&elements, 1, elements.len())?;
-        Ok(Guarded {
-            buffer,
-            expected: elements,
+        Guarded {
+            expected,
             placement,
             start,
-        })
+        }
     }
 
     /// A matrix of NaN.
-    pub fn poisoned(device: &Device, placement: Placement) -> Result<Self, Error> {
-        Self::filled(device, placement, poison)
+    pub fn poisoned(placement: Placement) -> Self {
+        Self::filled(placement, poison)
     }
 
-    /// Makes the buffer again what it was at first.
-    pub fn restore(&mut self) -> Result<(), Error> {
-        self.buffer.copy_from_slice(&self.expected)
-    }
-
-    /// The matrix, to read.
-    pub fn view(&self) -> Result<MatrixView<'_, T>, Error> {
-        let layout = self.placement.layout;
-        self.buffer
-            .view()
-            .slice(0..1, self.start..self.expected.len())?
-            .with_strides(
-                layout.rows,
-                layout.cols,
-                layout.row_stride,
-                layout.col_stride,
-            )
-    }
-
-    /// The matrix, to write.
-    pub fn view_mut(&mut self) -> Result<MatrixViewMut<'_, T>, Error> {
-        let layout = self.placement.layout;
-        let end = self.expected.len();
-        self.buffer
-            .view_mut()
-            .slice(0..1, self.start..end)?
-            .with_strides(
-                layout.rows,
-                layout.cols,
-                layout.row_stride,
-                layout.col_stride,
-            )
-    }
-
-    /// The whole buffer as it is on the device now.
-    pub fn read_back(&self) -> Result<Vec<T>, Error> {
-        self.buffer.to_vec()
+    /// A copy on `device`.
+    pub fn upload(&self, device: &Device) -> Result<Resident<T>, Error> {
+        Ok(Resident {
+            buffer: device.from_slice(&self.expected, 1, self.expected.len())?,
+            layout: self.placement.layout,
+            start: self.start,
+        })
     }
 
     /// The elements of the matrix, row by row, in a copy of the buffer.
@@ -111,6 +74,64 @@ impl<T: Element> Guarded<T> {
             .iter()
             .position(|element| bytemuck::bytes_of(element) != clean)?;
         Some(found as isize - self.start as isize)
+    }
+}
+
+/// A guarded matrix on a device.
+pub struct Resident<T> {
+    buffer: Matrix<T>,
+    layout: Layout,
+    start: usize,
+}
+
+impl<T: Element> Resident<T> {
+    /// The matrix, to read.
+    pub fn view(&self) -> Result<MatrixView<'_, T>, Error> {
+        let Layout {
+            rows,
+            cols,
+            row_stride,
+            col_stride,
+        } = self.layout;
+        self.buffer
+            .view()
+            .slice(0..1, self.start..self.buffer.cols())?
+            .with_strides(rows, cols, row_stride, col_stride)
+    }
+
+    /// The matrix, to write.
+    pub fn view_mut(&mut self) -> Result<MatrixViewMut<'_, T>, Error> {
+        let Layout {
+            rows,
+            cols,
+            row_stride,
+            col_stride,
+        } = self.layout;
+        let end = self.buffer.cols();
+        self.buffer
+            .view_mut()
+            .slice(0..1, self.start..end)?
+            .with_strides(rows, cols, row_stride, col_stride)
+    }
+
+    /// Makes the whole buffer a copy of `matrix`, of the same placement.
+    pub fn write(&mut self, matrix: &Guarded<T>) -> Result<(), Error> {
+        self.buffer.copy_from_slice(&matrix.expected)
+    }
+
+    /// The whole buffer as it is now.
+    pub fn read_back(&self) -> Result<Vec<T>, Error> {
+        self.buffer.to_vec()
+    }
+
+    /// The whole buffer: one row.
+    pub fn buffer(&self) -> &Matrix<T> {
+        &self.buffer
+    }
+
+    /// The same, to write.
+    pub fn buffer_mut(&mut self) -> &mut Matrix<T> {
+        &mut self.buffer
     }
 }
 

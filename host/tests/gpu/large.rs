@@ -9,6 +9,7 @@ use tilewise::{Device, Error, Gemm, KernelInfo, Matrix, f16};
 
 use crate::case::Failure;
 use crate::reference;
+use crate::shared::Shared;
 
 /// Elements between neighbouring lines: a multiple of 8, for TMA, and 300
 /// lines span 2.5 · 10⁹ elements.
@@ -47,8 +48,8 @@ impl Large {
 
 /// Multiplies f16 matrices of small integers with `kernel` and compares rows
 /// of C, bit by bit. `Ok(false)`: the device has too little memory.
-pub fn run(device: &Device, seed: u64, kernel: &KernelInfo, large: Large) -> Result<bool, Failure> {
-    match multiply(device, seed, kernel, large) {
+pub fn run(device: &Shared, seed: u64, kernel: &KernelInfo, large: Large) -> Result<bool, Failure> {
+    match device.turn(|device| multiply(device, seed, kernel, large)) {
         Err(Failure::Error(Error::OutOfMemory { .. })) => Ok(false),
         other => other.map(|()| true),
     }

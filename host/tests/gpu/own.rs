@@ -1,31 +1,46 @@
 //! The checks, checked: they pass what is right and find what is wrong. These
 //! cases need no GPU.
 
-use tilewise::oracle::Product;
-use tilewise::{DType, Device, Error};
+use std::collections::{HashMap, HashSet};
 
-use crate::arrangement::Arrangement;
-use crate::case::{Failure, Outcome};
-use crate::cases;
+use gpu_kernels::entry::KERNELS;
+use tilewise::oracle::Product;
+use tilewise::select::{self, Catalog, Choice, Problem, Request, Target};
+use tilewise::{DType, Device, Error, Family, Operand, OutputType};
+
+use crate::args::Args;
+use crate::arrangement::{Arrangement, Placement};
+use crate::case::{Case, Failure, Outcome};
 use crate::guarded::Guarded;
 use crate::reference::{check, check_exact};
+use crate::shared::Shared;
+use crate::test::all_tests;
+use crate::{capture, cases, random, repeat};
+
+/// A seed like any other.
+const SEED: u64 = 3;
 
 /// Name and what it does.
 pub type OwnCase = (&'static str, fn() -> Result<(), String>);
 
 /// All of them.
-pub const CASES: [OwnCase; 5] = [
+pub const CASES: [OwnCase; 10] = [
     ("own/products-on-the-cpu", products_on_the_cpu),
     ("own/a-missing-term-is-found", a_missing_term_is_found),
     ("own/a-bias-is-found", a_bias_is_found),
     ("own/one-bit-is-found", one_bit_is_found),
     ("own/trespass-is-found", trespass_is_found),
+    ("own/no-turns-after-a-fault", no_turns_after_a_fault),
+    ("own/names-are-unique", names_are_unique),
+    ("own/random-cases-come-again", random_cases_come_again),
+    ("own/every-kernel-is-drawn", every_kernel_is_drawn),
+    ("own/drawn-cases-can-be-planned", drawn_cases_can_be_planned),
 ];
 
 /// The CPU device passes cases of the same kind, with the same guard bands and
 /// bounds. (Its own tests are elsewhere; the reduced set is enough here.)
 fn products_on_the_cpu() -> Result<(), String> {
-    let cpu = Device::cpu();
+    let cpu = Shared::new(Device::cpu());
     for planned in cases::unforced() {
         if planned.case.input == DType::Tf32 || !planned.quick {
             continue;
@@ -35,6 +50,7 @@ fn products_on_the_cpu() -> Result<(), String> {
             Ok(_) => return Err(format!("{}: not right", planned.case)),
             Err(Failure::Wrong(why)) => return Err(format!("{}: {why}", planned.case)),
             Err(Failure::Error(error)) => return Err(format!("{}: {error}", planned.case)),
+            Err(Failure::NotRun) => return Err("the CPU has failed".into()),
         }
     }
     Ok(())
@@ -105,11 +121,11 @@ fn one_bit_is_found() -> Result<(), String> {
 }
 
 fn trespass_is_found() -> Result<(), String> {
-    let guard = || -> Result<Guarded<f32>, Error> {
-        Guarded::poisoned(&Device::cpu(), Arrangement::RowsOdd.place(5, 4))
-    };
-    let guarded = guard().map_err(|error| error.to_string())?;
-    let clean = guarded.read_back().map_err(|error| error.to_string())?;
+    let guarded = Guarded::<f32>::poisoned(Arrangement::RowsOdd.place(5, 4));
+    let uploaded = guarded.upload(&Device::cpu());
+    let clean = uploaded
+        .and_then(|resident| resident.read_back())
+        .map_err(|error| error.to_string())?;
     if guarded.trespass(&clean).is_some() || !guarded.is_unchanged(&clean) {
         return Err("found what is not there".into());
     }
@@ -123,4 +139,155 @@ fn trespass_is_found() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A wrong result is its test's own; after an error of the driver nobody's
+/// results mean anything.
+fn no_turns_after_a_fault() -> Result<(), String> {
+    let shared = Shared::new(Device::cpu());
+    let fault = Error::Driver {
+        call: "cuStreamSynchronize",
+        code: 700,
+        name: "CUDA_ERROR_ILLEGAL_ADDRESS".into(),
+    };
+    let wrong: Result<(), _> = shared.turn(|_| Err(Failure::Wrong("wrong".into())));
+    if wrong.is_ok() || shared.turn(|_| Ok(())).is_err() {
+        return Err("no turn after a wrong result".into());
+    }
+    let faulty: Result<(), _> = shared.turn(|_| Err(fault.into()));
+    match (faulty, shared.turn(|_| Ok(()))) {
+        (Err(Failure::Error(_)), Err(Failure::NotRun)) => Ok(()),
+        _ => Err("a turn after a fault".into()),
+    }
+}
+
+/// A name as a filter selects one test, and says which case of which seed.
+fn names_are_unique() -> Result<(), String> {
+    let args = Args::parse(["--seed", "3"].map(String::from).into_iter())?;
+    let mut names = HashSet::new();
+    let twice = all_tests(&args)
+        .into_iter()
+        .find(|test| !names.insert(test.name.clone()));
+    match twice {
+        Some(test) => Err(format!("{} is the name of two", test.name)),
+        None => Ok(()),
+    }
+}
+
+/// A seed and an index name a case; another seed, another case.
+fn random_cases_come_again() -> Result<(), String> {
+    let names = |seed| (0..500).map(move |index| random::case(seed, index).to_string());
+    if !names(SEED).eq(names(SEED)) {
+        return Err("one seed, two sets".into());
+    }
+    let first: HashSet<String> = names(SEED).collect();
+    let again = names(SEED + 1).filter(|name| first.contains(name)).count();
+    // Products of a few elements may coincide.
+    if first.len() < 495 || again > 5 {
+        return Err(format!("{} of 500 differ, {again} came again", first.len()));
+    }
+    Ok(())
+}
+
+/// Every kernel several times, both where it reads the operands in place and
+/// where it has to pack them, if it can do both.
+fn every_kernel_is_drawn() -> Result<(), String> {
+    let mut drawn: HashMap<(&str, bool), usize> = HashMap::new();
+    for case in (0..random::CASES).map(|index| random::case(SEED, index)) {
+        if let Some(kernel) = case.kernel {
+            *drawn
+                .entry((kernel.name, case.reads_in_place()))
+                .or_default() += 1;
+        }
+    }
+    for kernel in KERNELS
+        .iter()
+        .filter(|kernel| kernel.family != Family::Pack)
+    {
+        let is_hopper = kernel.family == Family::Hopper;
+        for in_place in [true, false] {
+            let possible = if in_place {
+                !(is_hopper && kernel.input == DType::Tf32)
+            } else {
+                is_hopper
+            };
+            let times = drawn.get(&(kernel.name, in_place)).copied().unwrap_or(0);
+            if possible && times < 3 {
+                return Err(format!(
+                    "{}, in place {in_place}: {times} times",
+                    kernel.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The library plans what is drawn as the tests expect it to, on an H200.
+fn drawn_cases_can_be_planned() -> Result<(), String> {
+    let random = (0..random::CASES).map(|index| random::case(SEED, index));
+    let captured = capture::cases().into_iter().map(|(_, case, _)| case);
+    let repeated = KERNELS
+        .iter()
+        .filter(|kernel| kernel.family != Family::Pack)
+        .map(repeat::in_many_tiles);
+    for case in random.chain(captured).chain(repeated) {
+        match (choice(&case), case.is_runnable()) {
+            (Ok(choice), true) => {
+                let forced = case
+                    .kernel
+                    .is_none_or(|kernel| kernel.name == choice.kernel.name);
+                let packs = choice.packed.any() != case.reads_in_place();
+                if !forced || case.kernel.is_some() && !packs {
+                    return Err(format!("{case}: {choice:?}"));
+                }
+            }
+            (Err(Error::KernelCannotRun { .. }), false) => {}
+            (Ok(_), false) => return Err(format!("{case}: planned, but cannot run")),
+            (Err(error), _) => return Err(format!("{case}: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// What the library chooses for `case` where every kernel is built.
+fn choice(case: &Case) -> Result<Choice, Error> {
+    let catalog = Catalog {
+        kernels: KERNELS,
+        is_built: |_| true,
+    };
+    let h200 = Target {
+        compute_capability: (9, 0),
+        sms: 132,
+        shared_bytes_per_cta: 232_448,
+    };
+    let operand = |placement: Placement, bytes: u32| Operand {
+        address: placement.shift as u64 * u64::from(bytes),
+        row_stride: placement.layout.row_stride as u64,
+        col_stride: placement.layout.col_stride as u64,
+    };
+    let [a, b, c] = case.placements();
+    let output = match case.output {
+        OutputType::Input => case.input.bytes(),
+        OutputType::F32 => 4,
+    };
+    let (m, n, k) = case.shape;
+    let problem = Problem {
+        m: m as u32,
+        n: n as u32,
+        k: k as u32,
+        input: case.input,
+        output: case.output,
+        a: operand(a, case.input.bytes()),
+        b: operand(b, case.input.bytes()),
+        c: operand(c, output),
+    };
+    let request = Request {
+        kernel: case.kernel.map(|kernel| kernel.name.to_owned()),
+        order: case.walk.map(|(_, order)| order),
+        schedule: case.walk.map(|(schedule, _)| schedule),
+        packing: case.packing,
+        ..Request::default()
+    };
+    select::choose(catalog, &problem, &h200, &request)
 }

@@ -12,8 +12,6 @@
 //!
 //! Products of small integers are exact, and compared bit by bit.
 
-use std::thread;
-
 use tilewise::oracle::{self, Product};
 use tilewise::{DType, Device, Element, Error};
 
@@ -24,7 +22,8 @@ const WHOLE: usize = 1 << 27;
 const SAMPLES: usize = 48;
 
 /// Rows of an `m`×`n` product with depth `k` that are checked: all, or the
-/// first, the last and others evenly between.
+/// first, the last and others evenly between. (Of the rest the caller sees that
+/// nothing in it is NaN, so that no tile was left out.)
 pub fn rows_to_check(m: usize, n: usize, k: usize) -> Vec<usize> {
     if m * n * k <= WHOLE || m <= SAMPLES {
         (0..m).collect()
@@ -48,7 +47,8 @@ pub fn as_multiplied<T: Element>(elements: Vec<T>, input: DType) -> Vec<T> {
     }
 }
 
-/// Rows `rows` of the product of `a` (M×K) and `b` (K×N), both row by row.
+/// Rows `rows` of the product of `a` (M×K) and `b` (K×N), both row by row. On
+/// this thread: cases run side by side.
 pub fn product<T: Element>(
     a: &[T],
     b: &[T],
@@ -65,35 +65,7 @@ pub fn product<T: Element>(
         cpu.from_slice(&selected, rows.len(), k)?,
         cpu.from_slice(b, k, n)?,
     );
-    // Not worth a thread below about a millisecond of work.
-    let useful = (rows.len() * n * k) >> 20;
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let slab = rows.len().div_ceil(threads.min(useful).max(1)).max(1);
-    let slabs: Vec<Result<Product, Error>> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..rows.len())
-            .step_by(slab)
-            .map(|first| {
-                let (a, b) = (a.view(), b.view());
-                let last = rows.len().min(first + slab);
-                scope.spawn(move || oracle::product(a.slice(first..last, 0..k)?, b))
-            })
-            .collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().expect("the oracle does not panic"))
-            .collect()
-    });
-    let mut whole = Product {
-        k,
-        values: Vec::new(),
-        magnitudes: Vec::new(),
-    };
-    for slab in slabs {
-        let slab = slab?;
-        whole.values.extend(slab.values);
-        whole.magnitudes.extend(slab.magnitudes);
-    }
-    Ok(whole)
+    oracle::product(a.view(), b.view())
 }
 
 /// How much of what is allowed the errors of `found` are, 1 at most; or what is

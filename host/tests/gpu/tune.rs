@@ -6,12 +6,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cust_raw::{CUgraph, CUresult, CUstreamCaptureMode_enum as Mode};
 use tilewise::{
     Device, Error, Family, Gemm, Matrix, MatrixView, Origin, Plan, PlanInfo, Tuner, f16,
 };
 
+use crate::case::Failure;
 use crate::errors::ErrorCase;
+use crate::graph::Graph;
 
 /// All of them. They time, and compute-sanitizer slows some kernels more than
 /// others: it need not see them.
@@ -203,36 +204,26 @@ fn capture(device: &Device) -> Result<(), String> {
     let mut product = Product::new(device, (512, 512, 256), [false; 3]).map_err(message)?;
     let mut tuner = Tuner::in_memory().budget(Duration::from_millis(50));
     let mut plan = product.tune(&mut tuner).map_err(message)?;
-    let stream = device.stream().ok_or("a GPU has a stream")?.as_inner();
-    device.make_current().map_err(message)?;
-    let driver = |call: &str, result: CUresult| {
-        let is_success = result == CUresult::CUDA_SUCCESS;
-        expect(is_success, || format!("{call}: {result:?}"))
-    };
+    let expected = product.c.to_vec().map_err(message)?;
+    product.c.view_mut().fill(f32::NAN).map_err(message)?;
 
-    let mode = Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    // SAFETY: the stream lives; the capture ends below, whatever happens.
-    let begun = unsafe { cust_raw::cuStreamBeginCapture_v2(stream, mode) };
-    driver("cuStreamBeginCapture", begun)?;
-    let refused = product.tune(&mut tuner).map(drop);
-    let ran = product.with_views(|a, b, c| plan.run(a, b, c));
-    let mut graph: CUgraph = std::ptr::null_mut();
-    // SAFETY: the stream captures; the graph outlives the call.
-    let ended = unsafe { cust_raw::cuStreamEndCapture(stream, &mut graph) };
-    driver("cuStreamEndCapture", ended)?;
-    let mut nodes = 0;
-    // SAFETY: without an array, the number of nodes is written.
-    let counted = unsafe { cust_raw::cuGraphGetNodes(graph, std::ptr::null_mut(), &mut nodes) };
-    // SAFETY: nobody else has the graph.
-    let destroyed = unsafe { cust_raw::cuGraphDestroy(graph) };
-    driver("cuGraphGetNodes", counted)?;
-    driver("cuGraphDestroy", destroyed)?;
-
-    ran.map_err(message)?;
-    expect(nodes > 0, || "the captured graph is empty".into())?;
-    expect(refused == Err(Error::TuningWhileCapturing), || {
-        format!("tuning in a capture: {refused:?}")
+    let mut refusal = None;
+    let graph = Graph::captured(device, || {
+        refusal = product.tune(&mut tuner).err();
+        Ok(product.with_views(|a, b, c| plan.run(a, b, c))?)
+    });
+    expect(refusal == Some(Error::TuningWhileCapturing), || {
+        format!("tuning in a capture: {refusal:?}")
     })?;
-    // Neither the refusal nor the capture has harmed the device.
-    product.check(|_| Ok(plan)).map(drop)
+    let graph = graph.map_err(|failure| match failure {
+        Failure::Wrong(why) => why,
+        Failure::Error(error) => error.to_string(),
+        Failure::NotRun => "the device had failed".into(),
+    })?;
+    // SAFETY: the operands, and the plan with its workspaces, are there.
+    unsafe { graph.launch() }.map_err(message)?;
+    let found = product.c.to_vec().map_err(message)?;
+    expect(found == expected, || {
+        "the graph computes another product".into()
+    })
 }

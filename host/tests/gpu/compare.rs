@@ -1,0 +1,133 @@
+//! Comparing buffers on the device, where it takes microseconds; a hundred
+//! copies back would take seconds.
+
+use cust::error::CudaError;
+use cust::launch;
+use cust::memory::DeviceBox;
+use cust::module::Module;
+use tilewise::{Device, Element, Error, Matrix};
+
+/// Adds to `differences` how many of the 16-bit `words` of `x` and `y` differ.
+/// The library's kernels multiply or copy, so this one is written out, for the
+/// oldest target it supports.
+const PTX: &str = "
+.version 8.0
+.target sm_75
+.address_size 64
+
+.visible .entry compare(
+    .param .u64 x, .param .u64 y, .param .u64 words, .param .u64 differences)
+{
+    .reg .pred %done, %differ;
+    .reg .b16 %word_x, %word_y;
+    .reg .b32 %cta, %ctas, %threads, %thread;
+    .reg .b64 %id, %step, %at_x, %at_y, %x, %y, %words, %differences;
+
+    ld.param.u64 %x, [x];
+    ld.param.u64 %y, [y];
+    ld.param.u64 %words, [words];
+    ld.param.u64 %differences, [differences];
+    mov.u32 %cta, %ctaid.x;
+    mov.u32 %ctas, %nctaid.x;
+    mov.u32 %threads, %ntid.x;
+    mov.u32 %thread, %tid.x;
+    cvt.u64.u32 %id, %thread;
+    mad.wide.u32 %id, %cta, %threads, %id;
+    mul.wide.u32 %step, %ctas, %threads;
+next:
+    setp.ge.u64 %done, %id, %words;
+    @%done bra end;
+    shl.b64 %at_x, %id, 1;
+    add.u64 %at_y, %y, %at_x;
+    add.u64 %at_x, %x, %at_x;
+    ld.global.b16 %word_x, [%at_x];
+    ld.global.b16 %word_y, [%at_y];
+    setp.ne.b16 %differ, %word_x, %word_y;
+    @%differ red.global.add.u32 [%differences], 1;
+    add.u64 %id, %id, %step;
+    bra next;
+end:
+    ret;
+}
+";
+
+/// CTAs and threads of each; every thread strides over the words.
+const GRID: (u32, u32) = (512, 256);
+
+/// Counts differences between buffers of one device.
+pub struct Comparer {
+    device: Device,
+    module: Module,
+    differences: DeviceBox<u32>,
+}
+
+impl Comparer {
+    /// For matrices on `device`, a GPU.
+    pub fn new(device: &Device) -> Result<Self, Error> {
+        device.make_current()?;
+        Ok(Comparer {
+            device: device.clone(),
+            module: Module::from_ptx(PTX, &[]).map_err(failure("cuModuleLoadDataEx"))?,
+            differences: DeviceBox::new(&0).map_err(failure("cuMemAlloc"))?,
+        })
+    }
+
+    /// Enqueues a comparison of two dense matrices of one shape, bit by bit.
+    pub fn compare<T: Element>(&self, x: &Matrix<T>, y: &Matrix<T>) -> Result<(), Error> {
+        assert_eq!((x.rows(), x.cols()), (y.rows(), y.cols()));
+        let (x, y, bytes) = (address(x), address(y), bytes(x));
+        let differences = self.differences.as_device_ptr().as_raw();
+        let words = (bytes / size_of::<u16>()) as u64;
+        let compare = self.module.get_function("compare");
+        let compare = compare.map_err(failure("cuModuleGetFunction"))?;
+        let stream = self.device.stream().expect("a GPU has a stream");
+        let (ctas, threads) = GRID;
+        // SAFETY: `compare` takes four 64-bit values and reads that many words
+        // of each matrix; both are on this device, and freed behind the stream.
+        unsafe { launch!(compare<<<ctas, threads, 0, stream>>>(x, y, words, differences)) }
+            .map_err(failure("cuLaunchKernel"))
+    }
+
+    /// Words that differed in all comparisons so far. Waits for them.
+    pub fn differences(&self) -> Result<u32, Error> {
+        self.device.synchronize()?;
+        self.differences
+            .as_host_value()
+            .map_err(failure("cuMemcpyDtoH"))
+    }
+}
+
+/// Enqueues a copy of all of `from` to `to`: dense matrices of one shape, on one GPU.
+pub fn copy<T: Element>(from: &Matrix<T>, to: &mut Matrix<T>) -> Result<(), Error> {
+    assert_eq!((from.rows(), from.cols()), (to.rows(), to.cols()));
+    let stream = from.device().stream().expect("a GPU has a stream");
+    // SAFETY: both have that many bytes, and are freed behind the stream.
+    let copied = unsafe {
+        cust_raw::cuMemcpyDtoDAsync_v2(address(to), address(from), bytes(from), stream.as_inner())
+    };
+    match copied {
+        cust_raw::CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(driver_error("cuMemcpyDtoDAsync", code as u32)),
+    }
+}
+
+fn address<T: Element>(matrix: &Matrix<T>) -> u64 {
+    matrix.device_address().expect("the matrix is on a GPU")
+}
+
+fn bytes<T: Element>(matrix: &Matrix<T>) -> usize {
+    matrix.rows() * matrix.cols() * size_of::<T>()
+}
+
+fn failure(call: &'static str) -> impl FnOnce(CudaError) -> Error {
+    move |error| driver_error(call, error as u32)
+}
+
+/// The library's error for a call of our own.
+pub fn driver_error(call: &'static str, code: u32) -> Error {
+    Error::Driver {
+        call,
+        code,
+        name: "called by the test".into(),
+    }
+}

@@ -1,0 +1,105 @@
+//! CUDA graphs, which `cust` does not wrap: capture and replay (CUDA driver
+//! API, "Graph Management").
+
+use std::ptr;
+
+use cust_raw::{CUgraph, CUgraphExec, CUresult, CUstreamCaptureMode};
+use tilewise::{Device, Error};
+
+use crate::case::Failure;
+use crate::compare::driver_error;
+
+/// What a device's stream was given to do, ready to be done again.
+pub struct Graph<'d> {
+    device: &'d Device,
+    graph: CUgraph,
+    executable: CUgraphExec,
+}
+
+impl<'d> Graph<'d> {
+    /// Records what `enqueue` puts on the stream of `device`, a GPU. Any call
+    /// that waits, or allocates, would break the capture and so fail it.
+    pub fn captured(
+        device: &'d Device,
+        enqueue: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        Graph::capture(device, enqueue).map_err(|failure| match failure {
+            // What is refused in a capture leaves the device as it was.
+            Failure::Error(error @ Error::Driver { .. }) => {
+                Failure::Wrong(format!("not captured: {error}"))
+            }
+            other => other,
+        })
+    }
+
+    fn capture(
+        device: &'d Device,
+        enqueue: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        device.make_current()?;
+        let stream = device.stream().expect("a GPU has a stream").as_inner();
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+        // SAFETY: the stream lives; the capture ends below, whatever happens.
+        let begun = unsafe { cust_raw::cuStreamBeginCapture_v2(stream, mode) };
+        check("cuStreamBeginCapture", begun)?;
+        let enqueued = enqueue();
+        let mut captured = Graph {
+            device,
+            graph: ptr::null_mut(),
+            executable: ptr::null_mut(),
+        };
+        // SAFETY: the stream is capturing; the handle outlives the call.
+        let ended = unsafe { cust_raw::cuStreamEndCapture(stream, &mut captured.graph) };
+        enqueued?;
+        check("cuStreamEndCapture", ended)?;
+        // SAFETY: the graph was just captured; the handle outlives the call.
+        let instantiated = unsafe {
+            cust_raw::cuGraphInstantiateWithFlags(&mut captured.executable, captured.graph, 0)
+        };
+        check("cuGraphInstantiateWithFlags", instantiated)?;
+        Ok(captured)
+    }
+
+    /// Launches, copies and fills in it.
+    pub fn nodes(&self) -> Result<usize, Error> {
+        let mut count = 0;
+        // SAFETY: the graph lives; without a list, nodes are only counted.
+        let counted = unsafe { cust_raw::cuGraphGetNodes(self.graph, ptr::null_mut(), &mut count) };
+        check("cuGraphGetNodes", counted)?;
+        Ok(count)
+    }
+
+    /// Enqueues all of it again.
+    ///
+    /// # Safety
+    /// The memory that it works on is still there.
+    pub unsafe fn launch(&self) -> Result<(), Error> {
+        let stream = self.device.stream().expect("a GPU has a stream");
+        // SAFETY: the graph was instantiated in this context; the rest is the
+        // caller's duty.
+        let launched = unsafe { cust_raw::cuGraphLaunch(self.executable, stream.as_inner()) };
+        check("cuGraphLaunch", launched)
+    }
+}
+
+impl Drop for Graph<'_> {
+    fn drop(&mut self) {
+        // SAFETY: each is destroyed once, if it came to be; the driver keeps
+        // what is still running. A failure would leak a few bytes.
+        unsafe {
+            if !self.executable.is_null() {
+                cust_raw::cuGraphExecDestroy(self.executable);
+            }
+            if !self.graph.is_null() {
+                cust_raw::cuGraphDestroy(self.graph);
+            }
+        }
+    }
+}
+
+fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
+    match result {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(driver_error(call, code as u32)),
+    }
+}

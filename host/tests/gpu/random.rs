@@ -1,0 +1,191 @@
+//! Random products: shape, layouts, kernel, walk and types drawn together, so
+//! that what the crosses of [`cases`](crate::cases) keep apart meets.
+//!
+//! Case `i` of seed `s` is a function of `s` and `i` alone. Its name holds all
+//! of it, so `--seed s --filter random/i/` replays it, data included.
+//!
+//! - *Sides* favour what kernels stumble over: 1 to 9, one around a multiple of
+//!   a block, primes, multiples of 8 and 16. One product in five has one long
+//!   side, up to 4096, or is large, up to 1500 a side.
+//! - *Kernels*: a hopper kernel that can read the operands where they are, or any
+//!   kernel that can, all alike; or one that must have them packed; or whatever
+//!   the library chooses.
+//! - *Checked* is all of C up to 2²⁷ multiplications, and 48 rows beyond
+//!   ([`rows_to_check`](crate::reference::rows_to_check)).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use gpu_kernels::entry::KERNELS;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use tilewise::{DType, Family, KernelInfo, OutputType, Packing, Schedule, TileOrder};
+
+use crate::arrangement::{Arrangement, DISTINCT, REPEATING};
+use crate::case::{Case, Data};
+use crate::cases::storable;
+
+/// Cases where the command line does not say.
+pub const CASES: usize = 10_000;
+
+/// The same for the reduced set.
+pub const QUICK_CASES: usize = 200;
+
+/// Multiplications of the largest case that compute-sanitizer, a hundred times
+/// slower, may see.
+const QUICK_WORK: usize = 1 << 24;
+
+/// Sides of the blocks and boxes that kernels have.
+const BLOCKS: [usize; 6] = [8, 16, 32, 64, 128, 256];
+
+const PRIMES: [usize; 10] = [11, 13, 37, 61, 67, 97, 131, 193, 251, 283];
+
+/// Layouts that TMA reads where the shape allows.
+const LINES: [Arrangement; 6] = {
+    use Arrangement::*;
+    [Rows, Cols, RowsPadded, ColsPadded, RowsSliced, ColsSliced]
+};
+
+/// Case `index` of `seed`.
+pub fn case(seed: u64, index: usize) -> Case {
+    let mut hasher = DefaultHasher::new();
+    (seed, index, "random").hash(&mut hasher);
+    let mut random = StdRng::seed_from_u64(hasher.finish());
+    let random = &mut random;
+    let input = match random.random_range(0..8) {
+        0 => DType::F32,
+        1 => DType::Tf32,
+        2..5 => DType::F16,
+        _ => DType::Bf16,
+    };
+    let output = choose(random, &[OutputType::Input, OutputType::F32]);
+    let mut case = Case {
+        kernel: None,
+        input,
+        output: storable(input, output),
+        shape: shape(random),
+        arrangements: arrangements(random),
+        walk: None,
+        packing: Packing::Auto,
+        data: choose(random, &[Data::Uniform, Data::Uniform, Data::Integers]),
+    };
+    case.kernel = kernel(random, &case);
+    if random.random_bool(0.75) {
+        case.walk = Some(walk(random, case.kernel));
+    }
+    if random.random_bool(0.1) {
+        case.packing = Packing::Never;
+    }
+    case
+}
+
+/// Whether `case` is small enough for the reduced set.
+pub fn is_quick(case: &Case) -> bool {
+    let (m, n, k) = case.shape;
+    m * n * k <= QUICK_WORK
+}
+
+fn shape(random: &mut StdRng) -> (usize, usize, usize) {
+    let [m, n, k] = [(); 3].map(|()| side(random));
+    match random.random_range(0..20) {
+        0 => (long(random), n, k),
+        1 => (m, long(random), k),
+        2 => (m, n, long(random)),
+        3 => {
+            let mut large = || random.random_range(320..=1500);
+            (large(), large(), large())
+        }
+        _ => (m, n, k),
+    }
+}
+
+fn side(random: &mut StdRng) -> usize {
+    match random.random_range(0..8) {
+        0 => random.random_range(1..=9),
+        1 | 2 => {
+            let near = choose(random, &BLOCKS) * random.random_range(1..=2);
+            near + 1 - random.random_range(0..=2)
+        }
+        3 => choose(random, &PRIMES),
+        4 | 5 => 8 * random.random_range(1..=40),
+        6 => 16 * random.random_range(1..=20),
+        _ => random.random_range(1..=320),
+    }
+}
+
+fn long(random: &mut StdRng) -> usize {
+    let side: usize = random.random_range(512..=4096);
+    if random.random() {
+        side.next_multiple_of(8)
+    } else {
+        side
+    }
+}
+
+fn arrangements(random: &mut StdRng) -> [Arrangement; 3] {
+    let mut any = |in_lines: f64| {
+        if random.random_bool(in_lines) {
+            return choose(random, &LINES);
+        }
+        match random.random_range(0..DISTINCT.len() + 3) {
+            0 => Arrangement::RowsSliced,
+            1 => Arrangement::ColsSliced,
+            2 => Arrangement::ScatteredCols,
+            other => DISTINCT[other - 3],
+        }
+    };
+    let mut drawn = [any(0.75), any(0.75), any(0.5)];
+    // Of two repeated factors, a sum of equal terms may pass what f16 can hold.
+    if random.random_bool(0.05) {
+        let which = random.random_range(0..2);
+        drawn[which] = choose(random, &REPEATING);
+    }
+    drawn
+}
+
+/// A kernel for `case`, or `None` for the library's choice.
+fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
+    let candidates = KERNELS
+        .iter()
+        .filter(|kernel| kernel.input == case.input && kernel.family != Family::Pack);
+    let with = |kernel| Case {
+        kernel: Some(kernel),
+        ..*case
+    };
+    let (in_place, packing): (Vec<&KernelInfo>, Vec<&KernelInfo>) =
+        candidates.partition(|kernel| with(*kernel).reads_in_place());
+    let mut hopper = in_place.clone();
+    hopper.retain(|kernel| kernel.family == Family::Hopper);
+    let pool = match random.random_range(0..8) {
+        0 => return None,
+        1 | 2 if !packing.is_empty() => packing,
+        3..=5 if !hopper.is_empty() => hopper,
+        _ => in_place,
+    };
+    Some(choose(random, &pool))
+}
+
+fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrder) {
+    // A cluster's CTAs are neighbours along x, so a 2-D grid has no place for them.
+    let takes_grid2d = kernel.is_none_or(|kernel| kernel.cluster.ctas() == 1);
+    let size = match random.random_range(0..10) {
+        0 => 0,
+        1 => u32::MAX,
+        _ => random.random_range(1..=16),
+    };
+    let orders = [
+        TileOrder::RowMajor,
+        TileOrder::ColumnMajor,
+        TileOrder::GroupedM { size },
+        TileOrder::GroupedN { size },
+    ];
+    match random.random_range(0..5) {
+        0 if takes_grid2d => (Schedule::Grid2d, TileOrder::RowMajor),
+        1 | 2 => (Schedule::Grid1d, choose(random, &orders)),
+        _ => (Schedule::Persistent, choose(random, &orders)),
+    }
+}
+
+fn choose<T: Copy>(random: &mut StdRng, from: &[T]) -> T {
+    *from.choose(random).expect("not empty")
+}

@@ -1,0 +1,248 @@
+//! What the program can run: all tests, by name, and running one.
+
+use gpu_kernels::entry::KERNELS;
+use tilewise::select::Catalog;
+use tilewise::{DType, Device, Error, Family, KernelInfo};
+
+use crate::args::Args;
+use crate::capture::{self, Scene};
+use crate::case::{Case, Failure, Outcome};
+use crate::cases;
+use crate::large::{self, Large};
+use crate::shared::Shared;
+use crate::{errors, own, random, repeat, tune};
+
+/// What one test does.
+pub enum Work {
+    /// One product, once.
+    Product(Case),
+    /// One product under every walk.
+    Walks(Case),
+    /// One plan, a hundred times.
+    Hundred(Case),
+    /// One plan in a CUDA graph.
+    Capture(Case, Scene),
+    /// Operands past 2³¹ elements.
+    Large(&'static KernelInfo, Large),
+    /// Errors that need a GPU, and tuning.
+    Device(fn(&Device) -> Result<(), String>),
+    /// Of the test program itself, without a GPU.
+    Own(fn() -> Result<(), String>),
+}
+
+/// One line of `--list`.
+pub struct Test {
+    /// Selects this test alone.
+    pub name: String,
+    /// What the summary counts it under.
+    pub kind: &'static str,
+    /// The kernel it needs, by which tests are grouped: compiling a kernel in
+    /// the driver takes longer than many cases.
+    pub kernel: Option<&'static KernelInfo>,
+    /// It belongs to the reduced set, too.
+    pub quick: bool,
+    /// What it does.
+    pub work: Work,
+}
+
+/// What came of a test.
+pub enum Verdict {
+    /// Right. The largest error over the largest accepted.
+    Passed(f64),
+    /// Passed, by being refused.
+    Refused,
+    /// This build or this device lacks something.
+    Skipped(&'static str),
+    /// Wrong, and how.
+    Failed(String),
+    /// Failed, and nothing after it can be trusted.
+    DeviceLost(String),
+    /// Left out, because the device had failed before.
+    NotRun,
+}
+
+/// All tests that `args` can mean, those of one group together.
+pub fn all_tests(args: &Args) -> Vec<Test> {
+    let own = own::CASES.into_iter().map(|(name, run)| Test {
+        name: name.into(),
+        kind: "own",
+        kernel: None,
+        quick: false,
+        work: Work::Own(run),
+    });
+    let on_device = |kind| {
+        move |(name, run, quick): errors::ErrorCase| Test {
+            name: name.into(),
+            kind,
+            kernel: None,
+            quick,
+            work: Work::Device(run),
+        }
+    };
+    let errors = errors::CASES.into_iter().map(on_device("errors"));
+    let tuning = tune::CASES.into_iter().map(on_device("tuning"));
+    let mut tests: Vec<Test> = own.chain(errors).chain(tuning).collect();
+    // The kernels that pack are tested with those that read what they packed.
+    let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
+    for kernel in KERNELS.iter().filter(products) {
+        tests.extend(of_kernel(kernel));
+    }
+    tests.extend(cases::unforced().into_iter().map(|planned| Test {
+        name: planned.case.to_string(),
+        kind: "products",
+        kernel: None,
+        quick: planned.quick,
+        work: Work::Product(planned.case),
+    }));
+    tests.extend(
+        capture::cases()
+            .into_iter()
+            .map(|(name, case, scene)| Test {
+                name,
+                kind: "capture",
+                kernel: case.kernel,
+                quick: true,
+                work: Work::Capture(case, scene),
+            }),
+    );
+    tests.extend((0..args.random_cases()).map(|index| {
+        let case = random::case(args.seed, index);
+        Test {
+            name: format!("random/{index}/{case}"),
+            kind: "random",
+            kernel: case.kernel,
+            quick: random::is_quick(&case),
+            work: Work::Product(case),
+        }
+    }));
+    tests
+}
+
+fn of_kernel(kernel: &'static KernelInfo) -> Vec<Test> {
+    let products = cases::of_kernel(kernel).into_iter().map(|planned| {
+        let name = planned.case.to_string();
+        let (name, kind, work) = if planned.repeat {
+            (
+                format!("{name}/repeat"),
+                "repeats",
+                Work::Walks(planned.case),
+            )
+        } else {
+            (name, "products", Work::Product(planned.case))
+        };
+        Test {
+            name,
+            kind,
+            kernel: Some(kernel),
+            quick: planned.quick,
+            work,
+        }
+    });
+    let mut tests: Vec<Test> = products.collect();
+    if kernel.family == Family::Hopper || is_first_of_family(kernel) {
+        let case = repeat::in_many_tiles(kernel);
+        tests.push(Test {
+            name: format!("{case}/repeat-100"),
+            kind: "repeats",
+            kernel: Some(kernel),
+            quick: false,
+            work: Work::Hundred(case),
+        });
+    }
+    if is_first_of_family(kernel) {
+        tests.extend(Large::ALL.map(|large| Test {
+            name: format!("{}/large/{}", kernel.name, large.name()),
+            kind: "large",
+            kernel: Some(kernel),
+            quick: false,
+            work: Work::Large(kernel, large),
+        }));
+    }
+    tests
+}
+
+/// The first f16 kernel of each family stands for it where cases are large.
+fn is_first_of_family(kernel: &KernelInfo) -> bool {
+    let first = |family: Family| {
+        KERNELS
+            .iter()
+            .find(|other| other.family == family && other.input == DType::F16)
+    };
+    first(kernel.family).is_some_and(|first| first.name == kernel.name)
+}
+
+/// Whether this build has the PTX of `kernel`.
+pub fn is_built(kernel: &KernelInfo) -> bool {
+    (Catalog::embedded().is_built)(kernel.name)
+}
+
+impl Test {
+    /// Runs it; without a device only what needs none.
+    pub fn run(&self, device: Option<&Shared>, seed: u64) -> Verdict {
+        if device.is_some_and(Shared::has_failed) {
+            return Verdict::NotRun;
+        }
+        if let Some(why) = device.and_then(|device| self.why_impossible(device.device())) {
+            return Verdict::Skipped(why);
+        }
+        let outcome = match (&self.work, device) {
+            (Work::Own(run), _) => run().map(|()| Outcome::Right(0.0)).map_err(Failure::Wrong),
+            (_, None) => return Verdict::Skipped("no GPU"),
+            (Work::Product(case), Some(device)) => case.run(device, seed),
+            (Work::Walks(case), Some(device)) => {
+                let walks = case.kernel.map(cases::walks).unwrap_or_default();
+                repeat::over_walks(case, device, seed, &walks)
+            }
+            (Work::Hundred(case), Some(device)) => repeat::a_hundred_times(case, device, seed),
+            (Work::Capture(case, scene), Some(device)) => capture::run(case, *scene, device, seed),
+            (Work::Large(kernel, large), Some(device)) => {
+                match large::run(device, seed, kernel, *large) {
+                    Ok(true) => Ok(Outcome::Right(0.0)),
+                    Ok(false) => return Verdict::Skipped("too little device memory"),
+                    Err(failure) => Err(failure),
+                }
+            }
+            (Work::Device(run), Some(device)) => device
+                .turn(|device| run(device).map_err(Failure::Wrong))
+                .map(|()| Outcome::Right(0.0)),
+        };
+        match outcome {
+            Ok(Outcome::Right(share)) => Verdict::Passed(share),
+            Ok(Outcome::Refused) => Verdict::Refused,
+            Err(Failure::Wrong(why)) => Verdict::Failed(why),
+            Err(Failure::NotRun) => Verdict::NotRun,
+            // An error of the driver, as a fault in a kernel is, stays with the context.
+            Err(Failure::Error(error @ Error::Driver { .. })) => {
+                Verdict::DeviceLost(error.to_string())
+            }
+            Err(Failure::Error(error)) => Verdict::Failed(error.to_string()),
+        }
+    }
+
+    /// The first part of the name: the kernel, or what has none.
+    pub fn group(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// What this build or this device lacks for the test.
+    fn why_impossible(&self, device: &Device) -> Option<&'static str> {
+        let info = device.gpu_info()?;
+        let (major, minor) = info.compute_capability;
+        match (self.kernel, &self.work) {
+            (Some(kernel), _) if !kernel.arch.runs_on(major, minor) => {
+                Some("for another compute capability")
+            }
+            (Some(kernel), _) if kernel.shared_bytes > info.shared_bytes_per_cta => {
+                Some("needs more shared memory")
+            }
+            (Some(kernel), _) if !is_built(kernel) => Some("not in this build"),
+            (None, Work::Product(_) | Work::Device(_)) if !KERNELS.iter().any(is_built) => {
+                Some("no kernel in this build")
+            }
+            (None, Work::Product(case)) if case.input == DType::Tf32 && major < 8 => {
+                Some("no TF32 on this device")
+            }
+            _ => None,
+        }
+    }
+}
