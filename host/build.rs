@@ -1,8 +1,9 @@
 //! What the library needs before it compiles: an empty `libcuda` to link, and
 //! the kernels' PTX to embed.
 //!
-//! `embedded.rs` in `OUT_DIR` gets a table of (entry point, PTX text). Without
-//! a device toolchain the table is empty and the library computes on the CPU
+//! `embedded.rs` in `OUT_DIR` gets a table of (entry point, PTX text), and a
+//! digest of it that tells one build of the kernels from another. Without a
+//! device toolchain the table is empty and the library computes on the CPU
 //! alone; one warning says so.
 
 use std::fmt::Write as _;
@@ -35,10 +36,11 @@ fn main() {
     }
 
     let mut table = String::new();
+    let mut digest = Fnv1a::default();
     let version = match &toolchain {
         Ok(toolchain) => {
             for arch in Arch::ALL {
-                embed(toolchain, arch, &out, &mut table);
+                embed(toolchain, arch, &out, &mut table, &mut digest);
             }
             Some(toolchain.version())
         }
@@ -49,17 +51,21 @@ fn main() {
     };
     let embedded = format!(
         "pub(super) const TOOLCHAIN: Option<&str> = {version:?};\n\
-         pub(super) const PTX: &[(&str, &str)] = &[{table}];\n"
+         pub(super) const PTX: &[(&str, &str)] = &[{table}];\n\
+         pub(super) const DIGEST: u64 = {:#x};\n",
+        digest.0
     );
     fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");
 }
 
-/// Compiles the kernels of `arch` into files in `out`, and adds them to `table`.
+/// Compiles the kernels of `arch` into files in `out`, and adds them to `table`
+/// and `digest`.
 fn embed(
     toolchain: &ptx_builder::Toolchain,
     arch: Arch,
     out: &std::path::Path,
     table: &mut String,
+    digest: &mut Fnv1a,
 ) {
     let cache = ptx_builder::cache_dir(out);
     let build = match ptx_builder::build(toolchain, arch, &cache) {
@@ -72,11 +78,32 @@ fn embed(
     for program in build.programs {
         let name = program.kernel.name;
         let file = format!("{name}.ptx");
+        digest.add(name);
+        digest.add(&program.ptx);
         fs::write(out.join(&file), program.ptx).expect("OUT_DIR can be written");
         write!(
             table,
             "\n    ({name:?}, include_str!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
         )
         .expect("a String takes any text");
+    }
+}
+
+/// The 64-bit FNV-1a hash (Fowler, Noll and Vo): the same on every machine and in every
+/// release of Rust, which `std`'s hashers do not promise.
+struct Fnv1a(u64);
+
+impl Default for Fnv1a {
+    fn default() -> Self {
+        Fnv1a(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv1a {
+    fn add(&mut self, text: &str) {
+        // 0xff is in no UTF-8 text: it ends this one.
+        for byte in text.bytes().chain([0xff]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::peers::cublaslt::CublasLt;
 use crate::peers::triton;
 use crate::power::Monitor;
 use crate::record::{self, Record, Status};
+use crate::regret;
 use crate::report;
 use crate::runner::Runner;
 use crate::shape::Shape;
@@ -78,6 +79,9 @@ fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
     println!("\n{}", report::LEGEND);
     if let Some(suite) = args.suite {
         print!("{}", summary::render(suite, &records));
+    }
+    if args.tune {
+        print!("{}", regret::render(&records));
     }
     result.and(saved)
 }
@@ -157,6 +161,9 @@ fn with_triton(
 
 fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     println!("{reason}");
+    if args.tune {
+        println!("--tune: without a GPU there is nothing to measure.");
+    }
     let modelled = args.shapes(&[Shape::new(4096, 4096, 4096)]);
     println!(
         "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.\n\

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::model;
 use crate::workload::Workload;
 use gpu_kernels::DType;
-use tilewise::{Device, Element, Gemm, GpuInfo, Output, Plan, Precision};
+use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, Precision, Tuner};
 
 /// The implementation of a record whose kernel was forced, or of the CPU.
 pub const TILEWISE: &str = "tilewise";
@@ -13,10 +13,14 @@ pub const TILEWISE: &str = "tilewise";
 /// The implementation of a record with nothing forced: what a user gets.
 pub const CHOSEN: &str = "tilewise (chosen)";
 
+/// The implementation of a record whose kernel, order and schedule a
+/// [`Tuner`] measured.
+pub const TUNED: &str = "tilewise (tuned)";
+
 /// How a candidate is named in records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
-    /// [`TILEWISE`], [`CHOSEN`], or a peer with its version.
+    /// [`TILEWISE`], [`CHOSEN`], [`TUNED`], or a peer with its version.
     pub implementation: String,
     /// Entry point or algorithm.
     pub kernel: String,
@@ -26,6 +30,8 @@ pub struct Label {
     pub schedule: String,
     /// CTAs launched, where known.
     pub ctas: Option<u64>,
+    /// What else there is to say.
+    pub note: String,
 }
 
 impl Label {
@@ -90,10 +96,11 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         placement: Placement,
         workload: &mut Workload<T, O>,
     ) -> Result<Self, tilewise::Error> {
+        let gemm = open(device, workload);
         let mut gemm = match kernel {
-            Some(KernelChoice::Family(family)) => Gemm::new(device).family(family),
-            Some(KernelChoice::Entry(name)) => Gemm::new(device).kernel(name),
-            None => Gemm::new(device),
+            Some(KernelChoice::Family(family)) => gemm.family(family),
+            Some(KernelChoice::Entry(name)) => gemm.kernel(name),
+            None => gemm,
         };
         if let Some(order) = placement.order {
             gemm = gemm.order(order);
@@ -101,29 +108,53 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         if let Some(schedule) = placement.schedule {
             gemm = gemm.schedule(schedule);
         }
-        if workload.problem.dtype == DType::Tf32 {
-            gemm = gemm.precision(Precision::Tf32);
-        }
         let (a, b, c) = workload.operands();
         let plan = gemm.plan(a, b, c)?;
+        let implementation = match (kernel, placement) {
+            (
+                None,
+                Placement {
+                    order: None,
+                    schedule: None,
+                },
+            ) => CHOSEN,
+            _ => TILEWISE,
+        };
+        Ok(Planned::of(device, implementation, plan))
+    }
+
+    /// Plans `workload` with what `tuner` remembers or measures.
+    ///
+    /// # Errors
+    /// The library cannot plan it, or cannot measure.
+    pub fn tuned(
+        device: &Device,
+        tuner: &mut Tuner,
+        workload: &mut Workload<T, O>,
+    ) -> Result<Self, tilewise::Error> {
+        let gemm = open(device, workload);
+        let (a, b, c) = workload.operands();
+        let plan = gemm.tune(a, b, c, tuner)?;
+        let mut planned = Planned::of(device, TUNED, plan);
+        planned.label.note = match planned.plan.info().origin {
+            Origin::Measured => "measured in this run",
+            Origin::Remembered => "from the cache",
+            Origin::Rule => "nothing to measure",
+        }
+        .to_owned();
+        Ok(planned)
+    }
+
+    fn of(device: &Device, implementation: &str, plan: Plan<T, O>) -> Self {
         let info = plan.info();
         let label = match info.kernel {
             Some(entry) => Label {
-                implementation: match (kernel, placement) {
-                    (
-                        None,
-                        Placement {
-                            order: None,
-                            schedule: None,
-                        },
-                    ) => CHOSEN,
-                    _ => TILEWISE,
-                }
-                .to_owned(),
+                implementation: implementation.to_owned(),
                 kernel: entry.name.to_owned(),
                 order: order_name(info.order),
                 schedule: schedule_name(info.schedule).to_owned(),
                 ctas: Some(u64::from(info.ctas)),
+                note: String::new(),
             },
             None => Label {
                 implementation: TILEWISE.to_owned(),
@@ -131,11 +162,21 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
                 ..Label::default()
             },
         };
-        Ok(Planned {
+        Planned {
             label,
             plan,
             gpu: device.gpu_info().cloned(),
-        })
+        }
+    }
+}
+
+/// `workload` with nothing forced but the way to multiply, which is part of the
+/// problem.
+fn open<T, O>(device: &Device, workload: &Workload<T, O>) -> Gemm {
+    let gemm = Gemm::new(device);
+    match workload.problem.dtype {
+        DType::Tf32 => gemm.precision(Precision::Tf32),
+        DType::F32 | DType::F16 | DType::Bf16 => gemm,
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpu_kernels::{DType, OutputType, Schedule, TileOrder};
 use std::path::PathBuf;
 use std::time::Duration;
+use tilewise::Tuner;
 
 /// Measures tilewise, or multiplies two files with it.
 #[derive(Debug, Parser)]
@@ -113,6 +114,19 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
 
+    /// Also measure what the library's tuner finds, and what the choice without
+    /// it loses. Its times are not those of the tables: it has its own launches.
+    #[arg(long, conflicts_with = "ncu")]
+    pub tune: bool,
+
+    /// Seconds that the tuner may measure each problem.
+    #[arg(long, default_value = "1", value_parser = seconds, requires = "tune")]
+    pub tune_budget: Duration,
+
+    /// File of what the tuner remembers. [default: the library's]
+    #[arg(long, requires = "tune")]
+    pub tune_cache: Option<PathBuf>,
+
     /// Measure neither cuBLASLt nor Triton.
     #[arg(long)]
     pub no_peers: bool,
@@ -190,9 +204,23 @@ impl BenchArgs {
 
     /// Launches of each candidate in the sustained regime; short in a smoke run.
     pub fn sustain(&self) -> Duration {
+        self.shortened(self.sustain)
+    }
+
+    /// The tuner asked for; in a smoke run it is quick.
+    pub fn tuner(&self) -> Option<Tuner> {
+        let tuner = || match &self.tune_cache {
+            Some(file) => Tuner::with_cache_file(file),
+            None => Tuner::new(),
+        };
+        let budget = self.shortened(self.tune_budget);
+        self.tune.then(|| tuner().budget(budget))
+    }
+
+    fn shortened(&self, time: Duration) -> Duration {
         match self.smoke {
-            true => self.sustain.min(Duration::from_millis(50)),
-            false => self.sustain,
+            true => time.min(Duration::from_millis(50)),
+            false => time,
         }
     }
 }
@@ -249,6 +277,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use std::path::Path;
 
     fn bench(arguments: &[&str]) -> Result<BenchArgs, String> {
         let all = ["tilewise-bench", "bench"].iter().chain(arguments);
@@ -339,6 +368,18 @@ mod tests {
         }
         let message = bench(&["--triton"]).unwrap_err();
         assert!(message.contains("--suite"), "{message}");
+    }
+
+    #[test]
+    fn tuning_is_asked_for() {
+        assert!(bench(&[]).unwrap().tuner().is_none());
+        let args = bench(&["--tune", "--tune-budget=0.5", "--tune-cache=here.json"]).unwrap();
+        assert_eq!(args.tune_budget, Duration::from_millis(500));
+        let tuner = args.tuner().unwrap();
+        assert_eq!(tuner.cache_file(), Some(Path::new("here.json")));
+        for arguments in [["--tune-cache=here.json"].as_slice(), &["--tune", "--ncu"]] {
+            assert!(bench(arguments).is_err(), "{arguments:?}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@
 //! | [`candidate`], [`peers`] | what is compared? |
 //! | [`regime`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
-//! | [`stats`], [`record`], [`report`], [`summary`] | what is written down? |
+//! | [`stats`], [`record`], [`report`], [`summary`], [`regret`] | what is written down? |
 //! | [`model`] | what can be said without a GPU? |
 //! | [`host_cost`] | what does a launch cost on the host? |
 //! | [`matmul`], [`npy`] | how are two files multiplied? |
@@ -41,6 +41,7 @@ pub mod peers;
 pub mod power;
 pub mod record;
 pub mod regime;
+pub mod regret;
 pub mod report;
 pub mod runner;
 pub mod shape;

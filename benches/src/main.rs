@@ -1,11 +1,14 @@
 //! The program `tilewise-bench`; see [`tilewise_bench`].
 
 use clap::Parser;
+use env_logger::Env;
 use std::process::ExitCode;
 use tilewise_bench::cli::{Cli, Command};
 use tilewise_bench::{bench, host_cost, matmul};
 
 fn main() -> ExitCode {
+    // The library's warnings; RUST_LOG=tilewise=trace shows what its tuner times.
+    env_logger::Builder::from_env(Env::default().default_filter_or("warn")).init();
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::HostCost(args) => host_cost::run(&args),

@@ -97,7 +97,8 @@ pub struct Record {
     pub interleaved: bool,
     /// What came of it.
     pub status: Status,
-    /// Why it was skipped, or how it was wrong.
+    /// Why it was skipped, or how it was wrong; of a tuned one, whether it was
+    /// measured in this run.
     pub note: String,
     /// Samples behind the quartiles: launches (cold, wall) or slices of many
     /// launches (sustained).
@@ -178,7 +179,7 @@ impl Record {
             regime,
             interleaved: true,
             status: Status::Timed,
-            note: String::new(),
+            note: label.note.clone(),
             samples: 0,
             median_ms: None,
             q1_ms: None,
@@ -318,6 +319,7 @@ pub(crate) mod tests {
             order: order.to_owned(),
             schedule: "persistent".to_owned(),
             ctas: Some(132),
+            note: String::new(),
         };
         let mut record = Record::new(&machine, problem, &label, Regime::Cold, 42);
         record.set_times(&[median_ms]);

@@ -87,6 +87,8 @@ pub fn render(records: &[Record]) -> String {
             first.layout
         );
         text += &table(&problem).render();
+        // The same in each regime, said once.
+        let mut notes: Vec<String> = Vec::new();
         for record in problem.iter().filter(|record| !record.note.is_empty()) {
             let verdict = match record.status {
                 Status::Timed => "note",
@@ -94,8 +96,12 @@ pub fn render(records: &[Record]) -> String {
                 Status::Skipped => "not run",
             };
             let note = shorten(&record.note);
-            let _ = writeln!(text, "  {verdict}: {}: {note}", label(record));
+            let note = format!("  {verdict}: {}: {note}\n", label(record));
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
         }
+        text.extend(notes);
     }
     text
 }
@@ -199,7 +205,7 @@ pub const LEGEND: &str = "\
 median ms: one product. q1-q3: quartiles. TFLOP/s: 2MNK / median.
 x row: speedup over row-major order, same kernel and schedule: ratio of medians.
 x cuBLASLt: speedup over cuBLASLt in the same round, median over rounds (with a *: ratio of medians).
-tilewise (chosen): nothing forced. model GB: DRAM traffic by the L2 model, not measured.
+tilewise (chosen): nothing forced; (tuned): measured by the tuner. model GB: DRAM traffic by the L2 model, not measured.
 cold: L2 overwritten before each launch. sustained: back to back, in slices. Each round in its own random order.
 *: timed in its own process by its own script, not interleaved with the rest.";
 
@@ -285,6 +291,16 @@ mod tests {
         assert_eq!(shorten("short"), "short");
         let cut = shorten(&"é".repeat(500));
         assert_eq!(cut, "é".repeat(160) + "...");
+    }
+
+    #[test]
+    fn a_note_of_both_regimes_is_said_once() {
+        let mut cold = sample("tilewise (tuned)", "row", 1.0);
+        cold.note = "from the cache".to_owned();
+        let mut sustained = cold.clone();
+        sustained.regime = crate::record::Regime::Sustained;
+        let text = render(&[cold, sustained]);
+        assert_eq!(text.matches("from the cache").count(), 1, "{text}");
     }
 
     #[test]

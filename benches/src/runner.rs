@@ -4,7 +4,7 @@
 //! For each problem: fill the matrices, plan the candidates, check each
 //! result, time the right ones in turns, drop everything.
 
-use crate::candidate::{CHOSEN, Candidate, Label, Planned, TILEWISE};
+use crate::candidate::{CHOSEN, Candidate, Label, Planned, TILEWISE, TUNED};
 use crate::choice::{self, KernelChoice, Placement};
 use crate::cli::{BenchArgs, RegimeChoice};
 use crate::device::Machine;
@@ -20,7 +20,7 @@ use crate::workload::{Problem, Workload};
 use gpu_kernels::{DType, OutputType};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
-use tilewise::{Device, Element, Output, bf16, f16};
+use tilewise::{Device, Element, Output, Tuner, bf16, f16};
 
 /// Time for cold (GPU) and wall (CPU) samples, a candidate.
 const BUDGET: Duration = Duration::from_millis(250);
@@ -33,6 +33,7 @@ pub struct Runner<'a> {
     flush: Option<L2Flush>,
     turns: Turns,
     cublaslt: Option<CublasLt>,
+    tuner: Option<Tuner>,
 }
 
 /// A candidate that planned and whose result was right.
@@ -63,6 +64,7 @@ impl<'a> Runner<'a> {
             flush,
             turns: Turns::new(args.seed),
             cublaslt,
+            tuner: args.tuner().filter(|_| device.is_gpu()),
         })
     }
 
@@ -159,6 +161,16 @@ impl<'a> Runner<'a> {
                 }
             }
         }
+        if let Some(tuner) = &mut self.tuner {
+            match Planned::tuned(&self.device, tuner, workload) {
+                // Beside the chosen one, even where they launch the same.
+                Ok(planned) => all.push(Box::new(planned)),
+                Err(error) => {
+                    let (label, note) = (Label::of(TUNED), error.to_string());
+                    records.push(self.failure(problem, &label, Status::Skipped, note));
+                }
+            }
+        }
         if let (Some(cublaslt), Some(flush)) = (&self.cublaslt, &mut self.flush) {
             let gemm = match self.args.ncu {
                 true => cublaslt.first(workload),
@@ -187,7 +199,7 @@ impl<'a> Runner<'a> {
             [] => KernelChoice::defaults(dtype),
             chosen => chosen,
         };
-        let open = self.args.forces_nothing().then_some(None);
+        let open = (self.args.forces_nothing() || self.tuner.is_some()).then_some(None);
         let forced = forced.iter().copied().map(Some);
         open.into_iter().chain(forced).collect()
     }
@@ -221,7 +233,7 @@ impl<'a> Runner<'a> {
                 .schedule
                 .map_or("", choice::schedule_name)
                 .to_owned(),
-            ctas: None,
+            ..Label::default()
         };
         self.failure(problem, &label, Status::Skipped, error.to_string())
     }

@@ -25,6 +25,7 @@ fn smoke_run_models_orders_and_times_the_cpu() {
     let directory = tempfile::tempdir().unwrap();
     let json = directory.path().join("records.json");
     let csv = directory.path().join("records.csv");
+    let cache = directory.path().join("tune.json");
     let output = program(&[
         "bench",
         "--device=cpu",
@@ -33,6 +34,9 @@ fn smoke_run_models_orders_and_times_the_cpu() {
         "--dtypes=f16,f32",
         "--kernels=naive",
         "--orders=row,grouped:4",
+        "--tune",
+        "--tune-cache",
+        cache.to_str().unwrap(),
         "--json",
         json.to_str().unwrap(),
         "--csv",
@@ -46,6 +50,8 @@ fn smoke_run_models_orders_and_times_the_cpu() {
         "{text}"
     );
     assert!(text.contains("grouped:4"), "{text}");
+    assert!(text.contains("nothing to measure"), "{text}");
+    assert!(!cache.exists());
 
     let records: Vec<Record> = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let dtypes: Vec<_> = records.iter().map(|record| record.dtype.as_str()).collect();

@@ -12,6 +12,7 @@ pub(crate) mod libcuda;
 pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod pack;
+pub(crate) mod stopwatch;
 pub(crate) mod tensor_map;
 
 use std::ffi::CStr;

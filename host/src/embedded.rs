@@ -7,7 +7,7 @@ use gpu_kernels::entry::KERNELS;
 
 use crate::driver::gpu::GpuInfo;
 
-/// `TOOLCHAIN` and `PTX`, written by `build.rs`.
+/// `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 }
@@ -17,6 +17,9 @@ pub(crate) fn ptx(name: &str) -> Option<&'static str> {
     let found = generated::PTX.iter().find(|(entry, _)| *entry == name);
     found.map(|(_, ptx)| *ptx)
 }
+
+/// Tells this build of the kernels from others.
+pub(crate) const DIGEST: u64 = generated::DIGEST;
 
 /// Whether any embedded kernel runs on a GPU.
 pub(crate) fn runs_on(gpu: &GpuInfo) -> bool {

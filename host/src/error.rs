@@ -262,6 +262,10 @@ pub enum Error {
         what: String,
     },
 
+    /// Tuning measures on the stream, which a graph capture only records.
+    #[error("the stream is capturing, and tuning has to run and wait; tune before the capture")]
+    TuningWhileCapturing,
+
     /// New addresses would change the tensor maps inside a graph capture.
     #[error(
         "the stream is capturing, and kernel {kernel} would have to copy new tensor maps; \

@@ -5,17 +5,18 @@
 //! and enqueues one launch.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use gpu_kernels::{
-    Block, DType, Family, GemmParams, KernelInfo, Operand, Schedule, TileGrid, TileOrder,
-};
+use gpu_kernels::{Block, DType, Family, GemmParams, Operand, Schedule, TileOrder};
 
 use crate::cpu::CpuPlan;
 use crate::device::{Device, Kind};
+use crate::driver::gpu::Gpu;
 use crate::driver::launch_plan::GpuPlan;
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::layout::Layout;
+use crate::plan_info::{Origin, PlanInfo};
 use crate::select::{self, Catalog, Packing, Problem, Request};
 use crate::view::{MatrixView, MatrixViewMut};
 
@@ -127,6 +128,22 @@ impl Gemm {
         b: MatrixView<T>,
         c: MatrixViewMut<O>,
     ) -> Result<Plan<T, O>, Error> {
+        self.plan_by(a, b, c, |gpu, problem, request| {
+            let target = gpu.info().target();
+            let choice = select::choose(Catalog::embedded(), problem, &target, request)?;
+            Ok((GpuPlan::new(gpu, choice, problem)?, Origin::Rule))
+        })
+    }
+
+    /// Checks the operands, and plans their product; on a GPU, as `on_gpu` does.
+    /// The operands are live, and C the caller's alone, until it returns.
+    pub(crate) fn plan_by<T: Element, O: Output<T>>(
+        &self,
+        a: MatrixView<T>,
+        b: MatrixView<T>,
+        c: MatrixViewMut<O>,
+        on_gpu: impl FnOnce(&Arc<Gpu>, &Problem, &Request) -> Result<(GpuPlan, Origin), Error>,
+    ) -> Result<Plan<T, O>, Error> {
         let layouts = [a.layout(), b.layout(), c.layout()];
         check_shapes(layouts[0], layouts[1], Some(layouts[2]))?;
         check_device(&self.device, [a.device(), b.device(), c.device()])?;
@@ -155,11 +172,8 @@ impl Gemm {
                     b: operand(b.address(), layouts[1]),
                     c: operand(c.address(), layouts[2]),
                 };
-                let catalog = Catalog::embedded();
-                let target = gpu.info().target();
-                let choice = select::choose(catalog, &problem, &target, &self.request)?;
-                let plan = GpuPlan::new(gpu, choice, &problem)?;
-                let info = plan.info();
+                let (plan, origin) = on_gpu(gpu, &problem, &self.request)?;
+                let info = plan.info(origin);
                 (Work::Gpu(Box::new(plan)), info)
             }
         };
@@ -260,61 +274,6 @@ pub struct Plan<T, O> {
 enum Work {
     Cpu(CpuPlan),
     Gpu(Box<GpuPlan>),
-}
-
-/// What a plan will do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PlanInfo {
-    /// Rows of A and C.
-    pub m: usize,
-    /// Columns of B and C.
-    pub n: usize,
-    /// Columns of A and rows of B.
-    pub k: usize,
-    /// The kernel; `None` on the CPU, where the fields below say nothing.
-    pub kernel: Option<KernelInfo>,
-    /// Whether the kernel computes Cᵀ = Bᵀ·Aᵀ.
-    pub transposed: bool,
-    /// The order of tiles.
-    pub order: TileOrder,
-    /// How CTAs get tiles.
-    pub schedule: Schedule,
-    /// C (or Cᵀ) in tiles; for kernels with clusters, in tiles of a cluster.
-    pub grid: TileGrid,
-    /// CTAs launched; 0 when there is nothing to compute.
-    pub ctas: u32,
-    /// Dynamic shared memory of one CTA, bytes.
-    pub shared_bytes: u32,
-    /// Whether A is packed first.
-    pub packed_a: bool,
-    /// Whether B is packed first.
-    pub packed_b: bool,
-    /// Device memory for packed operands, bytes.
-    pub workspace_bytes: u64,
-}
-
-impl PlanInfo {
-    fn cpu(m: usize, n: usize, k: usize) -> Self {
-        PlanInfo {
-            m,
-            n,
-            k,
-            kernel: None,
-            transposed: false,
-            order: TileOrder::RowMajor,
-            schedule: Schedule::Grid1d,
-            grid: TileGrid {
-                tiles_m: 0,
-                tiles_n: 0,
-            },
-            ctas: 0,
-            shared_bytes: 0,
-            packed_a: false,
-            packed_b: false,
-            workspace_bytes: 0,
-        }
-    }
 }
 
 impl<T: Element, O: Output<T>> Plan<T, O> {

@@ -25,7 +25,8 @@
 //! ```
 //!
 //! On a GPU, [`Gemm`] can force what [`select`] would choose: the kernel, the
-//! CTA tile, the [`TileOrder`] and the [`Schedule`].
+//! CTA tile, the [`TileOrder`] and the [`Schedule`]; and [`Gemm::tune`] measures
+//! what is fastest instead.
 //!
 //! | type | what it is |
 //! |---|---|
@@ -34,6 +35,7 @@
 //! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
 //! | [`Gemm`], [`Plan`] | what to force; a product ready to run |
 //! | [`select`] | the rule for what is not forced |
+//! | [`Tuner`] | measures it instead, and remembers |
 //! | [`l2`] | what a tile order asks of L2 and DRAM |
 //! | [`tma`] | which matrices the hopper kernels can read |
 //! | [`oracle`] | products in f64, for tests |
@@ -58,10 +60,12 @@ pub mod l2;
 mod layout;
 mod matrix;
 pub mod oracle;
+mod plan_info;
 pub mod select;
 mod storage;
 pub mod tma;
 mod transfer;
+mod tune;
 mod view;
 
 pub use device::Device;
@@ -69,14 +73,16 @@ pub use driver::gpu::GpuInfo;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, build_info};
 pub use error::Error;
-pub use gemm::{Gemm, Plan, PlanInfo, Precision};
+pub use gemm::{Gemm, Plan, Precision};
 pub use gpu_kernels::{
     Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, Tile, TileGrid,
     TileOrder,
 };
 pub use layout::Layout;
 pub use matrix::Matrix;
+pub use plan_info::{Origin, PlanInfo};
 pub use select::Packing;
+pub use tune::Tuner;
 pub use view::{AsView, MatrixView, MatrixViewMut};
 
 /// The examples in the README and in `docs/` are tests too.

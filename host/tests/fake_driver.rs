@@ -5,6 +5,8 @@
 //! a process whose library path leads to the fake.
 
 mod common;
+#[path = "fake_driver/tuning.rs"]
+mod tuning;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +39,8 @@ fn with_driver(test: &str, scenario: &str, body: fn()) {
 
 /// A folder with the fake, compiled for `test`.
 fn driver(test: &str, old: bool) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    // A colon would end the path.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test.replace(':', "_"));
     fs::create_dir_all(&folder).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.rs");
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()));

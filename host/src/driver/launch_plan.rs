@@ -10,7 +10,7 @@ use super::launch::{self, Shape};
 use super::module::{self, Function};
 use super::pack::Pack;
 use crate::error::Error;
-use crate::gemm::PlanInfo;
+use crate::plan_info::{Origin, PlanInfo};
 use crate::select::{self, Choice, PackedMatrix, Problem};
 
 /// Everything a launch needs but the addresses.
@@ -87,7 +87,8 @@ impl GpuPlan {
         })
     }
 
-    pub(crate) fn info(&self) -> PlanInfo {
+    /// What it does, chosen by `origin`.
+    pub(crate) fn info(&self, origin: Origin) -> PlanInfo {
         let (x, y) = self.shape.ctas;
         let (m, n) = if self.choice.transposed {
             (self.params.n, self.params.m)
@@ -105,6 +106,7 @@ impl GpuPlan {
             n: n as usize,
             k: self.params.k as usize,
             kernel: Some(self.choice.kernel),
+            origin,
             transposed: self.choice.transposed,
             order: self.choice.order,
             schedule: self.choice.schedule,

@@ -35,14 +35,21 @@ impl DeviceBuffer {
             address,
             bytes,
         };
-        if bytes > 0 {
-            let stream = gpu.stream().as_inner();
-            // SAFETY: the buffer has that many bytes.
-            check("cuMemsetD8Async", unsafe {
-                cust_raw::cuMemsetD8Async(address, 0, bytes, stream)
-            })?;
-        }
+        buffer.enqueue_zeros()?;
         Ok(buffer)
+    }
+
+    /// Overwrites all of it with zeros, after all work enqueued so far. The
+    /// context is current.
+    pub(crate) fn enqueue_zeros(&self) -> Result<(), Error> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let stream = self.gpu.stream().as_inner();
+        // SAFETY: the buffer has that many bytes.
+        check("cuMemsetD8Async", unsafe {
+            cust_raw::cuMemsetD8Async(self.address, 0, self.bytes, stream)
+        })
     }
 
     /// Its size.

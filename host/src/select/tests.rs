@@ -1,10 +1,11 @@
 //! The rule against made-up kernels, on made-up devices.
 
-use gpu_kernels::{Arch, Block, Cluster, DType, Operand, OutputType};
+use gpu_kernels::{Arch, Block, Cluster, DType, Family, Major, Operand, OutputType};
 
 use super::*;
 use crate::tma;
 
+mod choices;
 mod packing;
 
 const H200: Target = Target {

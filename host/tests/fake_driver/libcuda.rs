@@ -4,7 +4,8 @@
 //! in order and schedule; pack_tf32, without rounding; hopper TF32 kernels, with
 //! a look at the tensor maps.
 //!
-//! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules.
+//! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules,
+//! `capturing` has a stream that records a graph.
 //! Compiled with `--cfg old_driver`, a function is missing.
 
 #![allow(non_snake_case, dead_code)]
@@ -27,6 +28,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
+use std::time::Instant;
 
 const SUCCESS: u32 = 0;
 const INVALID_VALUE: u32 = 1;
@@ -61,6 +63,7 @@ succeed! {
     cuCtxSetCurrent(context: *mut c_void);
     cuStreamDestroy_v2(stream: *mut c_void);
     cuStreamSynchronize(stream: *mut c_void);
+    cuEventSynchronize(event: *mut c_void);
     cuModuleUnload(module: *mut c_void);
     cuFuncSetAttribute(function: *mut c_void, attribute: c_uint, value: c_int);
 }
@@ -106,7 +109,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
     let answer = match attribute {
         13 => 1_980_000, // clock rate
         16 => 3,         // multiprocessors
-        38 => 50 << 20,  // L2
+        38 => 4 << 20,   // L2
         75 => 9,         // compute capability, major
         76 => 0,         // compute capability, minor
         97 => 232_448,   // shared memory, opt-in
@@ -118,7 +121,43 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamIsCapturing(_: *mut c_void, status: *mut c_uint) -> u32 {
-    *status = 0;
+    *status = (scenario() == "capturing").into();
+    SUCCESS
+}
+
+/// When an event was recorded; work is done by then.
+type Event = Option<Instant>;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut *mut Event, _: c_uint) -> u32 {
+    *event = Box::into_raw(Box::new(None));
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventRecord(event: *mut Event, _: *mut c_void) -> u32 {
+    *event = Some(Instant::now());
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(
+    milliseconds: *mut f32,
+    start: *const Event,
+    stop: *const Event,
+) -> u32 {
+    match (*start, *stop) {
+        (Some(start), Some(stop)) => {
+            *milliseconds = (stop - start).as_secs_f32() * 1e3;
+            SUCCESS
+        }
+        _ => INVALID_VALUE,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventDestroy_v2(event: *mut Event) -> u32 {
+    drop(Box::from_raw(event));
     SUCCESS
 }
 

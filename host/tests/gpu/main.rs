@@ -4,7 +4,7 @@
 //! Every kernel of the library, with every element type, in all layouts, tile
 //! orders, schedules and around the edges of its tiles, against f64; as many
 //! random products as asked for; guard bands around every operand; bitwise
-//! repeats; CUDA graphs; the errors that need a GPU. Without a GPU every case
+//! repeats; CUDA graphs; tuning; the errors that need a GPU. Without a GPU every case
 //! is skipped and the program ends well.
 //!
 //! Tests run on all cores and take turns with the device ([`shared`]). A
@@ -29,6 +29,7 @@ mod repeat;
 mod report;
 mod shared;
 mod test;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use crate::case::{Case, Failure, Outcome};
 use crate::cases;
 use crate::large::{self, Large};
 use crate::shared::Shared;
-use crate::{errors, own, random, repeat};
+use crate::{errors, own, random, repeat, tune};
 
 /// What one test does.
 pub enum Work {
@@ -24,8 +24,8 @@ pub enum Work {
     Capture(Case, Scene),
     /// Operands past 2³¹ elements.
     Large(&'static KernelInfo, Large),
-    /// Errors that need a GPU.
-    Error(fn(&Device) -> Result<(), String>),
+    /// Errors that need a GPU, and tuning.
+    Device(fn(&Device) -> Result<(), String>),
     /// Of the test program itself, without a GPU.
     Own(fn() -> Result<(), String>),
 }
@@ -70,14 +70,18 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
         quick: false,
         work: Work::Own(run),
     });
-    let errors = errors::CASES.into_iter().map(|(name, run, quick)| Test {
-        name: name.into(),
-        kind: "errors",
-        kernel: None,
-        quick,
-        work: Work::Error(run),
-    });
-    let mut tests: Vec<Test> = own.chain(errors).collect();
+    let on_device = |kind| {
+        move |(name, run, quick): errors::ErrorCase| Test {
+            name: name.into(),
+            kind,
+            kernel: None,
+            quick,
+            work: Work::Device(run),
+        }
+    };
+    let errors = errors::CASES.into_iter().map(on_device("errors"));
+    let tuning = tune::CASES.into_iter().map(on_device("tuning"));
+    let mut tests: Vec<Test> = own.chain(errors).chain(tuning).collect();
     // The kernels that pack are tested with those that read what they packed.
     let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
     for kernel in KERNELS.iter().filter(products) {
@@ -198,7 +202,7 @@ impl Test {
                     Err(failure) => Err(failure),
                 }
             }
-            (Work::Error(run), Some(device)) => device
+            (Work::Device(run), Some(device)) => device
                 .turn(|device| run(device).map_err(Failure::Wrong))
                 .map(|()| Outcome::Right(0.0)),
         };
@@ -232,7 +236,7 @@ impl Test {
                 Some("needs more shared memory")
             }
             (Some(kernel), _) if !is_built(kernel) => Some("not in this build"),
-            (None, Work::Product(_) | Work::Error(_)) if !KERNELS.iter().any(is_built) => {
+            (None, Work::Product(_) | Work::Device(_)) if !KERNELS.iter().any(is_built) => {
                 Some("no kernel in this build")
             }
             (None, Work::Product(case)) if case.input == DType::Tf32 && major < 8 => {

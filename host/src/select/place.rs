@@ -1,0 +1,132 @@
+//! Steps 5 and 6 of the rule: tile orders and schedules for one kernel.
+
+use gpu_kernels::{Family, KernelInfo, Schedule, TileGrid, TileOrder};
+
+use super::rank::Fit;
+use super::{Catalog, Choice, Problem, Request, Target, pack, tile_grid};
+use crate::error::Error;
+
+/// Most CTAs along x of a grid, and most tiles: ids are 32-bit (CUDA C++
+/// programming guide, "Technical specifications per compute capability").
+const MAX_GRID_X: u64 = (1 << 31) - 1;
+
+/// Most CTAs along y of a grid.
+const MAX_GRID_Y: u64 = 65_535;
+
+/// What `kernel` may do with `problem`: first the rule's order and schedule,
+/// then other orders, then the other schedule.
+///
+/// # Errors
+/// [`Error::TooManyTiles`].
+pub(super) fn choices(
+    catalog: Catalog,
+    kernel: KernelInfo,
+    fit: Fit,
+    problem: &Problem,
+    target: &Target,
+    request: &Request,
+) -> Result<Vec<Choice>, Error> {
+    let Fit { transposed, packed } = fit;
+    let (m, n) = if transposed {
+        (problem.n, problem.m)
+    } else {
+        (problem.m, problem.n)
+    };
+    let (schedule, other) = match kernel.family {
+        Family::Hopper => (Schedule::Persistent, Schedule::Grid1d),
+        _ => (Schedule::Grid1d, Schedule::Persistent),
+    };
+    let schedule = request.schedule.unwrap_or(schedule);
+    let grid = tile_grid(&kernel, m, n);
+    check_launch(&kernel, grid, schedule)?;
+    let choice = |order, schedule| Choice {
+        kernel,
+        transposed,
+        packed,
+        pack: pack::kernel_for(catalog, problem.input, target)
+            .filter(|_| packed.any())
+            .copied(),
+        grid,
+        order,
+        schedule,
+    };
+    let orders = match (schedule, request.order) {
+        (Schedule::Grid2d, _) => vec![TileOrder::RowMajor],
+        (_, Some(order)) => vec![order],
+        (_, None) => orders(&kernel, grid, target),
+    };
+    let mut choices: Vec<_> = orders
+        .iter()
+        .map(|order| choice(*order, schedule))
+        .collect();
+    if request.schedule.is_none() && grid.tiles() > in_flight(&kernel, target) {
+        choices.push(choice(orders[0], other));
+    }
+    Ok(choices)
+}
+
+fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Result<(), Error> {
+    let (tiles_m, tiles_n) = (u64::from(grid.tiles_m), u64::from(grid.tiles_n));
+    let fits = match schedule {
+        Schedule::Grid2d => tiles_m <= MAX_GRID_Y,
+        _ => true,
+    };
+    if !fits || tiles_m * tiles_n * u64::from(kernel.cluster.ctas()) > MAX_GRID_X {
+        return Err(Error::TooManyTiles {
+            tiles_m,
+            tiles_n,
+            schedule,
+        });
+    }
+    Ok(())
+}
+
+/// Tiles that the device works on at once.
+fn in_flight(kernel: &KernelInfo, target: &Target) -> u32 {
+    target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()
+}
+
+/// The order of step 5, and steps from it: half and double the group, groups
+/// along N, no groups. Those only that walk the tiles differently; one wave has
+/// all tiles in it whatever the order.
+fn orders(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> Vec<TileOrder> {
+    let in_flight = in_flight(kernel, target);
+    let (height, width) = kernel.cluster_tile();
+    let (height, width) = (f64::from(height), f64::from(width));
+    // The side of a square wave, in tiles of this size.
+    let side = |across: f64, along: f64, tiles: u32| {
+        let size = (f64::from(in_flight) * across / along).sqrt();
+        (size.round() as u32).clamp(1, tiles.max(1))
+    };
+    let size = side(width, height, grid.tiles_m);
+    let mut orders = vec![TileOrder::GroupedM { size }];
+    if grid.tiles_m <= 1 || grid.tiles_n <= 1 || grid.tiles() <= in_flight {
+        return orders;
+    }
+    for other in [
+        TileOrder::GroupedM { size: size / 2 },
+        TileOrder::GroupedM { size: 2 * size },
+        TileOrder::GroupedN {
+            size: side(height, width, grid.tiles_n),
+        },
+        TileOrder::RowMajor,
+    ] {
+        let same = |order: &TileOrder| ungrouped(*order, grid) == ungrouped(other, grid);
+        if !orders.iter().any(same) {
+            orders.push(other);
+        }
+    }
+    orders
+}
+
+/// The order without groups that `order` is, where its groups are of one tile
+/// or the whole grid.
+fn ungrouped(order: TileOrder, grid: TileGrid) -> TileOrder {
+    match order {
+        TileOrder::GroupedM { size: 0 | 1 } => TileOrder::RowMajor,
+        TileOrder::GroupedM { size } if size >= grid.tiles_m => TileOrder::ColumnMajor,
+        TileOrder::GroupedN { size: 0 | 1 } => TileOrder::ColumnMajor,
+        TileOrder::GroupedN { size } if size >= grid.tiles_n => TileOrder::RowMajor,
+        other => other,
+    }
+}

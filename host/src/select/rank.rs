@@ -1,0 +1,211 @@
+//! Steps 1 to 4 of the rule: the kernels that can run, best first.
+
+use std::cmp::Reverse;
+use std::slice;
+
+use gpu_kernels::{Family, KernelInfo, Major};
+
+use super::check::{self, Rejected, Rejection};
+use super::cost::{self, Cost};
+use super::pack::{self, Packed};
+use super::{Catalog, Problem, Request, Target, tile_grid};
+use crate::error::Error;
+
+/// What it takes for a kernel to run a problem.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fit {
+    /// It runs the transposed problem.
+    pub(super) transposed: bool,
+    /// What is packed first.
+    pub(super) packed: Packed,
+}
+
+/// Rows or columns of C up to which both ways round are worth measuring: then C
+/// has so few elements, for those that are read, that it does not matter much
+/// along which direction it is written.
+const NARROW: u32 = 64;
+
+/// The kernels worth running, best first, and what it takes. At least one.
+///
+/// # Errors
+/// [`Error::UnknownKernel`], [`Error::KernelCannotRun`], [`Error::NoKernel`].
+pub(super) fn ranked(
+    catalog: Catalog,
+    problem: &Problem,
+    target: &Target,
+    request: &Request,
+) -> Result<Vec<(KernelInfo, Fit)>, Error> {
+    let flipped = problem.transposed();
+    let flips = problem.c.col_stride != 1 && flipped.c.col_stride == 1;
+    let seen = |kernel: &KernelInfo, transposed| {
+        let problem = if transposed { &flipped } else { problem };
+        let packed = pack::needed(catalog, kernel, problem, target, request)?;
+        Ok::<_, Rejection>(Fit { transposed, packed })
+    };
+    let fit = |kernel: &KernelInfo| -> Result<Fit, Rejection> {
+        check::check_request(kernel, request)?;
+        let as_it_is = seen(kernel, false);
+        if kernel.family != Family::Hopper || !flips {
+            return as_it_is;
+        }
+        match (seen(kernel, true), as_it_is) {
+            (Ok(turned), Ok(straight)) => {
+                let more = turned.packed.elements(&flipped) > straight.packed.elements(problem);
+                Ok(if more { straight } else { turned })
+            }
+            (turned, straight) => turned.or(straight),
+        }
+    };
+    let rank = |kernel: &KernelInfo, fit: Fit, usual| {
+        let seen = if fit.transposed { &flipped } else { problem };
+        (
+            Rank::of(kernel, seen, fit.packed, usual, target),
+            *kernel,
+            fit,
+        )
+    };
+
+    let kernels = allowed(catalog, request)?;
+    let mut ranked: Vec<_> = kernels
+        .iter()
+        .filter_map(|kernel| Some(rank(kernel, fit(kernel).ok()?, true)))
+        .collect();
+    if ranked.is_empty() {
+        return Err(why_none(catalog, problem, request, fit));
+    }
+    let best = ranked.iter().map(|(rank, ..)| rank.family).max();
+    if best == Some(Family::Hopper) && problem.m.min(problem.n) <= NARROW {
+        let other_ways = kernels.iter().filter_map(|kernel| {
+            check::check_request(kernel, request).ok()?;
+            let other = seen(kernel, !flips).ok()?;
+            let is_usual = fit(kernel).is_ok_and(|fit| fit.transposed == other.transposed);
+            let wanted = kernel.family == Family::Hopper && !other.packed.any() && !is_usual;
+            wanted.then(|| rank(kernel, other, false))
+        });
+        ranked.extend(other_ways);
+    }
+    // Stable: equal ones stay in the catalog's order.
+    ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
+    let mut first_of_group = ranked[0].0;
+    ranked.retain(|(rank, ..)| {
+        if (rank.family, rank.usual) != (first_of_group.family, first_of_group.usual) {
+            first_of_group = *rank;
+        }
+        rank.reads_as_well_as(&first_of_group)
+    });
+    Ok(ranked
+        .into_iter()
+        .map(|(_, kernel, fit)| (kernel, fit))
+        .collect())
+}
+
+/// The kernels of the catalog, or the one that `request` names.
+fn allowed<'a>(catalog: Catalog<'a>, request: &Request) -> Result<&'a [KernelInfo], Error> {
+    let Some(name) = &request.kernel else {
+        return Ok(catalog.kernels);
+    };
+    let named = catalog.kernels.iter().find(|kernel| kernel.name == name);
+    named
+        .map(slice::from_ref)
+        .ok_or_else(|| Error::UnknownKernel {
+            name: name.clone(),
+            known: catalog.kernels.iter().map(|kernel| kernel.name).collect(),
+        })
+}
+
+/// The error where no kernel fits.
+fn why_none(
+    catalog: Catalog,
+    problem: &Problem,
+    request: &Request,
+    fit: impl Fn(&KernelInfo) -> Result<Fit, Rejection>,
+) -> Error {
+    if let Ok([kernel]) = allowed(catalog, request)
+        && request.kernel.is_some()
+        && let Err(reason) = fit(kernel)
+    {
+        return Error::KernelCannotRun {
+            kernel: kernel.name,
+            reason,
+        };
+    }
+    Error::NoKernel {
+        asked: asked(problem, request),
+        rejected: catalog
+            .kernels
+            .iter()
+            .filter(|kernel| kernel.input == problem.input && kernel.family != Family::Pack)
+            .filter_map(|kernel| {
+                Some(Rejected {
+                    kernel: kernel.name,
+                    family: kernel.family,
+                    reason: fit(kernel).err()?,
+                })
+            })
+            .collect(),
+    }
+}
+
+/// The request in words, for the error.
+fn asked(problem: &Problem, request: &Request) -> String {
+    let mut asked = format!("{} elements", problem.input.name());
+    if let Some(family) = request.family {
+        asked += &format!(", family {}", family.name());
+    }
+    if let Some(block) = request.block {
+        asked += &format!(", block {}×{}×{}", block.m, block.n, block.k);
+    }
+    if let Some(schedule) = request.schedule {
+        asked += &format!(", schedule {schedule:?}");
+    }
+    asked
+}
+
+/// How much the rule likes a kernel that can run; greater is better. The
+/// fields are compared from the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    family: Family,
+    /// Runs the problem the way round that step 3 of the rule says.
+    usual: bool,
+    /// Elements packed.
+    packed: Reverse<u64>,
+    /// Hopper writes C fastest along rows.
+    writes_along_rows: bool,
+    /// Operands whose contiguous direction is the kernel's.
+    layouts: u32,
+    cost: Reverse<Cost>,
+}
+
+impl Rank {
+    fn of(
+        kernel: &KernelInfo,
+        problem: &Problem,
+        packed: Packed,
+        usual: bool,
+        target: &Target,
+    ) -> Rank {
+        let grid = tile_grid(kernel, problem.m, problem.n);
+        let matches = |reads: Option<Major>, is: Major, packed| {
+            let best = if packed { Major::K } else { is };
+            u32::from(reads == Some(best))
+        };
+        Rank {
+            family: kernel.family,
+            usual,
+            packed: Reverse(packed.elements(problem)),
+            writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
+            layouts: matches(kernel.a_major, problem.a_major(), packed.a)
+                + matches(kernel.b_major, problem.b_major(), packed.b),
+            cost: Reverse(cost::estimate(kernel, grid, problem.k, target)),
+        }
+    }
+
+    /// Whether nothing but the estimated cost speaks for `best`.
+    fn reads_as_well_as(&self, best: &Rank) -> bool {
+        Rank {
+            cost: best.cost,
+            ..*self
+        } == *best
+    }
+}

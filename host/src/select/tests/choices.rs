@@ -1,0 +1,164 @@
+//! The list of what is worth measuring.
+
+use super::*;
+
+fn of(problem: &Problem, target: &Target, request: &Request) -> Vec<Choice> {
+    choices(CATALOG, problem, target, request)
+        .unwrap()
+        .collect()
+}
+
+fn open(problem: &Problem, target: &Target) -> Vec<Choice> {
+    of(problem, target, &Request::default())
+}
+
+/// Kernels, each once, in the order of the list.
+fn kernels(choices: &[Choice]) -> Vec<&'static str> {
+    let mut names: Vec<_> = choices.iter().map(|choice| choice.kernel.name).collect();
+    names.dedup();
+    names
+}
+
+#[test]
+fn the_head_is_what_is_chosen_and_nothing_is_listed_twice() {
+    let mut layouts = Vec::new();
+    for (m, n, k) in [
+        (4096, 4096, 4096),
+        (512, 1024, 64),
+        (16, 4096, 512),
+        (1, 1, 1),
+    ] {
+        for input in [DType::F32, DType::Tf32, DType::F16] {
+            let straight = problem(input, m, n, k);
+            let mut turned = straight;
+            turned.c = operand(1, m.into());
+            layouts.extend([straight, turned, straight.transposed()]);
+        }
+    }
+    for problem in layouts {
+        for target in [H200, A100, T4] {
+            let Ok(chosen) = choose(CATALOG, &problem, &target, &Request::default()) else {
+                continue;
+            };
+            let list = open(&problem, &target);
+            assert_eq!(list[0], chosen);
+            for (index, choice) in list.iter().enumerate() {
+                assert!(!list[..index].contains(choice), "{choice:?}");
+                let seen = if choice.transposed {
+                    problem.transposed()
+                } else {
+                    problem
+                };
+                if !choice.packed.any() {
+                    assert_eq!(check(CATALOG, &choice.kernel, &seen, &target), Ok(()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_family_that_can_run_is_listed_best_first() {
+    let half = problem(DType::F16, 4096, 4096, 4096);
+    assert_eq!(
+        kernels(&open(&half, &H200)),
+        [
+            "hopper_kn_pair",
+            "hopper_kn",
+            "hopper_kn_64",
+            "tc_f16_kn",
+            "tiled_f16",
+            "naive_f16",
+        ],
+        "of other layouts there are none: they would have to pack"
+    );
+    assert_eq!(
+        kernels(&open(&half, &A100)),
+        ["tc_f16_kn", "tiled_f16", "naive_f16"],
+        "tc_f16_kk reads B against its lines"
+    );
+}
+
+#[test]
+fn orders_and_schedules_around_the_rules() {
+    let request = Request {
+        kernel: Some("hopper_kn".into()),
+        ..Request::default()
+    };
+    let list = |m, n| of(&problem(DType::F16, m, n, 4096), &H200, &request);
+    let walks = |m, n| -> Vec<_> {
+        let list = list(m, n);
+        list.iter().map(|c| (c.order, c.schedule)).collect()
+    };
+    let grouped = |size| TileOrder::GroupedM { size };
+    assert_eq!(
+        walks(8192, 8192),
+        [
+            (grouped(16), Schedule::Persistent),
+            (grouped(8), Schedule::Persistent),
+            (grouped(32), Schedule::Persistent),
+            // √(132 · 128 / 256) = 8.1.
+            (TileOrder::GroupedN { size: 8 }, Schedule::Persistent),
+            (TileOrder::RowMajor, Schedule::Persistent),
+            (grouped(16), Schedule::Grid1d),
+        ]
+    );
+    // Ten rows of tiles: sixteen and more are column-major, as are ten.
+    let orders: Vec<_> = walks(1280, 8192).iter().map(|walk| walk.0).collect();
+    assert_eq!(
+        orders.iter().filter(|order| **order == grouped(10)).count(),
+        2
+    );
+    assert!(orders.contains(&grouped(5)) && !orders.contains(&grouped(20)));
+    // One wave, one row: one walk.
+    assert_eq!(walks(1024, 1024).len(), 1);
+    assert_eq!(walks(128, 2048).len(), 1);
+    // Many tiles in one row: one order, both schedules.
+    assert_eq!(walks(128, 256 * 200).len(), 2);
+}
+
+#[test]
+fn what_is_forced_holds_for_all() {
+    let half = problem(DType::F16, 4096, 4096, 4096);
+    let request = Request {
+        order: Some(TileOrder::ColumnMajor),
+        schedule: Some(Schedule::Grid1d),
+        ..Request::default()
+    };
+    let list = of(&half, &H200, &request);
+    assert_eq!(list.len(), kernels(&list).len());
+    for choice in list {
+        assert_eq!(choice.order, TileOrder::ColumnMajor);
+        assert_eq!(choice.schedule, Schedule::Grid1d);
+    }
+    let grid2d = Request {
+        schedule: Some(Schedule::Grid2d),
+        ..Request::default()
+    };
+    let list = of(&half, &H200, &grid2d);
+    assert!(
+        list.iter()
+            .all(|choice| choice.order == TileOrder::RowMajor)
+    );
+    assert!(!kernels(&list).contains(&"hopper_kn_pair"));
+}
+
+#[test]
+fn a_narrow_c_is_listed_both_ways_round() {
+    let hopper = |m, n| -> Vec<(&str, bool)> {
+        let list = open(&problem(DType::F16, m, n, 1024), &H200);
+        let hopper = list.iter().filter(|c| c.kernel.family == Family::Hopper);
+        hopper.map(|c| (c.kernel.name, c.transposed)).collect()
+    };
+    // Bᵀ is contiguous along M then, Aᵀ along K.
+    let narrow = hopper(16, 4096);
+    assert!(!narrow[0].1 && narrow.contains(&("hopper_mk", true)));
+    assert!(hopper(65, 4096).iter().all(|(_, transposed)| !transposed));
+}
+
+#[test]
+fn behind_the_head_too_many_tiles_are_left_out() {
+    // 2³² tiles of naive_f32, 2²⁶ of tiled_f32.
+    let wide = problem(DType::F32, 1 << 20, 1 << 20, 1);
+    assert_eq!(kernels(&open(&wide, &T4)), ["tiled_f32", "tiled_f32_64"]);
+}

@@ -1,0 +1,326 @@
+//! Measuring what [`select`](crate::select) estimates: [`Tuner`] and
+//! [`Gemm::tune`].
+//!
+//! An autotuner like Triton's `@triton.autotune`: every configuration that could
+//! be the fastest runs on the operands themselves, the fastest is kept, and the
+//! next plan for such a problem, in this process or another, is made without
+//! measuring.
+//!
+//! ```text
+//! problem → select::choices → race → cache → plan
+//! ```
+//!
+//! - **What is measured.** [`select::choices`](crate::select::choices), without
+//!   those that the estimate of [`select::cost`](crate::select::cost) calls
+//!   hopeless.
+//! - **How.** Each launch alone, on an overwritten L2 cache, with CUDA events, in
+//!   random turns until the budget is spent or the winner is clear.
+//! - **What is remembered.** The winner, for this GPU, driver and build of the
+//!   kernels, and for problems of the same shape, types, strides and alignment.
+//!   What is read back must be one of the choices again, so that it has passed
+//!   [`select::check`](crate::select::check).
+
+mod cache;
+mod key;
+mod race;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{env, fmt};
+
+use crate::driver::gpu::Gpu;
+use crate::driver::launch_plan::GpuPlan;
+use crate::driver::stopwatch::Stopwatch;
+use crate::element::{Element, Output};
+use crate::error::Error;
+use crate::gemm::{Gemm, Plan};
+use crate::plan_info::Origin;
+use crate::select::{self, Catalog, Choice, Problem, Request, cost};
+use crate::view::{MatrixView, MatrixViewMut};
+use cache::{Cache, Winner};
+use key::Machine;
+use race::Race;
+
+/// Time to measure one problem, unless [`Tuner::budget`] says otherwise.
+const BUDGET: Duration = Duration::from_secs(1);
+
+/// Multiple of the fewest cycles estimated beyond which a choice is not
+/// measured: the estimate is not that wrong, and one launch of a naive kernel
+/// can take longer than the budget.
+const HOPELESS: u64 = 6;
+
+/// Measures configurations, and remembers the fastest for each problem.
+///
+/// Winners are kept in a file, which several processes may share:
+/// `tune.json` in the folder `$TILEWISE_CACHE`, else in
+/// `$XDG_CACHE_HOME/tilewise`, else in `~/.cache/tilewise`. A file that is
+/// damaged, or that another driver or version of this library wrote, is
+/// ignored and replaced. Warnings go to the [`log`] crate, winners too at its
+/// level `debug`, and each launch that was timed at `trace`.
+///
+/// The times are those of single launches that find their operands in DRAM. A
+/// large product that runs over and over heats the GPU to its power limit, where
+/// another order may win.
+///
+/// ```
+/// use tilewise::{Device, Gemm, Tuner};
+///
+/// # fn main() -> Result<(), tilewise::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let file = folder.path().join("tune.json");
+/// let device = Device::cpu();
+/// let mut tuner = Tuner::with_cache_file(file); // or Tuner::new()
+/// let a = device.from_slice(&[1.0_f32, 2.0], 1, 2)?;
+/// let b = device.from_slice(&[3.0_f32, 4.0], 2, 1)?;
+/// let mut c = device.zeros::<f32>(1, 1)?;
+/// // On a GPU this takes a second the first time. The CPU has nothing to measure.
+/// let mut plan = Gemm::new(&device).tune(a.view(), b.view(), c.view_mut(), &mut tuner)?;
+/// plan.run(a.view(), b.view(), c.view_mut())?;
+/// assert_eq!(c.to_vec()?, [11.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Tuner {
+    cache: Cache,
+    budget: Duration,
+}
+
+impl Tuner {
+    /// A tuner with the cache file of the user.
+    pub fn new() -> Tuner {
+        let file = cache::default_file(|name| env::var_os(name));
+        if file.is_none() {
+            log::warn!(
+                "none of TILEWISE_CACHE, XDG_CACHE_HOME and HOME is set; what is measured \
+                 lasts as long as this tuner"
+            );
+        }
+        Tuner {
+            cache: Cache::new(file),
+            budget: BUDGET,
+        }
+    }
+
+    /// A tuner with a cache file of its own. Neither the file nor its folder
+    /// need exist.
+    pub fn with_cache_file(file: impl Into<PathBuf>) -> Tuner {
+        Tuner {
+            cache: Cache::new(Some(file.into())),
+            budget: BUDGET,
+        }
+    }
+
+    /// A tuner that remembers as long as it lives.
+    pub fn in_memory() -> Tuner {
+        Tuner {
+            cache: Cache::new(None),
+            budget: BUDGET,
+        }
+    }
+
+    /// About how long the measuring of one problem may take; 1 s unless this is
+    /// called. The first launch that works is timed whatever it takes. The
+    /// driver's compilation of kernels comes on top; the driver keeps its
+    /// results, too.
+    #[must_use]
+    pub fn budget(mut self, budget: Duration) -> Tuner {
+        self.budget = budget;
+        self
+    }
+
+    /// Where winners are kept; `None` when that is in memory only.
+    pub fn cache_file(&self) -> Option<&Path> {
+        self.cache.file()
+    }
+
+    /// The remembered or measured plan for `problem`, whose operands are live,
+    /// and whose C is the caller's alone.
+    fn plan(
+        &mut self,
+        gpu: &Arc<Gpu>,
+        problem: &Problem,
+        request: &Request,
+    ) -> Result<(GpuPlan, Origin), Error> {
+        gpu.make_current()?;
+        if gpu.is_capturing()? {
+            return Err(Error::TuningWhileCapturing);
+        }
+        let target = gpu.info().target();
+        let choices = select::choices(Catalog::embedded(), problem, &target, request)?;
+        let mut choices: Vec<Choice> = choices.collect();
+        if choices.len() == 1 || problem.m == 0 || problem.n == 0 {
+            return Ok((GpuPlan::new(gpu, choices[0], problem)?, Origin::Rule));
+        }
+
+        let machine = Machine::of(gpu.info());
+        let key = key::of_problem(problem, request);
+        if let Some(winner) = self.cache.lookup(&machine, &key) {
+            match recall(&winner, &choices, |choice| {
+                GpuPlan::new(gpu, choice, problem)
+            }) {
+                Ok(plan) => return Ok((plan, Origin::Remembered)),
+                Err(reason) => log::warn!("{key}: {reason}; measuring again"),
+            }
+        }
+        leave_out_hopeless(&mut choices, |choice| {
+            cost::estimate(&choice.kernel, choice.grid, problem.k, &target).cycles
+        });
+        let (choice, plan, milliseconds) = measure(gpu, problem, &choices, self.budget)?;
+        log::debug!("{key}: {} wins, {milliseconds:.4} ms", Named(&choice));
+        let winner = Winner::new(&choice, milliseconds);
+        self.cache.remember(&machine, &key, winner);
+        Ok((plan, Origin::Measured))
+    }
+}
+
+impl Default for Tuner {
+    fn default() -> Self {
+        Tuner::new()
+    }
+}
+
+impl Gemm {
+    /// Plans C = A·B like [`Gemm::plan`], with what is not forced measured
+    /// instead of estimated: from the cache of `tuner` where this problem was
+    /// measured before, else by running the candidates now. Then C holds the
+    /// product, and what it held is lost. Waits for the GPU.
+    ///
+    /// On the CPU device, which has one way to multiply, this is
+    /// [`Gemm::plan`]. [`PlanInfo::origin`](crate::PlanInfo::origin) tells which it
+    /// was.
+    ///
+    /// # Errors
+    /// Those of [`Gemm::plan`], and [`Error::TuningWhileCapturing`].
+    /// [`Error::OutOfMemory`] also where the device cannot hold twice its L2
+    /// cache. Candidates that fail are left out with a warning; where all do,
+    /// the error is that of the first.
+    pub fn tune<T: Element, O: Output<T>>(
+        &self,
+        a: MatrixView<T>,
+        b: MatrixView<T>,
+        c: MatrixViewMut<O>,
+        tuner: &mut Tuner,
+    ) -> Result<Plan<T, O>, Error> {
+        self.plan_by(a, b, c, |gpu, problem, request| {
+            tuner.plan(gpu, problem, request)
+        })
+    }
+}
+
+/// The plan for what was remembered; an error in words where it is none of
+/// `choices` any more, or cannot be planned.
+fn recall<P>(
+    winner: &Winner,
+    choices: &[Choice],
+    plan: impl FnOnce(Choice) -> Result<P, Error>,
+) -> Result<P, String> {
+    let choice = choices.iter().find(|choice| winner.is(choice));
+    let choice = choice.ok_or_else(|| format!("the cache says {winner:?}, which cannot run"))?;
+    plan(*choice).map_err(|error| format!("{} cannot be planned: {error}", Named(choice)))
+}
+
+/// Removes choices that are expected to take far more than the fewest `cycles`;
+/// never the first.
+fn leave_out_hopeless(choices: &mut Vec<Choice>, cycles: impl Fn(&Choice) -> u64) {
+    let fewest = choices.iter().map(&cycles).min().unwrap_or_default();
+    let mut is_first = true;
+    choices.retain(|choice| {
+        std::mem::take(&mut is_first) || cycles(choice) <= fewest.saturating_mul(HOPELESS)
+    });
+}
+
+/// Runs `choices` against each other. Returns the winner, its plan, and the
+/// median of its times in milliseconds.
+fn measure(
+    gpu: &Arc<Gpu>,
+    problem: &Problem,
+    choices: &[Choice],
+    budget: Duration,
+) -> Result<(Choice, GpuPlan, f64), Error> {
+    let stopwatch = Stopwatch::new(gpu)?;
+    let addresses = [&problem.a, &problem.b, &problem.c].map(|operand| operand.address);
+    let time = |plan: &mut GpuPlan| {
+        // SAFETY: `Tuner::plan`'s operands are live and of the planned layouts;
+        // this waits for the stream.
+        stopwatch.time(|| unsafe { plan.run(addresses) })
+    };
+    let mut spent = Duration::ZERO;
+    let mut turn = |plan: Option<GpuPlan>, choice| {
+        let is_new = plan.is_none();
+        let mut plan = match plan {
+            Some(plan) => plan,
+            None => GpuPlan::new(gpu, choice, problem)?,
+        };
+        let begin = Instant::now();
+        if is_new {
+            // The first launch of a plan is slower: it copies tensor maps.
+            time(&mut plan)?;
+        }
+        let milliseconds = time(&mut plan)?;
+        spent += begin.elapsed();
+        Ok::<_, Error>((plan, milliseconds, spent))
+    };
+    let mut plans: Vec<Option<GpuPlan>> = choices.iter().map(|_| None).collect();
+    let mut race = Race::new(&groups(choices), budget, 0);
+    let mut first_error = None;
+    let mut so_far = Duration::ZERO;
+    while let Some(next) = race.next(so_far) {
+        let choice = choices[next];
+        match turn(plans[next].take(), choice) {
+            Ok((plan, milliseconds, spent)) => {
+                log::trace!("{}: {milliseconds:.4} ms", Named(&choice));
+                race.time(next, milliseconds);
+                plans[next] = Some(plan);
+                so_far = spent;
+            }
+            Err(error) => {
+                log::warn!("{} is left out: {error}", Named(&choice));
+                race.fail(next);
+                first_error.get_or_insert(error);
+            }
+        }
+        // Workspaces of those that left are free for others.
+        for (index, plan) in plans.iter_mut().enumerate() {
+            if race.has_left(index) {
+                *plan = None;
+            }
+        }
+    }
+    let won = race.leader().and_then(|(winner, milliseconds)| {
+        let plan = plans[winner].take()?;
+        Some((choices[winner], plan, milliseconds))
+    });
+    won.ok_or_else(|| first_error.expect("where none has a time, one has failed"))
+}
+
+/// A number for each choice: the same for those of one kernel, one way round,
+/// which stand together.
+fn groups(choices: &[Choice]) -> Vec<usize> {
+    let same =
+        |a: &Choice, b: &Choice| (a.kernel.name, a.transposed) == (b.kernel.name, b.transposed);
+    let runs = choices.chunk_by(same).enumerate();
+    runs.flat_map(|(group, run)| vec![group; run.len()])
+        .collect()
+}
+
+/// A choice in the words of a log.
+struct Named<'a>(&'a Choice);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Choice {
+            kernel,
+            transposed,
+            order,
+            schedule,
+            ..
+        } = self.0;
+        let way = if *transposed { ", transposed" } else { "" };
+        write!(f, "{} {order:?} {schedule:?}{way}", kernel.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

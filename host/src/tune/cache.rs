@@ -1,0 +1,266 @@
+//! What was measured before, in memory and in a file.
+//!
+//! The file is JSON, small, and read and written whole. A writer reads it again
+//! first, adds its winner, and renames a finished copy over it, so that readers
+//! see one state or the other, never a half: of writers at the same moment, one
+//! may lose what it added. Whatever is wrong with the file costs a warning and
+//! a new measurement, no more.
+//!
+//! Winners of another driver or another build of the kernels are stale. Each
+//! GPU has one section, which names both, and the first winner of a new driver
+//! or build replaces the section.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use super::key::Machine;
+use crate::select::Choice;
+
+/// Goes up when older versions of this library cannot read the file any more.
+const FORMAT: u32 = 1;
+
+/// Winners, by machine and problem.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    /// `None`: in memory only.
+    file: Option<PathBuf>,
+    /// `None`: the file is not read yet.
+    contents: Option<Contents>,
+}
+
+/// What the file holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Contents {
+    format: u32,
+    /// By [`Machine::gpu`].
+    gpus: BTreeMap<String, Section>,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Contents {
+            format: FORMAT,
+            gpus: BTreeMap::new(),
+        }
+    }
+}
+
+/// The winners of one GPU, with one driver and one build of the kernels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Section {
+    driver: String,
+    kernels: String,
+    /// By what [`super::key::of_problem`] says.
+    winners: BTreeMap<String, Winner>,
+}
+
+impl Section {
+    fn is_for(&self, machine: &Machine) -> bool {
+        self.driver == machine.driver && self.kernels == machine.kernels
+    }
+}
+
+/// A choice that won a race.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Winner {
+    kernel: String,
+    transposed: bool,
+    order: String,
+    schedule: String,
+    /// Its median, for whoever reads the file.
+    milliseconds: f64,
+}
+
+impl Winner {
+    pub(crate) fn new(choice: &Choice, milliseconds: f64) -> Winner {
+        let Choice {
+            kernel,
+            transposed,
+            order,
+            schedule,
+            // These follow from the problem and the kernel.
+            packed: _,
+            pack: _,
+            grid: _,
+        } = choice;
+        Winner {
+            kernel: kernel.name.to_owned(),
+            transposed: *transposed,
+            order: format!("{order:?}"),
+            schedule: format!("{schedule:?}"),
+            milliseconds,
+        }
+    }
+
+    /// Whether `choice` is what won.
+    pub(crate) fn is(&self, choice: &Choice) -> bool {
+        *self == Winner::new(choice, self.milliseconds)
+    }
+}
+
+impl Cache {
+    /// Of `file`, which need not exist; without one, in memory.
+    pub(crate) fn new(file: Option<PathBuf>) -> Cache {
+        Cache {
+            file,
+            contents: None,
+        }
+    }
+
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The winner of `problem` on `machine`, if it was measured.
+    pub(crate) fn lookup(&mut self, machine: &Machine, problem: &str) -> Option<Winner> {
+        let contents = self.contents.get_or_insert_with(|| {
+            let contents = read_or_empty(self.file.as_deref());
+            if let (Some(file), Some(section)) = (&self.file, contents.gpus.get(&machine.gpu))
+                && !section.is_for(machine)
+            {
+                log::warn!(
+                    "{}: measured with driver {} and kernels {}, this is {} and {}; \
+                     measuring again",
+                    file.display(),
+                    section.driver,
+                    section.kernels,
+                    machine.driver,
+                    machine.kernels,
+                );
+            }
+            contents
+        });
+        let section = contents.gpus.get(&machine.gpu)?;
+        let winner = section.winners.get(problem);
+        winner.filter(|_| section.is_for(machine)).cloned()
+    }
+
+    /// Keeps the winner of `problem` on `machine`.
+    pub(crate) fn remember(&mut self, machine: &Machine, problem: &str, winner: Winner) {
+        let mut contents = match (&self.file, self.contents.take()) {
+            // Other processes may have added to it.
+            (Some(file), _) => read_or_empty(Some(file)),
+            (None, contents) => contents.unwrap_or_default(),
+        };
+        let section = contents.gpus.entry(machine.gpu.clone()).or_default();
+        if !section.is_for(machine) {
+            *section = Section {
+                driver: machine.driver.clone(),
+                kernels: machine.kernels.clone(),
+                winners: BTreeMap::new(),
+            };
+        }
+        section.winners.insert(problem.to_owned(), winner);
+        if let Some(file) = &self.file
+            && let Err(error) = write(file, &contents)
+        {
+            log::warn!(
+                "{}: cannot be written ({error}); what is measured lasts as long as this tuner",
+                file.display()
+            );
+            self.file = None;
+        }
+        self.contents = Some(contents);
+    }
+}
+
+/// What `file` holds; nothing, with a warning, if it cannot be read.
+fn read_or_empty(file: Option<&Path>) -> Contents {
+    let Some(file) = file else {
+        return Contents::default();
+    };
+    read(file).unwrap_or_else(|reason| {
+        log::warn!("{}: ignored, {reason}", file.display());
+        Contents::default()
+    })
+}
+
+fn read(file: &Path) -> Result<Contents, String> {
+    /// What every format has.
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Contents::default()),
+        Err(error) => return Err(format!("it cannot be read: {error}")),
+    };
+    let no_cache = |error| format!("it is no cache of tilewise: {error}");
+    let Head { format } = serde_json::from_str(&text).map_err(no_cache)?;
+    if format != FORMAT {
+        return Err(format!("its format is {format}, accepted: {FORMAT}"));
+    }
+    serde_json::from_str(&text).map_err(no_cache)
+}
+
+/// Replaces `file`, as a whole or not at all (rename(2)).
+fn write(file: &Path, contents: &Contents) -> io::Result<()> {
+    let name = file.file_name().ok_or(ErrorKind::InvalidFilename)?;
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(folder)?;
+    let (temporary, mut opened) = create_beside(folder, name)?;
+    let mut fill_and_rename = || {
+        let mut text = serde_json::to_string_pretty(contents)?;
+        text.push('\n');
+        opened.write_all(text.as_bytes())?;
+        // The bytes before the name: a crash must not leave an empty file.
+        opened.sync_all()?;
+        fs::rename(&temporary, file)
+    };
+    let result = fill_and_rename();
+    if result.is_err() {
+        // What matters is the first error.
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+/// A new file in `folder`, so in the same file system as `name` there, and of
+/// this write alone.
+fn create_beside(folder: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+
+    loop {
+        let mut temporary = OsString::from(".");
+        temporary.push(name);
+        let write = WRITES.fetch_add(1, Ordering::Relaxed);
+        temporary.push(format!(".{}.{write}", process::id()));
+        let path = folder.join(temporary);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            // Of a process that had this number before, or on another machine.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => return Ok((path, file)),
+        }
+    }
+}
+
+/// Where the cache is when nobody says: `tune.json` in `$TILEWISE_CACHE`, else
+/// in `$XDG_CACHE_HOME/tilewise` (if absolute: XDG Base Directory
+/// Specification), else in `~/.cache/tilewise`; `None` without any of these.
+/// `variable` reads the environment.
+pub(crate) fn default_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = |name| {
+        let value = variable(name).filter(|value| !value.is_empty())?;
+        Some(PathBuf::from(value))
+    };
+    let xdg = || path("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    let folder = path("TILEWISE_CACHE")
+        .or_else(|| Some(xdg()?.join("tilewise")))
+        .or_else(|| Some(path("HOME")?.join(".cache/tilewise")))?;
+    Some(folder.join("tune.json"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! What a measurement holds for: a machine with a build of the kernels, and a
+//! problem with what was forced.
+
+use std::fs;
+
+use gpu_kernels::{Operand, OutputType};
+
+use crate::driver::gpu::GpuInfo;
+use crate::embedded;
+use crate::select::{Packing, Problem, Request};
+
+/// A GPU, and what makes old measurements of it useless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Machine {
+    /// Name and SMs of the GPU: parts of one name differ in those.
+    pub(crate) gpu: String,
+    /// The driver, which compiles the kernels.
+    pub(crate) driver: String,
+    /// The digest of the kernels' PTX.
+    pub(crate) kernels: String,
+}
+
+impl Machine {
+    /// `gpu` with this library's kernels and the driver that runs.
+    pub(crate) fn of(gpu: &GpuInfo) -> Machine {
+        let (major, minor) = gpu.driver_version;
+        let mut driver = format!("CUDA {major}.{minor}");
+        // The full version, where the kernel module of Linux tells it.
+        if let Ok(version) = fs::read_to_string("/sys/module/nvidia/version") {
+            driver += &format!(", {}", version.trim());
+        }
+        Machine {
+            gpu: format!("{}, {} SMs", gpu.name, gpu.sms),
+            driver,
+            kernels: format!("{:016x}", embedded::DIGEST),
+        }
+    }
+}
+
+/// `problem` and what is forced, in words: types, M×N×K, and for A, B and C the
+/// strides and what the address is a multiple of.
+pub(crate) fn of_problem(problem: &Problem, request: &Request) -> String {
+    let Problem {
+        m,
+        n,
+        k,
+        input,
+        output,
+        a,
+        b,
+        c,
+    } = problem;
+    let output = match output {
+        OutputType::Input => "",
+        OutputType::F32 => " into f32",
+    };
+    let [a, b, c] = [a, b, c].map(operand);
+    let input = input.name();
+    format!(
+        "{input}{output} {m}x{n}x{k} a {a} b {b} c {c}{}",
+        forced(request)
+    )
+}
+
+/// `4096:1@128`: strides, and the alignment up to that of a cache line. TMA
+/// asks for 16 bytes; lines that straddle two cache lines cost more.
+fn operand(operand: &Operand) -> String {
+    let Operand {
+        address,
+        row_stride,
+        col_stride,
+    } = operand;
+    let alignment = 1_u32 << address.trailing_zeros().min(7);
+    format!("{row_stride}:{col_stride}@{alignment}")
+}
+
+/// ` with …`, or nothing.
+fn forced(request: &Request) -> String {
+    let Request {
+        kernel,
+        family,
+        block,
+        order,
+        schedule,
+        packing,
+    } = request;
+    let mut forced = Vec::new();
+    forced.extend(kernel.clone());
+    forced.extend(family.map(|family| family.name().to_owned()));
+    forced.extend(block.map(|block| format!("{block:?}")));
+    forced.extend(order.map(|order| format!("{order:?}")));
+    forced.extend(schedule.map(|schedule| format!("{schedule:?}")));
+    match packing {
+        Packing::Auto => {}
+        Packing::Never => forced.push("no packing".into()),
+    }
+    if forced.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", forced.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpu_kernels::{DType, Family, Schedule};
+
+    fn problem() -> Problem {
+        let operand = |address, row_stride, col_stride| Operand {
+            address,
+            row_stride,
+            col_stride,
+        };
+        Problem {
+            m: 300,
+            n: 104,
+            k: 200,
+            input: DType::F16,
+            output: OutputType::Input,
+            a: operand(0x7000, 200, 1),
+            b: operand(0x7010, 1, 208),
+            c: operand(0x7002, 104, 1),
+        }
+    }
+
+    #[test]
+    fn a_problem_is_its_types_shape_layouts_and_alignment() {
+        let key = of_problem(&problem(), &Request::default());
+        assert_eq!(key, "f16 300x104x200 a 200:1@128 b 1:208@16 c 104:1@2");
+    }
+
+    #[test]
+    fn whatever_selection_sees_is_in_the_key() {
+        let open = Request::default();
+        let base = problem();
+        let mut keys = vec![of_problem(&base, &open)];
+        let changes: [fn(&mut Problem); 9] = [
+            |p| p.m += 1,
+            |p| p.n += 1,
+            |p| p.k += 1,
+            |p| p.input = DType::Bf16,
+            |p| p.output = OutputType::F32,
+            |p| p.a.row_stride += 8,
+            |p| p.b.col_stride += 8,
+            |p| p.c.col_stride += 1,
+            |p| p.a.address += 8,
+        ];
+        for change in changes {
+            let mut changed = base;
+            change(&mut changed);
+            keys.push(of_problem(&changed, &open));
+        }
+        let requests: [fn(&mut Request); 5] = [
+            |r| r.kernel = Some("naive_f16".into()),
+            |r| r.family = Some(Family::Naive),
+            |r| r.order = Some(gpu_kernels::TileOrder::RowMajor),
+            |r| r.schedule = Some(Schedule::Grid1d),
+            |r| r.packing = Packing::Never,
+        ];
+        for force in requests {
+            let mut request = Request::default();
+            force(&mut request);
+            keys.push(of_problem(&base, &request));
+        }
+        let all = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn another_address_of_the_same_alignment_is_the_same_problem() {
+        let (base, mut moved) = (problem(), problem());
+        moved.a.address = 0xab_0000;
+        let open = Request::default();
+        assert_eq!(of_problem(&base, &open), of_problem(&moved, &open));
+        // An address of zero is as aligned as can be.
+        moved.a.address = 0;
+        assert_eq!(of_problem(&base, &open), of_problem(&moved, &open));
+    }
+}

@@ -1,0 +1,342 @@
+//! Which contender is timed next, and when the winner is known. Knows nothing
+//! of GPUs.
+//!
+//! A racing algorithm (Birattari and others, "A Racing Algorithm for
+//! Configuring Metaheuristics", 2002): all are timed in turns, and whoever is
+//! clearly slower than the leader leaves, so that the budget goes to those that
+//! are hard to tell apart.
+//!
+//! - **Heats.** Contenders come in groups, a kernel with its orders. First only
+//!   the first of each group runs, in the order given, which is the best guess
+//!   first: should the budget not suffice, the guess has been timed. The others
+//!   join where that first one came near the leader.
+//! - **Turns.** After that, rounds in a new random order each. A clock that
+//!   drifts, and the neighbour before, meet all alike.
+//! - **Who leaves.** Whoever is never near the leader's median ([`is_far`]);
+//!   later, whoever has three quarters of its times above three quarters of the
+//!   leader's. Times on a GPU are skewed (slow ones happen), hence quartiles.
+
+use std::time::Duration;
+
+/// Rounds in which only the first of each group runs.
+const HEATS: usize = 2;
+
+/// Times a contender has before its quartiles count, and the winner at least
+/// unless the budget ends first.
+const ENOUGH: usize = 7;
+
+/// Rounds after which more would tell little.
+const MAX_ROUNDS: usize = 60;
+
+/// A race under way.
+#[derive(Debug)]
+pub(crate) struct Race {
+    contenders: Vec<Contender>,
+    /// Turns left of this round, last first.
+    turns: Vec<usize>,
+    rounds: usize,
+    budget: Duration,
+    random: SplitMix64,
+}
+
+#[derive(Debug)]
+struct Contender {
+    group: usize,
+    state: State,
+    /// In the order taken.
+    times: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// For the heats to end.
+    Waits,
+    Runs,
+    Left,
+}
+
+impl Race {
+    /// One contender for each of `groups`, which are runs of equal numbers; the
+    /// best guess first.
+    pub(crate) fn new(groups: &[usize], budget: Duration, seed: u64) -> Race {
+        let mut contenders: Vec<Contender> = Vec::new();
+        for &group in groups {
+            let is_first = contenders.last().is_none_or(|last| last.group != group);
+            contenders.push(Contender {
+                group,
+                state: if is_first { State::Runs } else { State::Waits },
+                times: Vec::new(),
+            });
+        }
+        let mut race = Race {
+            contenders,
+            turns: Vec::new(),
+            rounds: 0,
+            budget,
+            random: SplitMix64(seed),
+        };
+        race.turns = race.running().rev().collect();
+        race
+    }
+
+    /// Who is timed next; `None` when the race is over. `spent` is the time
+    /// since it began.
+    pub(crate) fn next(&mut self, spent: Duration) -> Option<usize> {
+        if spent >= self.budget && self.leader().is_some() {
+            return None;
+        }
+        while let Some(next) = self.turns.pop() {
+            if self.contenders[next].state == State::Runs {
+                return Some(next);
+            }
+        }
+        self.rounds += 1;
+        self.let_leave();
+        if self.rounds == HEATS {
+            self.let_join();
+        }
+        self.turns = self.running().collect();
+        let decided = self.turns.len() == 1 && self.rounds >= ENOUGH;
+        if decided || self.rounds >= MAX_ROUNDS {
+            return None;
+        }
+        self.random.shuffle(&mut self.turns);
+        self.turns.pop()
+    }
+
+    /// What `contender` took.
+    pub(crate) fn time(&mut self, contender: usize, time: f64) {
+        self.contenders[contender].times.push(time);
+    }
+
+    /// `contender` cannot run.
+    pub(crate) fn fail(&mut self, contender: usize) {
+        let contender = &mut self.contenders[contender];
+        contender.state = State::Left;
+        contender.times.clear();
+    }
+
+    /// Whether `contender` runs no more.
+    pub(crate) fn has_left(&self, contender: usize) -> bool {
+        self.contenders[contender].state == State::Left
+    }
+
+    /// Who has the lowest median so far, and that median; of equal ones the
+    /// first.
+    pub(crate) fn leader(&self) -> Option<(usize, f64)> {
+        self.running()
+            .filter_map(|index| Some((index, quantile(&self.contenders[index].times, 0.5)?)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    fn running(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let runs = |index: &usize| self.contenders[*index].state == State::Runs;
+        (0..self.contenders.len()).filter(runs)
+    }
+
+    fn let_leave(&mut self) {
+        let Some((leader, median)) = self.leader() else {
+            return;
+        };
+        let slow_leader = quantile(&self.contenders[leader].times, 0.75).unwrap_or(median);
+        for (index, contender) in self.contenders.iter_mut().enumerate() {
+            let times = &contender.times;
+            let (Some(fastest), Some(fast)) = (quantile(times, 0.0), quantile(times, 0.25)) else {
+                continue;
+            };
+            let is_slower = times.len() >= ENOUGH && fast > slow_leader;
+            if index != leader && (is_far(times.len(), fastest, median) || is_slower) {
+                contender.state = State::Left;
+            }
+        }
+    }
+
+    /// After the heats: those whose group has a contender left.
+    fn let_join(&mut self) {
+        let groups: Vec<usize> = self
+            .running()
+            .map(|index| self.contenders[index].group)
+            .collect();
+        for contender in &mut self.contenders {
+            if contender.state == State::Waits {
+                contender.state = if groups.contains(&contender.group) {
+                    State::Runs
+                } else {
+                    State::Left
+                };
+            }
+        }
+    }
+}
+
+/// Whether the fastest of some times is hopelessly behind the leader's median:
+/// twice that for a single one, which may have been disturbed.
+fn is_far(times: usize, fastest: f64, median: f64) -> bool {
+    fastest > median * if times < 2 { 2.0 } else { 1.3 }
+}
+
+/// The sample with `fraction` of the others below it (nearest rank); `None`
+/// without samples.
+fn quantile(samples: &[f64], fraction: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some(sorted[(fraction * last as f64).round() as usize])
+}
+
+/// Random enough for turns, and small: Steele, Lea and Flood, "Fast Splittable
+/// Pseudorandom Number Generators", 2014.
+#[derive(Debug)]
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Fisher and Yates' shuffle.
+    fn shuffle(&mut self, items: &mut [usize]) {
+        for last in (1..items.len()).rev() {
+            let other = self.next() % (last as u64 + 1);
+            items.swap(last, other as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a race on times from `stopwatch`, which also says how long a sample
+    /// keeps the race busy. Returns the turns and the race.
+    fn run(
+        groups: &[usize],
+        budget: Duration,
+        mut stopwatch: impl FnMut(usize, usize) -> f64,
+    ) -> (Vec<usize>, Race) {
+        let mut race = Race::new(groups, budget, 1);
+        let (mut turns, mut spent) = (Vec::new(), 0.0);
+        while let Some(next) = race.next(Duration::from_secs_f64(spent)) {
+            assert!(!race.has_left(next));
+            let time = stopwatch(next, turns.len());
+            spent += time;
+            turns.push(next);
+            race.time(next, time);
+        }
+        (turns, race)
+    }
+
+    fn count(turns: &[usize], contender: usize) -> usize {
+        turns.iter().filter(|&&turn| turn == contender).count()
+    }
+
+    const LONG: Duration = Duration::from_secs(1000);
+
+    #[test]
+    fn the_fastest_wins_and_losers_leave_early() {
+        let times = [1.2, 1.0, 1.1, 5.0];
+        let (turns, race) = run(&[0, 1, 2, 3], LONG, |contender, _| times[contender]);
+        assert_eq!(race.leader(), Some((1, 1.0)));
+        // Hopeless after one look, slower after enough; then one is left.
+        assert_eq!(count(&turns, 3), 1);
+        assert_eq!(count(&turns, 0), ENOUGH);
+        assert_eq!(count(&turns, 1), ENOUGH);
+        assert!(race.has_left(0) && race.has_left(2) && !race.has_left(1));
+    }
+
+    #[test]
+    fn noise_is_seen_through() {
+        // 1 % apart under noise of 4 %, with a slow outlier now and then.
+        let mut random = SplitMix64(7);
+        let (_, race) = run(&[0, 1, 2], LONG, |contender, turn| {
+            let noise = (random.next() % 1000) as f64 / 1000.0 * 0.04;
+            let outlier = if turn % 11 == 0 { 3.0 } else { 1.0 };
+            [1.02, 1.01, 1.0][contender] * (1.0 + noise) * outlier
+        });
+        assert_eq!(race.leader().unwrap().0, 2);
+    }
+
+    #[test]
+    fn drift_meets_all_alike() {
+        // The clock falls to half; who is always timed late must not lose for it.
+        let (_, race) = run(&[0, 1], LONG, |contender, turn| {
+            [1.0, 0.98][contender] * (1.0 + turn as f64 / 200.0)
+        });
+        assert_eq!(race.leader().unwrap().0, 1);
+    }
+
+    #[test]
+    fn equal_ones_end_too_and_the_first_wins() {
+        let (turns, race) = run(&[0, 1], LONG, |_, _| 1.0);
+        assert_eq!(race.leader(), Some((0, 1.0)));
+        assert_eq!(turns.len(), 2 * MAX_ROUNDS);
+    }
+
+    #[test]
+    fn heats_let_in_the_orders_of_fast_kernels_only() {
+        let groups = [0, 0, 0, 1, 1];
+        let times = [1.0, 1.0, 0.9, 1.5, 1.4];
+        let (turns, race) = run(&groups, LONG, |contender, _| times[contender]);
+        assert_eq!(turns[..2], [0, 3]);
+        assert_eq!(count(&turns[..4], 0), 2, "two heats");
+        assert_eq!(race.leader(), Some((2, 0.9)));
+        assert_eq!(count(&turns, 4), 0);
+        assert!(race.has_left(4));
+    }
+
+    #[test]
+    fn the_budget_ends_it_with_what_is_known() {
+        let (turns, race) = run(&[0, 1, 2], Duration::ZERO, |_, _| 1.0);
+        assert_eq!(turns, [0], "the best guess is timed in any case");
+        assert_eq!(race.leader(), Some((0, 1.0)));
+        let (turns, _) = run(&[0, 1, 2], Duration::from_secs(30), |_, _| 1.0);
+        assert_eq!(turns.len(), 30);
+    }
+
+    #[test]
+    fn what_cannot_run_never_wins() {
+        let mut race = Race::new(&[0, 0, 1], LONG, 1);
+        assert_eq!(race.next(Duration::ZERO), Some(0));
+        race.fail(0);
+        assert_eq!(race.next(Duration::ZERO), Some(2));
+        race.time(2, 1.0);
+        // Of group 0 nobody is left to speak for it.
+        while let Some(next) = race.next(Duration::ZERO) {
+            assert_eq!(next, 2);
+            race.time(next, 1.0);
+        }
+        assert_eq!(race.leader(), Some((2, 1.0)));
+
+        let mut race = Race::new(&[0], Duration::ZERO, 1);
+        assert_eq!(race.next(LONG), Some(0));
+        race.fail(0);
+        assert_eq!(race.next(LONG), None);
+        assert_eq!(race.leader(), None);
+    }
+
+    #[test]
+    fn without_contenders_there_is_no_race() {
+        let mut race = Race::new(&[], LONG, 1);
+        assert_eq!(race.next(Duration::ZERO), None);
+        assert_eq!(race.leader(), None);
+    }
+
+    #[test]
+    fn rounds_are_permutations_in_changing_orders() {
+        let (turns, _) = run(&[0, 1, 2, 3], LONG, |_, _| 1.0);
+        let mut orders = Vec::new();
+        for round in turns.chunks_exact(4) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3]);
+            orders.push(round);
+        }
+        orders.sort_unstable();
+        orders.dedup();
+        assert!(orders.len() > 10);
+    }
+}
