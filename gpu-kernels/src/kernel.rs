@@ -157,6 +157,8 @@ pub struct KernelInfo {
     pub arch: Arch,
     /// Element type of A and B. C is that type or f32, chosen at launch.
     pub input: DType,
+    /// Whether C can only be of the type of A and B, and stored through TMA.
+    pub c_by_tma_only: bool,
     /// CTA tile.
     pub block: Block,
     /// The layout of A it reads; `None` for any strides.

@@ -269,6 +269,7 @@ where
             family: Family::Hopper,
             arch: Arch::Sm90a,
             input: T::DTYPE,
+            c_by_tma_only: <Self as Shape>::STORES_BY_TMA_ONLY,
             block: Block {
                 m: M,
                 n: N,

@@ -21,6 +21,7 @@ impl<T: Element> Kernel for Naive<T> {
         family: Family::Naive,
         arch: Arch::Sm75,
         input: T::DTYPE,
+        c_by_tma_only: false,
         block: Block {
             m: SIDE,
             n: SIDE,

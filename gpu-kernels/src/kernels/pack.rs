@@ -42,6 +42,7 @@ impl<T: Element> Kernel for Pack<T> {
             _ => Arch::Sm75,
         },
         input: T::DTYPE,
+        c_by_tma_only: false,
         block: Block {
             m: SIDE,
             n: SIDE,

@@ -196,6 +196,7 @@ impl<
             family: Family::TensorCore,
             arch: Arch::Sm80,
             input: T::DTYPE,
+            c_by_tma_only: false,
             block: Block {
                 m: BM,
                 n: BN,

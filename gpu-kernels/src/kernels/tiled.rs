@@ -51,6 +51,7 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
         family: Family::Tiled,
         arch: Arch::Sm75,
         input: T::DTYPE,
+        c_by_tma_only: false,
         block: Block {
             m: BM,
             n: BN,

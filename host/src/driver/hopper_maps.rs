@@ -19,6 +19,8 @@ use crate::tma::{self, Lines};
 pub(crate) struct HopperMaps {
     device: DeviceBuffer,
     kernel: &'static str,
+    /// Whether the kernel has no other way to write C.
+    c_by_tma_only: bool,
     a: TensorMapSpec,
     b: TensorMapSpec,
     /// `None` when C cannot be written through TMA.
@@ -71,6 +73,7 @@ impl HopperMaps {
         Ok(HopperMaps {
             device: DeviceBuffer::zeroed(gpu, 3 * TensorMap::BYTES)?,
             kernel: kernel.name,
+            c_by_tma_only: kernel.c_by_tma_only,
             a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
             b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem.n)),
             c: c.map(|lines| spec(c_dtype, lines, tma::c_box(kernel, c_dtype))),
@@ -82,8 +85,9 @@ impl HopperMaps {
     /// stream's order. The context of `gpu` is current.
     pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
         let [a, b, c] = addresses;
-        for (operand, address) in [("a", a), ("b", b)] {
-            if !address.is_multiple_of(tma::ALIGNMENT) {
+        let through_tma = [("a", a, true), ("b", b, true), ("c", c, self.c_by_tma_only)];
+        for (operand, address, always) in through_tma {
+            if always && !address.is_multiple_of(tma::ALIGNMENT) {
                 return Err(Error::Misaligned {
                     operand,
                     address,

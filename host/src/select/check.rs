@@ -1,6 +1,6 @@
 //! Whether a kernel can run a problem, and if not, why.
 
-use gpu_kernels::{Arch, Block, DType, Family, KernelInfo, Major, Schedule};
+use gpu_kernels::{Arch, Block, DType, Family, KernelInfo, Major, OutputType, Schedule};
 
 use super::{Catalog, Problem, Request, Target};
 use crate::tma;
@@ -65,6 +65,12 @@ pub enum Rejection {
         /// Why.
         reason: tma::Unreadable,
     },
+    /// It cannot write C as it is.
+    #[error(
+        "it writes C in the type of A and B only, through TMA: rows of elements side by side, \
+         their bytes, the bytes between them and the address multiples of 16"
+    )]
+    Output,
     /// A kernel through TMA has no step to make.
     #[error("K = 0, TMA kernels need K ≥ 1")]
     ZeroK,
@@ -94,7 +100,7 @@ impl Rejection {
             Rejection::Device { .. } => 4,
             Rejection::NotBuilt => 5,
             Rejection::SharedMemory { .. } => 6,
-            Rejection::ZeroK | Rejection::Tma { .. } => 7,
+            Rejection::ZeroK | Rejection::Tma { .. } | Rejection::Output => 7,
         }
     }
 }
@@ -163,6 +169,11 @@ pub fn check(
 fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
     if problem.k == 0 {
         return Err(Rejection::ZeroK);
+    }
+    if kernel.c_by_tma_only
+        && (problem.output != OutputType::Input || tma::Lines::of_c(problem).is_none())
+    {
+        return Err(Rejection::Output);
     }
     let tma = |operand, reason| Rejection::Tma { operand, reason };
     if kernel.input == DType::Tf32 {

@@ -39,6 +39,7 @@ const fn kernel(
         family,
         arch,
         input,
+        c_by_tma_only: false,
         block: Block { m, n, k: 64 },
         a_major: None,
         b_major: None,

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tilewise::{
-    DType, Device, Element, Error, Family, Gemm, KernelInfo, Output, OutputType, Packing, Plan,
-    Precision, Schedule, TileOrder,
+    DType, Device, Element, Error, Family, Gemm, KernelInfo, Major, Output, OutputType, Packing,
+    Plan, Precision, Schedule, TileOrder,
 };
 
 use crate::arrangement::{Arrangement, Placement};
@@ -139,12 +139,33 @@ impl Case {
     }
 
     /// Whether the kernel can run: packed operands it can always read, but it
-    /// needs a step along K.
+    /// needs a step along K, and some a C that TMA can write.
     pub fn is_runnable(&self) -> bool {
         let is_hopper = self
             .kernel
             .is_some_and(|kernel| kernel.family == Family::Hopper);
-        !is_hopper || self.shape.2 > 0 && (self.packing == Packing::Auto || self.reads_in_place())
+        let writes = self.writes(false) || self.may_turn() && self.writes(true);
+        let reads = self.packing == Packing::Auto || self.reads_in_place();
+        !is_hopper || self.shape.2 > 0 && writes && reads
+    }
+
+    /// A column-major C may be computed as Cᵀ = Bᵀ·Aᵀ.
+    fn may_turn(&self) -> bool {
+        let [_, _, c] = self.placements();
+        c.layout.col_stride != 1 && c.layout.row_stride == 1
+    }
+
+    /// Whether the kernel can write C, or, `turned`, Cᵀ.
+    pub fn writes(&self, turned: bool) -> bool {
+        if self.kernel.is_none_or(|kernel| !kernel.c_by_tma_only) {
+            return true;
+        }
+        let ([_, _, c], (m, n, _)) = (self.placements(), self.shape);
+        let (c, along) = if turned { (c.transposed(), m) } else { (c, n) };
+        let bytes = self.input.bytes() as usize;
+        self.output == OutputType::Input
+            && c.tma_reads(Major::K, bytes)
+            && (along * bytes).is_multiple_of(16)
     }
 
     /// Whether the kernel can read the operands where they are: all but those
@@ -159,13 +180,12 @@ impl Case {
         let (Some(a_major), Some(b_major)) = (kernel.a_major, kernel.b_major) else {
             panic!("hopper kernels have fixed layouts");
         };
-        let [a, b, c] = self.placements();
+        let [a, b, _] = self.placements();
         let bytes = self.input.bytes() as usize;
         let reads =
             |a: Placement, b: Placement| a.tma_reads(a_major, bytes) && b.tma_reads(b_major, bytes);
-        // A column-major C may be computed as Cᵀ = Bᵀ·Aᵀ.
-        let flips = c.layout.col_stride != 1 && c.layout.row_stride == 1;
-        reads(a, b.transposed()) || flips && reads(b.transposed(), a)
+        self.writes(false) && reads(a, b.transposed())
+            || self.may_turn() && self.writes(true) && reads(b.transposed(), a)
     }
 
     /// A forced kernel gets packed what it cannot read, and nothing else.

@@ -60,6 +60,7 @@ pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     generator.sizes();
     generator.packed();
     generator.repeats();
+    generator.unwritable();
     generator.planned
 }
 
@@ -285,8 +286,45 @@ impl Generator {
         planned.repeat = true;
     }
 
+    /// What a kernel that writes C through TMA only must refuse, and a
+    /// column-major C, which it writes as Cᵀ = Bᵀ·Aᵀ.
+    fn unwritable(&mut self) {
+        self.group(&[0, 1, 2, 3]);
+        if !self.kernel.c_by_tma_only {
+            return;
+        }
+        use Arrangement::{ColsPadded, RowsOdd, RowsPadded};
+        let [a, b] = aligned(self.kernel);
+        for (n, c, output) in [
+            (72, RowsPadded, OutputType::F32),
+            (73, RowsPadded, OutputType::Input),
+            (72, RowsOdd, OutputType::Input),
+            (73, ColsPadded, OutputType::Input),
+        ] {
+            self.push_as_it_is((64, n, 80), [a, b, c], output, Data::Integers);
+        }
+    }
+
+    /// Kernels that write C through TMA only get one that they can write.
     fn push(&mut self, shape: (usize, usize, usize), arrangements: [Arrangement; 3], data: Data) {
-        let output = self.choose(&[OutputType::Input, OutputType::F32]);
+        let ((m, n, k), [a, b, _]) = (shape, arrangements);
+        if self.kernel.c_by_tma_only {
+            let arrangements = [a, b, Arrangement::RowsPadded];
+            let shape = (m, n.next_multiple_of(8), k);
+            self.push_as_it_is(shape, arrangements, OutputType::Input, data);
+        } else {
+            let output = self.choose(&[OutputType::Input, OutputType::F32]);
+            self.push_as_it_is(shape, arrangements, output, data);
+        }
+    }
+
+    fn push_as_it_is(
+        &mut self,
+        shape: (usize, usize, usize),
+        arrangements: [Arrangement; 3],
+        output: OutputType,
+        data: Data,
+    ) {
         self.planned.push(Planned {
             case: Case {
                 kernel: Some(self.kernel),

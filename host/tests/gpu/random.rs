@@ -152,8 +152,9 @@ fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
         kernel: Some(kernel),
         ..*case
     };
-    let (in_place, packing): (Vec<&KernelInfo>, Vec<&KernelInfo>) =
-        candidates.partition(|kernel| with(*kernel).reads_in_place());
+    let (in_place, packing): (Vec<&KernelInfo>, Vec<&KernelInfo>) = candidates
+        .filter(|kernel| with(kernel).is_runnable())
+        .partition(|kernel| with(*kernel).reads_in_place());
     let mut hopper = in_place.clone();
     hopper.retain(|kernel| kernel.family == Family::Hopper);
     let pool = match random.random_range(0..8) {
