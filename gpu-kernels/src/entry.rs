@@ -92,7 +92,7 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bk_128x192x64: Hopper<F16, AlongK, AlongK, 128, 192, 4>;
                 hopper_f16_ak_bk_128x128x64: Hopper<F16, AlongK, AlongK, 128, 128, 6>;
                 hopper_f16_ak_bk_64x256x64: Hopper<F16, AlongK, AlongK, 64, 256, 4>;
-                hopper_f16_ak_bk_64x128x64: Hopper<F16, AlongK, AlongK, 64, 128, 6>;
+                hopper_f16_ak_bk_64x128x64: Hopper<F16, AlongK, AlongK, 64, 128, 8>;
                 hopper_f16_ak_bk_64x64x64: Hopper<F16, AlongK, AlongK, 64, 64, 8>;
                 hopper_f16_ak_bk_64x64x64_split2: Hopper<F16, AlongK, AlongK, 64, 64, 8, 1, 1, 2>;
                 hopper_f16_ak_bk_64x64x64_split4: Hopper<F16, AlongK, AlongK, 64, 64, 8, 1, 1, 4>;
@@ -104,7 +104,7 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bn_128x192x64: Hopper<F16, AlongK, AlongMn, 128, 192, 4>;
                 hopper_f16_ak_bn_128x128x64: Hopper<F16, AlongK, AlongMn, 128, 128, 6>;
                 hopper_f16_ak_bn_64x256x64: Hopper<F16, AlongK, AlongMn, 64, 256, 4>;
-                hopper_f16_ak_bn_64x128x64: Hopper<F16, AlongK, AlongMn, 64, 128, 6>;
+                hopper_f16_ak_bn_64x128x64: Hopper<F16, AlongK, AlongMn, 64, 128, 8>;
                 hopper_f16_ak_bn_64x64x64: Hopper<F16, AlongK, AlongMn, 64, 64, 8>;
                 hopper_f16_ak_bn_64x64x64_split2: Hopper<F16, AlongK, AlongMn, 64, 64, 8, 1, 1, 2>;
                 hopper_f16_ak_bn_64x64x64_split4: Hopper<F16, AlongK, AlongMn, 64, 64, 8, 1, 1, 4>;
@@ -116,7 +116,7 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bk_128x192x64: Hopper<F16, AlongMn, AlongK, 128, 192, 4>;
                 hopper_f16_am_bk_128x128x64: Hopper<F16, AlongMn, AlongK, 128, 128, 6>;
                 hopper_f16_am_bk_64x256x64: Hopper<F16, AlongMn, AlongK, 64, 256, 4>;
-                hopper_f16_am_bk_64x128x64: Hopper<F16, AlongMn, AlongK, 64, 128, 6>;
+                hopper_f16_am_bk_64x128x64: Hopper<F16, AlongMn, AlongK, 64, 128, 8>;
                 hopper_f16_am_bk_64x64x64: Hopper<F16, AlongMn, AlongK, 64, 64, 8>;
                 hopper_f16_am_bk_64x64x64_split2: Hopper<F16, AlongMn, AlongK, 64, 64, 8, 1, 1, 2>;
                 hopper_f16_am_bk_64x64x64_split4: Hopper<F16, AlongMn, AlongK, 64, 64, 8, 1, 1, 4>;
@@ -128,7 +128,7 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bn_128x192x64: Hopper<F16, AlongMn, AlongMn, 128, 192, 4>;
                 hopper_f16_am_bn_128x128x64: Hopper<F16, AlongMn, AlongMn, 128, 128, 6>;
                 hopper_f16_am_bn_64x256x64: Hopper<F16, AlongMn, AlongMn, 64, 256, 4>;
-                hopper_f16_am_bn_64x128x64: Hopper<F16, AlongMn, AlongMn, 64, 128, 6>;
+                hopper_f16_am_bn_64x128x64: Hopper<F16, AlongMn, AlongMn, 64, 128, 8>;
                 hopper_f16_am_bn_64x64x64: Hopper<F16, AlongMn, AlongMn, 64, 64, 8>;
                 hopper_f16_am_bn_64x64x64_split2: Hopper<F16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 2>;
                 hopper_f16_am_bn_64x64x64_split4: Hopper<F16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 4>;
@@ -140,7 +140,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bk_128x192x64: Hopper<Bf16, AlongK, AlongK, 128, 192, 4>;
                 hopper_bf16_ak_bk_128x128x64: Hopper<Bf16, AlongK, AlongK, 128, 128, 6>;
                 hopper_bf16_ak_bk_64x256x64: Hopper<Bf16, AlongK, AlongK, 64, 256, 4>;
-                hopper_bf16_ak_bk_64x128x64: Hopper<Bf16, AlongK, AlongK, 64, 128, 6>;
+                hopper_bf16_ak_bk_64x128x64: Hopper<Bf16, AlongK, AlongK, 64, 128, 8>;
                 hopper_bf16_ak_bk_64x64x64: Hopper<Bf16, AlongK, AlongK, 64, 64, 8>;
                 hopper_bf16_ak_bk_64x64x64_split2: Hopper<Bf16, AlongK, AlongK, 64, 64, 8, 1, 1, 2>;
                 hopper_bf16_ak_bk_64x64x64_split4: Hopper<Bf16, AlongK, AlongK, 64, 64, 8, 1, 1, 4>;
@@ -152,7 +152,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bn_128x192x64: Hopper<Bf16, AlongK, AlongMn, 128, 192, 4>;
                 hopper_bf16_ak_bn_128x128x64: Hopper<Bf16, AlongK, AlongMn, 128, 128, 6>;
                 hopper_bf16_ak_bn_64x256x64: Hopper<Bf16, AlongK, AlongMn, 64, 256, 4>;
-                hopper_bf16_ak_bn_64x128x64: Hopper<Bf16, AlongK, AlongMn, 64, 128, 6>;
+                hopper_bf16_ak_bn_64x128x64: Hopper<Bf16, AlongK, AlongMn, 64, 128, 8>;
                 hopper_bf16_ak_bn_64x64x64: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8>;
                 hopper_bf16_ak_bn_64x64x64_split2: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8, 1, 1, 2>;
                 hopper_bf16_ak_bn_64x64x64_split4: Hopper<Bf16, AlongK, AlongMn, 64, 64, 8, 1, 1, 4>;
@@ -164,7 +164,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bk_128x192x64: Hopper<Bf16, AlongMn, AlongK, 128, 192, 4>;
                 hopper_bf16_am_bk_128x128x64: Hopper<Bf16, AlongMn, AlongK, 128, 128, 6>;
                 hopper_bf16_am_bk_64x256x64: Hopper<Bf16, AlongMn, AlongK, 64, 256, 4>;
-                hopper_bf16_am_bk_64x128x64: Hopper<Bf16, AlongMn, AlongK, 64, 128, 6>;
+                hopper_bf16_am_bk_64x128x64: Hopper<Bf16, AlongMn, AlongK, 64, 128, 8>;
                 hopper_bf16_am_bk_64x64x64: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8>;
                 hopper_bf16_am_bk_64x64x64_split2: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8, 1, 1, 2>;
                 hopper_bf16_am_bk_64x64x64_split4: Hopper<Bf16, AlongMn, AlongK, 64, 64, 8, 1, 1, 4>;
@@ -176,7 +176,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bn_128x192x64: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 4>;
                 hopper_bf16_am_bn_128x128x64: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 6>;
                 hopper_bf16_am_bn_64x256x64: Hopper<Bf16, AlongMn, AlongMn, 64, 256, 4>;
-                hopper_bf16_am_bn_64x128x64: Hopper<Bf16, AlongMn, AlongMn, 64, 128, 6>;
+                hopper_bf16_am_bn_64x128x64: Hopper<Bf16, AlongMn, AlongMn, 64, 128, 8>;
                 hopper_bf16_am_bn_64x64x64: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8>;
                 hopper_bf16_am_bn_64x64x64_split2: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 2>;
                 hopper_bf16_am_bn_64x64x64_split4: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 8, 1, 1, 4>;

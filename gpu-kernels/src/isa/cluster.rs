@@ -15,23 +15,6 @@ pub fn rank() -> u32 {
     value
 }
 
-/// `barrier.cluster.arrive` and `.wait`: every thread of every CTA of the
-/// cluster arrives and waits, but those that have exited.
-///
-/// # Safety
-/// All of them must reach it.
-#[inline(always)]
-pub unsafe fn sync() {
-    // SAFETY: the caller's duty. Not `.aligned`: a warp may arrive lane by lane.
-    unsafe {
-        asm!(
-            "barrier.cluster.arrive;",
-            "barrier.cluster.wait;",
-            options(nostack)
-        );
-    }
-}
-
 /// `barrier.cluster.arrive.release`: arrives, and goes on. What this thread has
 /// done to memory before, in its own CTA or a peer's, comes before what any
 /// thread does after its [`wait`] for this phase. `ptxas` makes that a GPU-wide

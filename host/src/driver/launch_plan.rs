@@ -11,7 +11,13 @@ use super::module::{self, Function};
 use super::pack::Pack;
 use crate::error::Error;
 use crate::plan_info::{Origin, PlanInfo};
-use crate::select::{self, Choice, PackedMatrix, Problem};
+use crate::select::{self, Choice, PackedMatrix, Problem, cost};
+
+/// Products up to this many cycles, by [`cost`], may start while the kernel ahead
+/// still runs. Back to back on an H200 that wins 5 % at 512³ and 1024³ and 4 % at
+/// 2048³; larger ones, which run at the power limit without a pause, lose up to
+/// 3 % (`docs/perf-log.md`).
+const SHORT_CYCLES: u64 = 40_000;
 
 /// Everything a launch needs but the addresses.
 #[derive(Debug)]
@@ -60,6 +66,7 @@ impl GpuPlan {
             _ => None,
         };
         let resident = gpu.info().sms * function.ctas_per_sm;
+        let estimate = cost::estimate(kernel, choice.grid, problem.k, &gpu.info().target());
         Ok(GpuPlan {
             gpu: gpu.clone(),
             choice,
@@ -68,6 +75,7 @@ impl GpuPlan {
                 ctas: select::ctas(&choice, resident),
                 threads: kernel.threads,
                 shared_bytes: kernel.shared_bytes,
+                overlaps: kernel.family == Family::Hopper && estimate.cycles <= SHORT_CYCLES,
             },
             packs,
             params: GemmParams {

@@ -41,6 +41,7 @@ impl Pack {
                 ctas: (grid.tiles(), 1),
                 threads: kernel.threads,
                 shared_bytes: kernel.shared_bytes,
+                overlaps: false,
             },
             params: GemmParams {
                 a: from,

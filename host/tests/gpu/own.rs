@@ -212,7 +212,9 @@ fn every_kernel_is_drawn() -> Result<(), String> {
                 is_hopper
             };
             let times = drawn.get(&(kernel.name, in_place)).copied().unwrap_or(0);
-            if possible && times < 3 {
+            // A C that TMA can write is seldom drawn.
+            let least = if kernel.c_by_tma_only { 1 } else { 3 };
+            if possible && times < least {
                 return Err(format!(
                     "{}, in place {in_place}: {times} times",
                     kernel.name

@@ -6,7 +6,7 @@ use super::epilogue::SlabStore;
 use super::split::{Attendance, Exchange};
 use super::{SLAB_BYTES, Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
-use crate::isa::{cluster, mbarrier, shared, thread, tma, warpgroup, wgmma};
+use crate::isa::{cluster, dependency, mbarrier, shared, thread, tma, warpgroup, wgmma};
 use crate::kernel::Contiguous;
 use crate::order::{Tile, TileGrid, ceil_div};
 use crate::problem::GemmParams;
@@ -45,7 +45,11 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
     // SAFETY: every thread of the CTA passes here, in this order; the roles
     // take whole warpgroups, as setmaxnreg and wgmma ask.
     unsafe {
+        dependency::launch_dependents();
+        // Touches nothing that a grid ahead might write: the tensor maps, which
+        // it prefetches, are only ever copied between launches.
         cta.set_up_barriers();
+        dependency::wait();
         if thread::thread_index() < WARPGROUP {
             // What the roles have together must be what the CTA started with:
             // 3 · 168 = 40 + 2 · 232.
@@ -59,7 +63,8 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
         }
         if S::CLUSTER.sharing() > 1 {
             // A peer may still signal this CTA's barriers, or write its ring.
-            cluster::sync();
+            cluster::arrive_relaxed();
+            cluster::wait();
         }
     }
 }
@@ -114,7 +119,10 @@ impl<S: Shape> Cta<'_, S> {
                 mbarrier::fence_init();
             }
             if S::CLUSTER.sharing() > 1 {
-                cluster::sync();
+                // `fence_init` has released the barriers; nothing else has
+                // happened that a peer must know of.
+                cluster::arrive_relaxed();
+                cluster::wait();
             } else {
                 // Where a cluster splits K, `Exchange` waits for the peers.
                 thread::sync_cta();
