@@ -230,18 +230,22 @@ fn a_column_major_c_is_the_transposed_problem() {
 fn the_largest_tile_that_fills_the_device() {
     // 1024×1024 is 64 tiles of 128×128, 256 of 64×64.
     assert_eq!(
-        chosen(problem(DType::F32, 1024, 1024, 64), H200),
+        chosen(problem(DType::F32, 1024, 1024, 1024), H200),
         "tiled_f32_64"
     );
-    assert_eq!(chosen(problem(DType::F32, 1024, 1024, 64), T4), "tiled_f32");
+    // 40 of 128×128 are one tile for each of its SMs.
+    assert_eq!(
+        chosen(problem(DType::F32, 640, 1024, 1024), T4),
+        "tiled_f32"
+    );
     // 16 of 128×256, 64 of 64×128: neither fills the device.
     assert_eq!(
-        chosen(problem(DType::F16, 512, 1024, 64), H200),
+        chosen(problem(DType::F16, 512, 1024, 1024), H200),
         "hopper_kn_64"
     );
     // The cluster would compute 128 rows past the edge.
     assert_eq!(
-        chosen(problem(DType::F16, 128 * 33, 4096, 64), H200),
+        chosen(problem(DType::F16, 128 * 33, 4096, 1024), H200),
         "hopper_kn"
     );
 }
