@@ -65,3 +65,14 @@ impl Error {
         }
     }
 }
+
+/// What the driver function `call` answered, as a result.
+///
+/// # Errors
+/// Any answer but success.
+pub fn driver(call: &'static str, code: cust::sys::CUresult) -> Result<(), Error> {
+    match code {
+        cust::sys::CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(Error::Driver { call, code }),
+    }
+}

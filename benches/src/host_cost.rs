@@ -11,7 +11,8 @@
 use crate::candidate::{Candidate, Planned};
 use crate::choice::Placement;
 use crate::cli::HostCostArgs;
-use crate::error::Error;
+use crate::error::{Error, driver};
+use crate::graph::Graph;
 use crate::report::Table;
 use crate::shape::Layout;
 use crate::stats::Quartiles;
@@ -88,16 +89,7 @@ impl BareLaunch {
         stream: &Stream,
         enqueue: impl FnOnce() -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives; the capture ends below, whatever happens.
-        let begun = unsafe { sys::cuStreamBeginCapture_v2(stream.as_inner(), mode) };
-        driver("cuStreamBeginCapture", begun)?;
-        let enqueued = enqueue();
-        let mut graph = Graph(std::ptr::null_mut());
-        // SAFETY: the stream is capturing; the handle outlives the call.
-        let ended = unsafe { sys::cuStreamEndCapture(stream.as_inner(), &mut graph.0) };
-        enqueued?;
-        driver("cuStreamEndCapture", ended)?;
+        let graph = Graph::captured(stream, enqueue)?;
         Ok(BareLaunch {
             parameters: graph.only_kernel()?,
             _graph: graph,
@@ -125,49 +117,6 @@ impl BareLaunch {
             )
         };
         driver("cuLaunchKernel", launched)
-    }
-}
-
-/// A captured graph; null where the capture failed.
-struct Graph(sys::CUgraph);
-
-impl Graph {
-    /// The parameters of its kernel node, the only node there is. Their
-    /// arguments live as long as the graph.
-    fn only_kernel(&self) -> Result<sys::CUDA_KERNEL_NODE_PARAMS, Error> {
-        // Room for one more than there should be.
-        let (mut nodes, mut count) = ([std::ptr::null_mut(); 2], 2);
-        // SAFETY: the graph lives; there is room for `count` nodes.
-        let listed = unsafe { sys::cuGraphGetNodes(self.0, nodes.as_mut_ptr(), &mut count) };
-        driver("cuGraphGetNodes", listed)?;
-        if count != 1 {
-            return Err(Error::Usage(format!(
-                "a run enqueues {count} things, not 1"
-            )));
-        }
-        let mut parameters = std::mem::MaybeUninit::uninit();
-        // SAFETY: a node of the graph (one of another kind is answered by an
-        // error); the parameters outlive the call.
-        let read = unsafe { sys::cuGraphKernelNodeGetParams(nodes[0], parameters.as_mut_ptr()) };
-        driver("cuGraphKernelNodeGetParams", read)?;
-        // SAFETY: the call succeeded and has written them.
-        Ok(unsafe { parameters.assume_init() })
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        if !self.0.is_null() {
-            // SAFETY: destroyed once. A failure would leak a few bytes.
-            unsafe { sys::cuGraphDestroy(self.0) };
-        }
-    }
-}
-
-fn driver(call: &'static str, code: sys::CUresult) -> Result<(), Error> {
-    match code {
-        sys::CUresult::CUDA_SUCCESS => Ok(()),
-        code => Err(Error::Driver { call, code }),
     }
 }
 

@@ -16,13 +16,14 @@
 //! | [`runner`] | in which order is everything measured? |
 //! | [`workload`], [`inputs`], [`check`] | on which data, and is the result right? |
 //! | [`candidate`], [`peers`] | what is compared? |
-//! | [`regime`], [`turns`], [`timing`], [`memory`] | how is it timed? |
+//! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
 //! | [`stats`], [`record`], [`report`], [`summary`], [`regret`] | what is written down? |
 //! | [`model`] | what can be said without a GPU? |
 //! | [`host_cost`] | what does a launch cost on the host? |
 //! | [`matmul`], [`npy`] | how are two files multiplied? |
 
+pub mod batch;
 pub mod bench;
 pub mod candidate;
 pub mod check;
@@ -30,6 +31,7 @@ pub mod choice;
 pub mod cli;
 pub mod device;
 pub mod error;
+pub mod graph;
 pub mod host_cost;
 pub mod inputs;
 pub mod matmul;

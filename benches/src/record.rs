@@ -93,12 +93,16 @@ pub struct Record {
 
     /// How launches follow each other.
     pub regime: Regime,
+    /// Products in a CUDA graph, where they were launched from one: sustained
+    /// and short (see [`crate::batch`]). Of Triton, whose script always does so,
+    /// it is not known.
+    pub products_per_graph: Option<usize>,
     /// Timed in the same process, interleaved with its group.
     pub interleaved: bool,
     /// What came of it.
     pub status: Status,
     /// Why it was skipped, or how it was wrong; of a tuned one, whether it was
-    /// measured in this run.
+    /// measured in this run; or why it could not be captured into a graph.
     pub note: String,
     /// Samples behind the quartiles: launches (cold, wall) or slices of many
     /// launches (sustained).
@@ -177,6 +181,7 @@ impl Record {
             schedule: label.schedule.clone(),
             ctas: label.ctas,
             regime,
+            products_per_graph: None,
             interleaved: true,
             status: Status::Timed,
             note: label.note.clone(),
@@ -199,6 +204,14 @@ impl Record {
             temperature_c: None,
             throttle: String::new(),
         }
+    }
+
+    /// Adds to what `note` says already.
+    pub fn add_note(&mut self, note: &str) {
+        if !self.note.is_empty() {
+            self.note += "; ";
+        }
+        self.note += note;
     }
 
     /// Fills in what follows from the times of one product.

@@ -14,12 +14,14 @@
 //!   Triton's `do_bench`.
 //! - [`sustained`]: back-to-back launches in slices of [`SLICE_MS`], events
 //!   around each slice, for at least the asked time each. The GPU never idles,
-//!   so clock and power settle where the load puts them. Where a launch takes
-//!   longer on the host than on the GPU, this measures the host.
+//!   so clock and power settle where the load puts them. Short products come
+//!   from CUDA graphs, because the host may take longer to launch one than the
+//!   GPU to make it (see [`crate::batch`]).
 //!
 //! Candidates are numbered; a regime calls `launch(i)` to enqueue one product
 //! of candidate `i`.
 
+use crate::batch::Batches;
 use crate::error::Error;
 use crate::memory::L2Flush;
 use crate::timing::Interval;
@@ -47,6 +49,10 @@ pub struct Samples {
     /// When it ran, on the host's clock. Cold samples are too short to tell
     /// apart; they share the span of the regime.
     pub spans: Vec<(Instant, Instant)>,
+    /// Products in a CUDA graph; `None` where they were launched one by one.
+    pub products_per_graph: Option<usize>,
+    /// Why the launches could not be captured, if that was tried in vain.
+    pub not_captured: Option<String>,
 }
 
 /// Runs every candidate a few times: lazy initialisation, instruction caches.
@@ -102,8 +108,8 @@ pub fn cold(
     Ok(samples)
 }
 
-/// Times slices of back-to-back launches, in turns, until each candidate has
-/// run for `at_least`. `expected_ms[i]` is about what one product of `i` takes.
+/// Times slices of back-to-back batches, in turns, until each candidate has run
+/// for `at_least`. `expected_ms[i]` is about what one product of `i` takes.
 ///
 /// # Errors
 /// A launch or the driver failed.
@@ -112,16 +118,28 @@ pub fn sustained(
     turns: &mut Turns,
     expected_ms: &[f64],
     at_least: Duration,
-    launch: Launch,
+    batches: &mut Batches,
 ) -> Result<Vec<Samples>, Error> {
     let target_ms = at_least.as_secs_f64() * 1e3;
     let slice_ms = SLICE_MS.min(target_ms);
-    let launches: Vec<usize> = expected_ms
-        .iter()
-        .map(|expected| (slice_ms / expected).ceil().max(1.0) as usize)
+    let mut samples: Vec<Samples> = (0..expected_ms.len())
+        .map(|candidate| Samples {
+            products_per_graph: batches.per_graph(candidate),
+            not_captured: batches.refusal(candidate).map(str::to_owned),
+            ..Samples::default()
+        })
         .collect();
-    let mut samples = vec![Samples::default(); launches.len()];
-    let mut run_ms = vec![0.0; launches.len()];
+    let products: Vec<usize> = samples
+        .iter()
+        .map(|sample| sample.products_per_graph.unwrap_or(1))
+        .collect();
+    // Batches in a slice.
+    let enqueued: Vec<usize> = expected_ms
+        .iter()
+        .zip(&products)
+        .map(|(expected, &products)| batches_in(slice_ms, expected * products as f64))
+        .collect();
+    let mut run_ms = vec![0.0; expected_ms.len()];
     // One slice waits in the stream while another is read: no gap between them.
     let intervals = [Interval::new()?, Interval::new()?];
     let mut free = intervals.iter().cycle();
@@ -132,17 +150,18 @@ pub fn sustained(
         let now = Instant::now();
         run_ms[candidate] += total;
         let sample = &mut samples[candidate];
-        sample.milliseconds.push(total / launches[candidate] as f64);
+        let made = enqueued[candidate] * products[candidate];
+        sample.milliseconds.push(total / made as f64);
         sample.spans.push((boundary, now));
         boundary = now;
         Ok::<(), Error>(())
     };
     while run_ms.iter().any(|&ms| ms < target_ms) {
-        for candidate in turns.round(launches.len()) {
+        for candidate in turns.round(expected_ms.len()) {
             let Some(interval) = free.next() else { break };
             interval.start(stream)?;
-            for _ in 0..launches[candidate] {
-                launch(candidate)?;
+            for _ in 0..enqueued[candidate] {
+                batches.enqueue(candidate)?;
             }
             interval.stop(stream)?;
             if let Some(before) = running.replace((candidate, interval)) {
@@ -154,6 +173,11 @@ pub fn sustained(
         read(last, &mut run_ms)?;
     }
     Ok(samples)
+}
+
+/// Batches of `batch_ms` that fill a slice of `slice_ms`, at least one.
+fn batches_in(slice_ms: f64, batch_ms: f64) -> usize {
+    (slice_ms / batch_ms).ceil().max(1.0) as usize
 }
 
 /// Times calls on the host's clock, in turns, for `budget` in all (or the
@@ -216,6 +240,13 @@ mod tests {
         })
         .unwrap();
         assert!(samples[1].milliseconds.iter().all(|&ms| ms >= 3.0));
+    }
+
+    #[test]
+    fn a_slice_is_filled_with_whole_batches() {
+        assert_eq!(batches_in(SLICE_MS, 1.0), 200);
+        assert_eq!(batches_in(SLICE_MS, 0.3), 667);
+        assert_eq!(batches_in(50.0, 60.0), 1);
     }
 
     #[test]

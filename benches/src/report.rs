@@ -171,12 +171,16 @@ fn table(records: &[&Record]) -> Table {
         if !record.interleaved {
             implementation.push('*');
         }
+        let mut regime = record.regime.name().to_owned();
+        if record.products_per_graph.is_some() {
+            regime.push('+');
+        }
         let spread = match (record.q1_ms, record.q3_ms) {
             (Some(q1), Some(q3)) => format!("{q1:.4}-{q3:.4}"),
             _ => String::new(),
         };
         table.row([
-            record.regime.name().to_owned(),
+            regime,
             implementation,
             record.kernel.clone(),
             record.order.clone(),
@@ -207,7 +211,9 @@ x row: speedup over row-major order, same kernel and schedule: ratio of medians.
 x cuBLASLt: speedup over cuBLASLt in the same round, median over rounds (with a *: ratio of medians).
 tilewise (chosen): nothing forced; (tuned): measured by the tuner. model GB: DRAM traffic by the L2 model, not measured.
 cold: L2 overwritten before each launch. sustained: back to back, in slices. Each round in its own random order.
-*: timed in its own process by its own script, not interleaved with the rest.";
+sustained+: short products (under 50 us), all of the problem launched from CUDA graphs: the host's launch is not measured.
+   tilewise's short launches overlap the end of the one ahead there, as in a stream; cuBLASLt's default launches do not.
+*: timed in its own process by its own script (sustained: from a CUDA graph), not interleaved with the rest.";
 
 /// Writes records as a JSON array.
 ///
@@ -301,6 +307,28 @@ mod tests {
         sustained.regime = crate::record::Regime::Sustained;
         let text = render(&[cold, sustained]);
         assert_eq!(text.matches("from the cache").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn launches_from_graphs_are_marked_in_tables_and_files() {
+        let mut record = sample("tilewise", "row", 0.004);
+        record.regime = crate::record::Regime::Sustained;
+        assert!(!render(&[record.clone()]).contains("sustained+"));
+        record.products_per_graph = Some(250);
+        record.add_note("from the cache");
+        record.add_note("odd");
+        let text = render(&[record.clone()]);
+        assert!(text.contains("sustained+  tilewise"), "{text}");
+        assert!(text.contains("persistent: from the cache; odd"), "{text}");
+        assert!(LEGEND.contains("sustained+"));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("records.csv");
+        write_csv(&[record], &path).unwrap();
+        let mut reader = csv::Reader::from_path(&path).unwrap();
+        let heads = reader.headers().unwrap().clone();
+        let row = reader.records().next().unwrap().unwrap();
+        let at = heads.iter().position(|head| head == "products_per_graph");
+        assert_eq!(row.get(at.unwrap()), Some("250"));
     }
 
     #[test]

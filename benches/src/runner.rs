@@ -4,6 +4,7 @@
 //! For each problem: fill the matrices, plan the candidates, check each
 //! result, time the right ones in turns, drop everything.
 
+use crate::batch::Batches;
 use crate::candidate::{CHOSEN, Candidate, Label, Planned, TILEWISE, TUNED};
 use crate::choice::{self, KernelChoice, Placement};
 use crate::cli::{BenchArgs, RegimeChoice};
@@ -319,9 +320,10 @@ impl<'a> Runner<'a> {
                 .iter()
                 .filter_map(|samples| median(&samples.milliseconds))
                 .collect();
+            let mut batches = Batches::new(stream, &expected, &mut launch)?;
             let monitor = start_monitor();
             let sustain = self.args.sustain();
-            let samples = regime::sustained(stream, turns, &expected, sustain, &mut launch)?;
+            let samples = regime::sustained(stream, turns, &expected, sustain, &mut batches)?;
             sustained = Some((samples, finish(monitor)));
         }
         if wanted(RegimeChoice::Cold) {
@@ -386,6 +388,10 @@ impl<'a> Runner<'a> {
             record.temperature_c = summary.temperature_c;
             record.throttle = summary.throttle;
             record.modelled_dram_gb = checked.modelled_dram_bytes.map(|bytes| bytes as f64 / 1e9);
+            record.products_per_graph = samples.products_per_graph;
+            if let Some(why) = &samples.not_captured {
+                record.add_note(why);
+            }
             record.set_times(&samples.milliseconds);
             if let Some(cublaslt) = cublaslt {
                 record.set_pairs(cublaslt, &samples.milliseconds);
