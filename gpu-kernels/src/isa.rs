@@ -7,6 +7,7 @@ pub mod arithmetic;
 pub mod cluster;
 pub mod convert;
 pub mod cp_async;
+pub mod flag;
 pub mod global;
 pub mod hint;
 pub mod mbarrier;

@@ -7,6 +7,7 @@ use gpu_kernels::{Family, GemmParams};
 use super::gpu::Gpu;
 use super::hopper_maps::HopperMaps;
 use super::launch::{self, Shape};
+use super::memory::DeviceBuffer;
 use super::module::{self, Function};
 use super::pack::Pack;
 use crate::error::Error;
@@ -26,6 +27,8 @@ pub(crate) struct GpuPlan {
     /// last run; of packed operands, the workspace's.
     params: GemmParams,
     maps: Option<HopperMaps>,
+    /// Where CTAs leave the sums of tiles that they share.
+    sums: Option<DeviceBuffer>,
 }
 
 impl GpuPlan {
@@ -60,12 +63,20 @@ impl GpuPlan {
             _ => None,
         };
         let resident = gpu.info().sms * function.ctas_per_sm;
+        let ctas = select::ctas(&choice, resident);
+        let sums = match select::shared_tiles(&choice, ctas) {
+            0 => None,
+            _ => {
+                let bytes = u64::from(choice.sharers) * u64::from(kernel.stream_k_bytes);
+                Some(DeviceBuffer::zeroed(gpu, bytes as usize)?)
+            }
+        };
         Ok(GpuPlan {
             gpu: gpu.clone(),
             choice,
             function,
             shape: Shape {
-                ctas: select::ctas(&choice, resident),
+                ctas,
                 threads: kernel.threads,
                 shared_bytes: kernel.shared_bytes,
             },
@@ -75,6 +86,7 @@ impl GpuPlan {
                 b: problem.b,
                 c: problem.c,
                 tensor_maps: 0,
+                workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
                 m: problem.m,
                 n: problem.n,
                 k: problem.k,
@@ -82,8 +94,10 @@ impl GpuPlan {
                 order: choice.order,
                 schedule: choice.schedule,
                 store_by_tma: 0,
+                sharers: choice.sharers,
             },
             maps,
+            sums,
         })
     }
 
@@ -100,7 +114,8 @@ impl GpuPlan {
             packed.reverse();
         }
         let [packed_a, packed_b] = packed;
-        let workspaces = self.packs.iter().flatten().map(Pack::workspace_bytes);
+        let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
+        let sums = self.sums.as_ref().map_or(0, DeviceBuffer::bytes);
         PlanInfo {
             m: m as usize,
             n: n as usize,
@@ -115,7 +130,7 @@ impl GpuPlan {
             shared_bytes: self.shape.shared_bytes,
             packed_a,
             packed_b,
-            workspace_bytes: workspaces.sum(),
+            workspace_bytes: packed.sum::<u64>() + sums as u64,
         }
     }
 
