@@ -93,12 +93,17 @@ pub fn order_name(order: TileOrder) -> String {
     }
 }
 
-/// `grid2d`, `grid1d` or `persistent`.
+/// `grid2d`, `grid1d`, `persistent` or `stream-k`.
 pub fn parse_schedule(text: &str) -> Result<Schedule, String> {
-    [Schedule::Grid2d, Schedule::Grid1d, Schedule::Persistent]
-        .into_iter()
-        .find(|&schedule| schedule_name(schedule) == text)
-        .ok_or_else(|| format!("'{text}' is no schedule: grid2d, grid1d or persistent"))
+    [
+        Schedule::Grid2d,
+        Schedule::Grid1d,
+        Schedule::Persistent,
+        Schedule::StreamK,
+    ]
+    .into_iter()
+    .find(|&schedule| schedule_name(schedule) == text)
+    .ok_or_else(|| format!("'{text}' is no schedule: grid2d, grid1d, persistent or stream-k"))
 }
 
 /// The text that [`parse_schedule`] reads.
@@ -107,6 +112,7 @@ pub fn schedule_name(schedule: Schedule) -> &'static str {
         Schedule::Grid2d => "grid2d",
         Schedule::Grid1d => "grid1d",
         Schedule::Persistent => "persistent",
+        Schedule::StreamK => "stream-k",
     }
 }
 
@@ -214,13 +220,13 @@ mod tests {
 
     #[test]
     fn schedules_and_types_survive_their_text() {
-        for text in ["grid2d", "grid1d", "persistent"] {
+        for text in ["grid2d", "grid1d", "persistent", "stream-k"] {
             assert_eq!(schedule_name(parse_schedule(text).unwrap()), text);
         }
         for text in ["f32", "tf32", "f16", "bf16"] {
             assert_eq!(parse_dtype(text).unwrap().name(), text);
         }
-        assert!(parse_schedule("stream-k").is_err());
+        assert!(parse_schedule("split-k").is_err());
         assert!(parse_dtype("f64").is_err());
     }
 

@@ -83,7 +83,7 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',', value_parser = choice::parse_order)]
     pub orders: Vec<TileOrder>,
 
-    /// Schedules: grid2d, grid1d, persistent.
+    /// Schedules: grid2d, grid1d, persistent, stream-k (hopper only).
     /// [default: persistent against grid1d]
     #[arg(long, value_delimiter = ',', value_parser = choice::parse_schedule)]
     pub schedules: Vec<Schedule>,

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod convert;
 pub mod cp_async;
 pub mod dependency;
+pub mod flag;
 pub mod global;
 pub mod hint;
 pub mod mbarrier;

@@ -7,6 +7,7 @@
 //! `.reqnctapercluster`), the tables of `cargo xtask ptx`.
 
 use crate::problem::DType;
+use crate::schedule::Schedule;
 
 /// The ladder, and what prepares for it. Each step keeps the one before it
 /// runnable.
@@ -175,12 +176,25 @@ pub struct KernelInfo {
     pub stages: u32,
     /// Dynamic shared memory of one CTA, bytes.
     pub shared_bytes: u32,
+    /// Device memory for each CTA that shares tiles under [`Schedule::StreamK`],
+    /// bytes; 0 for kernels that share none.
+    pub stream_k_bytes: u32,
 }
 
 impl KernelInfo {
     /// Rows and columns of C that one cluster computes; without clusters, one CTA.
     pub const fn cluster_tile(&self) -> (u32, u32) {
         (self.block.m * self.cluster.m, self.block.n * self.cluster.n)
+    }
+
+    /// Whether it can run under `schedule`: on a 2-D grid there is no place for
+    /// clusters, and kernels for stream-K are for nothing else.
+    pub const fn runs_under(&self, schedule: Schedule) -> bool {
+        match schedule {
+            Schedule::Grid2d => self.stream_k_bytes == 0 && self.cluster.ctas() == 1,
+            Schedule::Grid1d | Schedule::Persistent => self.stream_k_bytes == 0,
+            Schedule::StreamK => self.stream_k_bytes > 0,
+        }
     }
 }
 

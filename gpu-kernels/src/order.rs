@@ -123,7 +123,7 @@ fn grouped(id: u32, major: u32, minor: u32, size: u32) -> (u32, u32) {
 /// `(a / b, a % b)`, and `(0, a)` for `b = 0`: an unsigned division through
 /// `NonZero` has no panic path, which a kernel must not have.
 #[inline(always)]
-fn div_rem(a: u32, b: u32) -> (u32, u32) {
+pub(crate) fn div_rem(a: u32, b: u32) -> (u32, u32) {
     match NonZeroU32::new(b) {
         Some(b) => (a / b, a % b),
         None => (0, a),

@@ -79,6 +79,10 @@ pub struct GemmParams {
     /// Device address of three consecutive 128-byte tensor maps, for A, B and
     /// C in that order, aligned to 64 bytes; 0 for kernels that use no TMA.
     pub tensor_maps: u64,
+    /// Device address of [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes)
+    /// for each of `sharers` CTAs, aligned to 128 bytes and all zero before the
+    /// first launch; 0 where no tile is shared.
+    pub workspace: u64,
     /// Rows of A and C; at most [`GemmParams::MAX_DIM`].
     pub m: u32,
     /// Columns of B and C; at most [`GemmParams::MAX_DIM`].
@@ -96,6 +100,9 @@ pub struct GemmParams {
     /// clips a row to 16 bytes, not to an element: seen on an H200, it overwrites
     /// what follows the row.)
     pub store_by_tma: u32,
+    /// Under [`Schedule::StreamK`], CTAs that share the tiles of the last wave:
+    /// at least one, at most all.
+    pub sharers: u32,
 }
 
 impl GemmParams {

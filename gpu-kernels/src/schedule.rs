@@ -4,7 +4,12 @@
 //! Grid2d      one CTA a tile, CTA (x, y) runs tile (m = y, n = x)
 //! Grid1d      one CTA a tile, CTA i runs tile order(i)
 //! Persistent  NUM_SMS CTAs (or fewer), CTA i runs order(i), order(i + grid), …
+//! StreamK     as Persistent, but several CTAs share a tile of the last wave
 //! ```
+//!
+//! The last has a walk of its own, over parts of tiles: [`stream_k`].
+
+pub mod stream_k;
 
 use crate::order::{Tile, TileGrid, TileOrder};
 
@@ -19,6 +24,11 @@ pub enum Schedule {
     Grid1d = 1,
     /// As many CTAs as the device runs at once, each striding over the tiles.
     Persistent = 2,
+    /// As many CTAs as the device runs at once. Whole waves of tiles run as under
+    /// [`Schedule::Persistent`]. The tiles that are left, too few for a wave, are
+    /// cut along K, and CTAs that would be idle compute parts of them. For kernels
+    /// whose [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes) is not 0.
+    StreamK = 3,
 }
 
 /// A position in the launch grid: the CTA's index and the grid's size.
@@ -65,7 +75,7 @@ impl TileWalk {
                 step: tiles,
                 tiles,
             },
-            Schedule::Persistent => TileWalk {
+            Schedule::Persistent | Schedule::StreamK => TileWalk {
                 grid,
                 order,
                 id: cta.x,
@@ -82,12 +92,25 @@ impl TileWalk {
         reason = "a kernel has no iterator adaptors to offer"
     )]
     pub fn next(&mut self) -> Option<Tile> {
-        if self.id >= self.tiles {
+        let id = self.next_id()?;
+        Some(self.tile(id))
+    }
+
+    /// The linear id of the next tile.
+    #[inline(always)]
+    fn next_id(&mut self) -> Option<u32> {
+        let id = self.id;
+        if id >= self.tiles {
             return None;
         }
-        let tile = self.order.tile(self.grid, self.id);
         // Saturating: an id past the last tile must not wrap round to the first.
-        self.id = self.id.saturating_add(self.step.max(1));
-        Some(tile)
+        self.id = id.saturating_add(self.step.max(1));
+        Some(id)
+    }
+
+    /// The tile that `id` means.
+    #[inline(always)]
+    fn tile(&self, id: u32) -> Tile {
+        self.order.tile(self.grid, id)
     }
 }

@@ -197,7 +197,8 @@ pub enum Error {
         "{tiles_m}×{tiles_n} tiles under {schedule:?}; accepted: {}",
         match schedule {
             Schedule::Grid2d => "at most 65535 along M and 2147483647 along N",
-            _ => "at most 2147483647 CTAs in all",
+            Schedule::StreamK => "at most 2147483647 in all, and 4294967295 steps along K in one wave",
+            Schedule::Grid1d | Schedule::Persistent => "at most 2147483647 CTAs in all",
         }
     )]
     TooManyTiles {

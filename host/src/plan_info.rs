@@ -43,7 +43,8 @@ pub struct PlanInfo {
     pub packed_a: bool,
     /// Whether B is packed first.
     pub packed_b: bool,
-    /// Device memory for packed operands, bytes.
+    /// Device memory for packed operands, and for the sums of tiles that CTAs share
+    /// under [`Schedule::StreamK`], bytes.
     pub workspace_bytes: u64,
 }
 

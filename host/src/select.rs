@@ -23,7 +23,9 @@
 //!    makes the wave G·BLOCK_M rows by (W/G)·BLOCK_N columns; that is square,
 //!    and so touches least of A and B, at G = √(W·BLOCK_N/BLOCK_M).
 //! 6. **Schedule.** Persistent for hopper, whose CTAs carry their pipeline from
-//!    tile to tile; one tile a CTA otherwise.
+//!    tile to tile; one tile a CTA otherwise. Some hopper kernels are for stream-K
+//!    and nothing else: they are among the kernels of step 4 where there is more
+//!    than one wave and the last is not full, and have to win by 5 %.
 //!
 //! What the caller forces is taken or refused, never replaced. A
 //! [`Tuner`](crate::Tuner) measures what the rule ranks: [`choices`] lists it.
@@ -135,6 +137,18 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
             let clusters = (resident / cluster).max(1).min(choice.grid.tiles());
             (cluster * clusters, 1)
         }
+        Schedule::StreamK => match choice.grid.tiles() {
+            0 => (0, 1),
+            tiles => (tiles.min(resident).max(choice.sharers), 1),
+        },
+    }
+}
+
+/// Tiles that several of `ctas` CTAs share: those that fill no wave.
+pub(crate) fn shared_tiles(choice: &Choice, ctas: (u32, u32)) -> u32 {
+    match choice.schedule {
+        Schedule::StreamK => choice.grid.tiles().checked_rem(ctas.0).unwrap_or(0),
+        _ => 0,
     }
 }
 

@@ -94,6 +94,37 @@ pub unsafe fn store_u32x2(address: u64, [x, y]: [u32; 2]) {
     }
 }
 
+/// `ld.global.v4.f32`: 16 bytes that other CTAs wrote before a
+/// [`flag`](super::flag) that this one has seen.
+///
+/// # Safety
+/// `address` is readable and aligned to 16; the writes are ordered before.
+#[inline(always)]
+pub unsafe fn load_f32x4(address: u64) -> [f32; 4] {
+    let (x, y, z, w): (f32, f32, f32, f32);
+    // SAFETY: the caller's duty. Not `pure`: it stays behind the flag.
+    unsafe {
+        asm!("ld.global.v4.f32 {{{}, {}, {}, {}}}, [{}];",
+             out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg64) address,
+             options(nostack, preserves_flags));
+    }
+    [x, y, z, w]
+}
+
+/// `st.global.v4.f32`: 16 bytes.
+///
+/// # Safety
+/// `address` is writable and aligned to 16.
+#[inline(always)]
+pub unsafe fn store_f32x4(address: u64, [x, y, z, w]: [f32; 4]) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        asm!("st.global.v4.f32 [{}], {{{}, {}, {}, {}}};",
+             in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+             options(nostack, preserves_flags));
+    }
+}
+
 /// `st.global.v4.u32`: 16 bytes.
 ///
 /// # Safety

@@ -17,7 +17,9 @@
 //! the next tile while it still writes the last one. With clusters, CTAs side by
 //! side need the same rows of A, and those above each other the same columns of
 //! B: each loads a share and multicasts it to all who need it. Where C has fewer
-//! tiles than the GPU has SMs, a cluster splits the K of one tile instead.
+//! tiles than the GPU has SMs, a cluster splits the K of one tile instead. Where
+//! tiles are left over after whole waves, the CTAs of some kernels share them by
+//! stream-K ([`Schedule::StreamK`](crate::Schedule)).
 //!
 //! The parts are those of CUTLASS's warp-specialised cooperative kernel and of
 //! DeepGEMM; the instructions are specified in the PTX ISA, sections `wgmma`,
@@ -99,7 +101,14 @@ pub struct Hopper<
     const DOWN: u32 = 1,
     const ACROSS: u32 = 1,
     const DEEP: u32 = 1,
+    const STREAM_K: bool = false,
 >(PhantomData<(T, A, B)>);
+
+/// The Hopper kernel for [`Schedule::StreamK`](crate::Schedule), and that alone:
+/// the walk over parts of tiles would cost the others registers and instructions
+/// in the main loop.
+pub type HopperStreamK<T, A, B, const M: u32, const N: u32, const STAGES: u32> =
+    Hopper<T, A, B, M, N, STAGES, 1, 1, 1, true>;
 
 /// The constants of an instantiation, under one name for the parts below.
 trait Shape {
@@ -111,6 +120,7 @@ trait Shape {
     const N: u32;
     const STAGES: u32;
     const CLUSTER: Cluster;
+    const STREAM_K: bool;
 
     /// Depth of one stage: what a row of the swizzle holds.
     const BLOCK_K: u32 = ROW_BYTES / Self::Element::DTYPE.bytes();
@@ -169,9 +179,18 @@ trait Shape {
     const STORES_BY_TMA_ONLY: bool = Self::SLABS * Self::N > 256;
 
     /// A CTA's part of a tile's sums, where a cluster splits K.
-    const PART_BYTES: u32 = Self::M * Self::N * 4 / Self::CLUSTER.k;
+    const PART_BYTES: u32 = Self::SUMS_BYTES / Self::CLUSTER.k;
     /// What its peers send a CTA for one tile.
     const SLOTS_BYTES: u32 = (Self::CLUSTER.k - 1) * Self::PART_BYTES;
+
+    /// The sums of one tile.
+    const SUMS_BYTES: u32 = Self::M * Self::N * 4;
+    /// A CTA's slot in the workspace of stream-K: sums, and a line of flags.
+    const STREAM_K_BYTES: u32 = if Self::STREAM_K {
+        Self::SUMS_BYTES + 128
+    } else {
+        0
+    };
 
     const VALID: () = {
         // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
@@ -202,6 +221,10 @@ trait Shape {
             matches!(Self::CLUSTER.k, 1 | 2 | 4),
             "CTAs that split K have as many of a consumer's four warps each"
         );
+        assert!(
+            !Self::STREAM_K || Self::CLUSTER.ctas() == 1,
+            "CTAs that wait for each other's sums are each by themselves"
+        );
         assert!(Self::M / Self::CLUSTER.n >= 8 && Self::N / Self::CLUSTER.m >= 8);
         assert!(
             Self::STAGES >= 2,
@@ -224,7 +247,8 @@ impl<
     const DOWN: u32,
     const ACROSS: u32,
     const DEEP: u32,
-> Shape for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP>
+    const STREAM_K: bool,
+> Shape for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP, STREAM_K>
 where
     T: Element,
     A: Contiguous,
@@ -243,6 +267,7 @@ where
         n: ACROSS,
         k: DEEP,
     };
+    const STREAM_K: bool = STREAM_K;
 }
 
 impl<
@@ -255,7 +280,8 @@ impl<
     const DOWN: u32,
     const ACROSS: u32,
     const DEEP: u32,
-> Kernel for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP>
+    const STREAM_K: bool,
+> Kernel for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP, STREAM_K>
 where
     T: Element,
     A: Contiguous,
@@ -282,6 +308,7 @@ where
             ctas_per_sm: 1,
             stages: STAGES,
             shared_bytes: <Self as Shape>::SHARED_BYTES,
+            stream_k_bytes: <Self as Shape>::STREAM_K_BYTES,
         }
     };
 
@@ -297,6 +324,8 @@ where
 mod device;
 #[cfg(target_arch = "nvptx64")]
 mod epilogue;
+#[cfg(target_arch = "nvptx64")]
+mod fix_up;
 #[cfg(target_arch = "nvptx64")]
 mod load;
 #[cfg(target_arch = "nvptx64")]

@@ -34,6 +34,7 @@ impl<T: Element> Kernel for Naive<T> {
         ctas_per_sm: 1,
         stages: 1,
         shared_bytes: 0,
+        stream_k_bytes: 0,
     };
 
     #[cfg(target_arch = "nvptx64")]

@@ -55,6 +55,7 @@ impl<T: Element> Kernel for Pack<T> {
         ctas_per_sm: 2,
         stages: 1,
         shared_bytes: SIDE * PITCH * 4,
+        stream_k_bytes: 0,
     };
 
     #[cfg(target_arch = "nvptx64")]

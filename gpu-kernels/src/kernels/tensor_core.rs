@@ -209,6 +209,7 @@ impl<
             ctas_per_sm: 1,
             stages: STAGES,
             shared_bytes: Self::PIPELINE_BYTES,
+            stream_k_bytes: 0,
         }
     };
 

@@ -69,6 +69,7 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
         },
         stages: 2,
         shared_bytes: 2 * Self::STAGE_BYTES,
+        stream_k_bytes: 0,
     };
 
     #[cfg(target_arch = "nvptx64")]

@@ -7,6 +7,7 @@ use gpu_kernels::{Family, GemmParams};
 use super::gpu::Gpu;
 use super::hopper_maps::HopperMaps;
 use super::launch::{self, Shape};
+use super::memory::DeviceBuffer;
 use super::module::{self, Function};
 use super::pack::Pack;
 use crate::error::Error;
@@ -32,6 +33,8 @@ pub(crate) struct GpuPlan {
     /// last run; of packed operands, the workspace's.
     params: GemmParams,
     maps: Option<HopperMaps>,
+    /// Where CTAs leave the sums of tiles that they share.
+    sums: Option<DeviceBuffer>,
 }
 
 impl GpuPlan {
@@ -67,12 +70,20 @@ impl GpuPlan {
         };
         let resident = gpu.info().sms * function.ctas_per_sm;
         let estimate = cost::estimate(kernel, choice.grid, problem.k, &gpu.info().target());
+        let ctas = select::ctas(&choice, resident);
+        let sums = match select::shared_tiles(&choice, ctas) {
+            0 => None,
+            _ => {
+                let bytes = u64::from(choice.sharers) * u64::from(kernel.stream_k_bytes);
+                Some(DeviceBuffer::zeroed(gpu, bytes as usize)?)
+            }
+        };
         Ok(GpuPlan {
             gpu: gpu.clone(),
             choice,
             function,
             shape: Shape {
-                ctas: select::ctas(&choice, resident),
+                ctas,
                 threads: kernel.threads,
                 shared_bytes: kernel.shared_bytes,
                 overlaps: kernel.family == Family::Hopper && estimate.cycles <= SHORT_CYCLES,
@@ -83,6 +94,7 @@ impl GpuPlan {
                 b: problem.b,
                 c: problem.c,
                 tensor_maps: 0,
+                workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
                 m: problem.m,
                 n: problem.n,
                 k: problem.k,
@@ -90,8 +102,10 @@ impl GpuPlan {
                 order: choice.order,
                 schedule: choice.schedule,
                 store_by_tma: 0,
+                sharers: choice.sharers,
             },
             maps,
+            sums,
         })
     }
 
@@ -108,7 +122,8 @@ impl GpuPlan {
             packed.reverse();
         }
         let [packed_a, packed_b] = packed;
-        let workspaces = self.packs.iter().flatten().map(Pack::workspace_bytes);
+        let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
+        let sums = self.sums.as_ref().map_or(0, DeviceBuffer::bytes);
         PlanInfo {
             m: m as usize,
             n: n as usize,
@@ -123,7 +138,7 @@ impl GpuPlan {
             shared_bytes: self.shape.shared_bytes,
             packed_a,
             packed_b,
-            workspace_bytes: workspaces.sum(),
+            workspace_bytes: packed.sum::<u64>() + sums as u64,
         }
     }
 

@@ -52,6 +52,7 @@ impl Pack {
                 },
                 c: packed.at(workspace.address()),
                 tensor_maps: 0,
+                workspace: 0,
                 m: packed.rows,
                 n: packed.cols,
                 k: 0,
@@ -59,6 +60,7 @@ impl Pack {
                 order: TileOrder::RowMajor,
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
+                sharers: 0,
             },
             workspace,
         })

@@ -57,6 +57,12 @@ pub enum Rejection {
         /// CTAs a cluster.
         cluster_ctas: u32,
     },
+    /// Another schedule was forced than it is made for.
+    #[error("it does not run under {schedule:?}")]
+    Schedule {
+        /// The schedule forced.
+        schedule: Schedule,
+    },
     /// TMA cannot read an operand.
     #[error("TMA cannot read {operand}: {reason}")]
     Tma {
@@ -96,7 +102,7 @@ impl Rejection {
             Rejection::NoProduct | Rejection::Input { .. } => 0,
             Rejection::Family { .. } => 1,
             Rejection::Block { .. } => 2,
-            Rejection::Clusters { .. } => 3,
+            Rejection::Clusters { .. } | Rejection::Schedule { .. } => 3,
             Rejection::Device { .. } => 4,
             Rejection::NotBuilt => 5,
             Rejection::SharedMemory { .. } => 6,
@@ -210,6 +216,11 @@ pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<()
         return Err(Rejection::Clusters {
             cluster_ctas: kernel.cluster.ctas(),
         });
+    }
+    if let Some(schedule) = request.schedule
+        && !kernel.runs_under(schedule)
+    {
+        return Err(Rejection::Schedule { schedule });
     }
     Ok(())
 }

@@ -6,6 +6,19 @@
 //! cycles = start + waves · (steps · step + store)
 //! ```
 //!
+//! Under stream-K the waves are rounded down, and some CTAs, the sharers, then
+//! share the tiles that are left. Each computes its part, and but for those that
+//! finish a tile, writes its sums; a finisher waits and reads those of its tile:
+//!
+//! ```text
+//! last wave = tiles · steps / sharers · step + write
+//!             + latency + (sharers / tiles − 1) · read + store
+//! ```
+//!
+//! More sharers compute less each, but read more; the number with the fewest
+//! cycles is taken. (The paper's "grid size selection", section 5.1, weighs the
+//! same.)
+//!
 //! The wave count is what decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates below
 //! are those of an H100 or H200 SM; other devices have other rates, but the
@@ -54,6 +67,14 @@ const CLUSTER_LATENCY: u64 = 1200;
 /// however many they are: all send at once, behind one barrier.
 const EXCHANGE_LATENCY: u64 = 1500;
 
+/// Cycles from the stores of a CTA's sums, past the L2 cache's fence, to the
+/// other CTA's loads of them: two to three microseconds.
+const FIX_UP_LATENCY: u64 = 4000;
+
+/// By how much stream-K has to be better, in percent: what it gains hangs on
+/// rates that the other estimates do not know.
+const STREAM_K_MARGIN: u64 = 5;
+
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
@@ -64,37 +85,127 @@ pub struct Cost {
 }
 
 /// What `kernel` takes for `grid` tiles (of its clusters) and `k` products a sum.
+/// Of a kernel for stream-K, with the margin by which it has to be better.
 pub fn estimate(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> Cost {
-    let (block, cluster) = (kernel.block, kernel.cluster);
-    let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
-    let clusters = u64::from(grid.tiles_m) * u64::from(grid.tiles_n);
-    let at_once = u64::from(target.sms * kernel.ctas_per_sm / cluster.ctas()).max(1);
-    let waves = clusters.div_ceil(at_once);
-
-    let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-    let rows = m / u64::from(cluster.n) + n / u64::from(cluster.m);
-    let loads = rows * depth * u64::from(kernel.input.bytes());
-    let step = arithmetic.max(loads / LOADED_PER_CYCLE) + loads / LOADED_PER_CYCLE_OF_POWER;
-    let step = step * u64::from(kernel.ctas_per_sm);
-    let steps = u64::from(k).div_ceil(depth).div_ceil(cluster.k.into());
-
-    // Each CTA stores one part of the tile, and sends the others away as f32.
-    let parts = u64::from(cluster.k);
-    let part = m * n / parts;
-    let exchange = if parts > 1 {
-        EXCHANGE_LATENCY + (parts - 1) * 4 * part / STORED_PER_CYCLE
+    let work = Work::of(kernel, grid, k, target);
+    let cycles = if kernel.stream_k_bytes > 0 {
+        let (cycles, _) = work.stream_k();
+        cycles * 100 / (100 - STREAM_K_MARGIN)
     } else {
-        0
+        work.tiles.div_ceil(work.at_once) * work.wave()
     };
-    let store =
-        BETWEEN_TILES + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE + exchange;
-    let start = match cluster.ctas() {
+    let start = match kernel.cluster.ctas() {
         1 => 0,
         _ => CLUSTER_LATENCY,
     };
     Cost {
-        cycles: start + waves * (steps * step + store),
-        loads,
+        cycles: start + cycles,
+        loads: work.loads,
+    }
+}
+
+/// How many CTAs should share the last wave of `grid` tiles, by a kernel for
+/// stream-K. At least one for each of those tiles, two where it has two steps and
+/// there are CTAs; at most those that run at once; 1 where no tile is left over.
+pub fn sharers(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
+    let (_, sharers) = Work::of(kernel, grid, k, target).stream_k();
+    sharers as u32
+}
+
+/// Whether `kernel` may be worth measuring: for stream-K only with more than a
+/// wave of tiles, and some left over.
+pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> bool {
+    let (tiles, at_once) = (grid.tiles(), at_once(kernel, target));
+    kernel.stream_k_bytes == 0 || tiles > at_once && !tiles.is_multiple_of(at_once)
+}
+
+/// Clusters, or CTAs without one, that run at once.
+fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
+    (target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
+}
+
+/// What an estimate is made from; all times in cycles.
+struct Work {
+    /// Tiles of a cluster.
+    tiles: u64,
+    /// Those that run at once.
+    at_once: u64,
+    /// Steps along K of one CTA for one tile.
+    steps: u64,
+    /// One step.
+    step: u64,
+    /// Bytes that one step loads.
+    loads: u64,
+    /// From a tile's last step to its last byte of C.
+    store: u64,
+    /// Bytes of a tile's sums.
+    sums: u64,
+}
+
+impl Work {
+    fn of(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> Work {
+        let (block, cluster) = (kernel.block, kernel.cluster);
+        let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
+        let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
+        let rows = m / u64::from(cluster.n) + n / u64::from(cluster.m);
+        let loads = rows * depth * u64::from(kernel.input.bytes());
+        let step = arithmetic.max(loads / LOADED_PER_CYCLE) + loads / LOADED_PER_CYCLE_OF_POWER;
+
+        // Each CTA stores one part of the tile, and sends the others away as f32.
+        let parts = u64::from(cluster.k);
+        let part = m * n / parts;
+        let exchange = if parts > 1 {
+            EXCHANGE_LATENCY + (parts - 1) * 4 * part / STORED_PER_CYCLE
+        } else {
+            0
+        };
+        Work {
+            tiles: u64::from(grid.tiles_m) * u64::from(grid.tiles_n),
+            at_once: at_once(kernel, target).into(),
+            steps: u64::from(k).div_ceil(depth).div_ceil(parts),
+            step: step * u64::from(kernel.ctas_per_sm),
+            loads,
+            store: BETWEEN_TILES
+                + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
+                + exchange,
+            sums: 4 * m * n,
+        }
+    }
+
+    /// A wave of whole tiles.
+    fn wave(&self) -> u64 {
+        self.steps * self.step + self.store
+    }
+
+    /// Under stream-K: cycles, and the number of sharers that makes them fewest.
+    fn stream_k(&self) -> (u64, u64) {
+        let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
+        let whole = waves * self.wave();
+        if left == 0 {
+            return (whole, 1);
+        }
+        // Two or more CTAs to a tile, as many as there are steps, or CTAs; or all
+        // CTAs, of which some then have parts of two tiles.
+        let most = self.steps.min(self.at_once / left);
+        let all = self.at_once.min(left * self.steps);
+        let counts = (2..=most).map(|each| each * left).chain([all]);
+        let last = |sharers: u64| {
+            let lenders = match sharers % left {
+                0 => sharers / left - 1,
+                // Runs do not end with tiles: one CTA more has steps of some.
+                _ => sharers.div_ceil(left),
+            };
+            if lenders == 0 {
+                self.wave()
+            } else {
+                let run = (left * self.steps).div_ceil(sharers) * self.step;
+                let write = self.sums / STORED_PER_CYCLE;
+                let read = lenders * self.sums / LOADED_PER_CYCLE;
+                run + write + FIX_UP_LATENCY + read + self.store
+            }
+        };
+        let best = counts.map(|sharers| (whole + last(sharers), sharers)).min();
+        best.expect("all is a count")
     }
 }
 

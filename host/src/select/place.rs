@@ -1,9 +1,12 @@
 //! Steps 5 and 6 of the rule: tile orders and schedules for one kernel.
+//!
+//! A kernel made for stream-K has one schedule, and the CTAs that share the last
+//! wave are as many as [`cost::sharers`] says.
 
 use gpu_kernels::{Family, KernelInfo, Schedule, TileGrid, TileOrder};
 
 use super::rank::Fit;
-use super::{Catalog, Choice, Problem, Request, Target, pack, tile_grid};
+use super::{Catalog, Choice, Problem, Request, Target, cost, pack, tile_grid};
 use crate::error::Error;
 
 /// Most CTAs along x of a grid, and most tiles: ids are 32-bit (CUDA C++
@@ -33,12 +36,18 @@ pub(super) fn choices(
         (problem.m, problem.n)
     };
     let (schedule, other) = match kernel.family {
+        _ if kernel.runs_under(Schedule::StreamK) => (Schedule::StreamK, Schedule::StreamK),
         Family::Hopper => (Schedule::Persistent, Schedule::Grid1d),
         _ => (Schedule::Grid1d, Schedule::Persistent),
     };
     let schedule = request.schedule.unwrap_or(schedule);
     let grid = tile_grid(&kernel, m, n);
     check_launch(&kernel, grid, schedule)?;
+    check_steps(&kernel, grid, problem.k, target)?;
+    let sharers = match schedule {
+        Schedule::StreamK => cost::sharers(&kernel, grid, problem.k, target),
+        _ => 0,
+    };
     let choice = |order, schedule| Choice {
         kernel,
         transposed,
@@ -49,6 +58,7 @@ pub(super) fn choices(
         grid,
         order,
         schedule,
+        sharers,
     };
     let orders = match (schedule, request.order) {
         (Schedule::Grid2d, _) => vec![TileOrder::RowMajor],
@@ -59,7 +69,8 @@ pub(super) fn choices(
         .iter()
         .map(|order| choice(*order, schedule))
         .collect();
-    if request.schedule.is_none() && grid.tiles() > in_flight(&kernel, target) {
+    let is_open = request.schedule.is_none() && other != schedule;
+    if is_open && grid.tiles() > in_flight(&kernel, target) {
         choices.push(choice(orders[0], other));
     }
     Ok(choices)
@@ -76,6 +87,19 @@ fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Resu
             tiles_m,
             tiles_n,
             schedule,
+        });
+    }
+    Ok(())
+}
+
+/// The walk of stream-K counts the steps of the tiles of a wave in 32 bits.
+fn check_steps(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> Result<(), Error> {
+    let steps = u64::from(k.div_ceil(kernel.block.k)) * u64::from(in_flight(kernel, target));
+    if kernel.runs_under(Schedule::StreamK) && steps > u64::from(u32::MAX) {
+        return Err(Error::TooManyTiles {
+            tiles_m: grid.tiles_m.into(),
+            tiles_n: grid.tiles_n.into(),
+            schedule: Schedule::StreamK,
         });
     }
     Ok(())

@@ -128,4 +128,7 @@ pub struct Choice {
     pub order: TileOrder,
     /// How CTAs get them.
     pub schedule: Schedule,
+    /// Under [`Schedule::StreamK`], CTAs that share the tiles of the last wave;
+    /// else 0.
+    pub sharers: u32,
 }

@@ -48,6 +48,7 @@ const fn kernel(
         ctas_per_sm: 1,
         stages: 1,
         shared_bytes: 0,
+        stream_k_bytes: 0,
     }
 }
 

@@ -89,6 +89,7 @@ impl Winner {
             packed: _,
             pack: _,
             grid: _,
+            sharers: _,
         } = choice;
         Winner {
             kernel: kernel.name.to_owned(),

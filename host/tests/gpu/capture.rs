@@ -10,7 +10,7 @@ use tilewise::{
 
 use crate::arrangement::Arrangement;
 use crate::case::{Case, Data, Failure, Outcome, with_types};
-use crate::cases::{aligned, storable};
+use crate::cases::{aligned, persistent, storable};
 use crate::graph::Graph;
 use crate::guarded::Resident;
 use crate::operands::Operands;
@@ -34,6 +34,7 @@ pub fn cases() -> Vec<(String, Case, Scene)> {
         kernel.family == Family::Hopper && kernel.input == DType::F16 && kernel.block.m == 64
     };
     let plain = first(|kernel| hopper(kernel) && kernel.cluster.ctas() == 1);
+    let shared = first(|kernel| kernel.runs_under(Schedule::StreamK));
     let split = first(|kernel| hopper(kernel) && kernel.cluster.k > 1);
     let multicast = first(|kernel| kernel.cluster.sharing() > 1);
     let rounded = first(|kernel| kernel.family == Family::Hopper && kernel.input == DType::Tf32);
@@ -42,6 +43,7 @@ pub fn cases() -> Vec<(String, Case, Scene)> {
     let planned = [
         ("hopper", plain, aligned(plain), Scene::Replays),
         ("clusters", multicast, aligned(multicast), Scene::Replays),
+        ("stream-k", shared, aligned(shared), Scene::Replays),
         ("split", split, aligned(split), Scene::Replays),
         ("packed", plain, odd, Scene::Replays),
         ("packed-tf32", rounded, odd, Scene::Replays),
@@ -70,7 +72,7 @@ fn product(kernel: &'static KernelInfo, [a, b]: [Arrangement; 2]) -> Case {
         output: storable(kernel.input, OutputType::Input),
         shape: (331, 520, 203),
         arrangements: [a, b, Arrangement::RowsPadded],
-        walk: Some((Schedule::Persistent, TileOrder::GroupedM { size: 2 })),
+        walk: Some((persistent(kernel), TileOrder::GroupedM { size: 2 })),
         packing: Packing::Auto,
         data: Data::Integers,
     }

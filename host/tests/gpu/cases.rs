@@ -39,14 +39,24 @@ pub struct Planned {
 /// Every schedule and order that a kernel offers.
 pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
     let mut walks = Vec::new();
-    // A cluster's CTAs are neighbours along x, so a 2-D grid has no place for them.
-    if kernel.cluster.ctas() == 1 {
+    if kernel.runs_under(Schedule::Grid2d) {
         walks.push((Schedule::Grid2d, TileOrder::RowMajor));
     }
-    for schedule in [Schedule::Grid1d, Schedule::Persistent] {
-        walks.extend(ORDERS.map(|order| (schedule, order)));
+    for schedule in [Schedule::Grid1d, Schedule::Persistent, Schedule::StreamK] {
+        if kernel.runs_under(schedule) {
+            walks.extend(ORDERS.map(|order| (schedule, order)));
+        }
     }
     walks
+}
+
+/// The schedule under which a CTA of `kernel` runs tile after tile.
+pub fn persistent(kernel: &KernelInfo) -> Schedule {
+    if kernel.runs_under(Schedule::StreamK) {
+        Schedule::StreamK
+    } else {
+        Schedule::Persistent
+    }
 }
 
 /// Every product for `kernel`, which is no [`Family::Pack`].

@@ -167,8 +167,7 @@ fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
 }
 
 fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrder) {
-    // A cluster's CTAs are neighbours along x, so a 2-D grid has no place for them.
-    let takes_grid2d = kernel.is_none_or(|kernel| kernel.cluster.ctas() == 1);
+    let takes = |schedule| kernel.is_none_or(|kernel| kernel.runs_under(schedule));
     let size = match random.random_range(0..10) {
         0 => 0,
         1 => u32::MAX,
@@ -180,10 +179,15 @@ fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrde
         TileOrder::GroupedM { size },
         TileOrder::GroupedN { size },
     ];
+    let order = choose(random, &orders);
+    // Made for it, or not. Left to the library, there may be no such kernel.
+    if kernel.is_some() && takes(Schedule::StreamK) {
+        return (Schedule::StreamK, order);
+    }
     match random.random_range(0..5) {
-        0 if takes_grid2d => (Schedule::Grid2d, TileOrder::RowMajor),
-        1 | 2 => (Schedule::Grid1d, choose(random, &orders)),
-        _ => (Schedule::Persistent, choose(random, &orders)),
+        0 if takes(Schedule::Grid2d) => (Schedule::Grid2d, TileOrder::RowMajor),
+        1 | 2 => (Schedule::Grid1d, order),
+        _ => (Schedule::Persistent, order),
     }
 }
 

@@ -5,7 +5,7 @@ use tilewise::{Element, KernelInfo, Output, OutputType, Packing, Schedule, TileO
 
 use crate::arrangement::Arrangement;
 use crate::case::{Case, Data, Failure, Outcome, walk_name, with_types};
-use crate::cases::{aligned, storable};
+use crate::cases::{aligned, persistent, storable};
 use crate::compare::{self, Comparer};
 use crate::operands::Operands;
 use crate::shared::Shared;
@@ -20,7 +20,7 @@ const RUNS: usize = 100;
 const SMS: u32 = 132;
 
 /// Runs `case` under every one of `walks`, several times each: all results are
-/// the same, bit by bit.
+/// the same, bit by bit; of stream-K, those of one walk.
 pub fn over_walks(
     case: &Case,
     device: &Shared,
@@ -41,8 +41,13 @@ pub fn a_hundred_times(case: &Case, device: &Shared, seed: u64) -> Result<Outcom
 pub fn in_many_tiles(kernel: &'static KernelInfo) -> Case {
     let (height, width) = kernel.cluster_tile();
     let clusters = SMS * resident(kernel) / kernel.cluster.ctas();
-    // Two tiles for all and a third for some, in a nearly square C.
-    let tiles = f64::from(clusters) * 2.25;
+    // Two tiles for all and a third for some, in a nearly square C. Of stream-K,
+    // so many that those left over do not each begin with a run of steps.
+    let waves = match persistent(kernel) {
+        Schedule::StreamK => 2.75,
+        _ => 2.25,
+    };
+    let tiles = f64::from(clusters) * waves;
     let down = (tiles * f64::from(width) / f64::from(height)).sqrt().ceil();
     let across = (tiles / down).ceil();
     let [a, b] = aligned(kernel);
@@ -57,7 +62,7 @@ pub fn in_many_tiles(kernel: &'static KernelInfo) -> Case {
             6 * kernel.block.k as usize + 5,
         ),
         arrangements: [a, b, Arrangement::RowsPadded],
-        walk: Some((Schedule::Persistent, TileOrder::GroupedM { size: 3 })),
+        walk: Some((persistent(kernel), TileOrder::GroupedM { size: 3 })),
         packing: Packing::Auto,
         data: Data::Uniform,
     }
@@ -84,6 +89,10 @@ fn run_over_walks<T: Element, O: Output<T>>(
         let mut first: Option<Vec<O>> = None;
         for &(schedule, order) in walks {
             let walk = Some((schedule, order));
+            // Where along K a shared tile is cut depends on its place in the order.
+            if schedule == Schedule::StreamK {
+                first = None;
+            }
             let mut plan = resident.plan(&Case { walk, ..*case }, device)?;
             for repeat in 0..RUNS_A_WALK {
                 resident.c.write(&operands.c)?;

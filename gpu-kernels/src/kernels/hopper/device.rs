@@ -10,7 +10,8 @@ use crate::isa::{cluster, dependency, mbarrier, shared, thread, tma, warpgroup, 
 use crate::kernel::Contiguous;
 use crate::order::{Tile, TileGrid, ceil_div};
 use crate::problem::GemmParams;
-use crate::schedule::{CtaPosition, TileWalk};
+use crate::schedule::stream_k::{Part, PartWalk};
+use crate::schedule::{CtaPosition, Schedule, TileWalk};
 
 /// The accumulator of one slab of 64 rows.
 pub(super) type Slab<S> = <<S as Shape>::Width as Width>::Accumulator;
@@ -130,9 +131,10 @@ impl<S: Shape> Cta<'_, S> {
         }
     }
 
-    /// The tiles of this cluster; [`Cta::origin`] makes them this CTA's.
+    /// The tiles of this cluster, or their parts; [`Cta::origin`] makes them this
+    /// CTA's.
     #[inline(always)]
-    fn walk(&self) -> TileWalk {
+    fn walk(&self) -> PartWalk {
         let params = self.params;
         let grid = TileGrid::cover(params.m, params.n, S::M * S::CLUSTER.m, S::N * S::CLUSTER.n);
         let position = thread::cta_position();
@@ -141,7 +143,22 @@ impl<S: Shape> Cta<'_, S> {
             y: position.y,
             grid_x: position.grid_x / S::CLUSTER.ctas(),
         };
-        TileWalk::new(params.schedule, params.order, grid, cluster)
+        if S::STREAM_K {
+            let tiles = TileWalk::new(Schedule::StreamK, params.order, grid, cluster);
+            PartWalk::shared(tiles, cluster, params.sharers, self.k_steps)
+        } else {
+            let tiles = TileWalk::new(params.schedule, params.order, grid, cluster);
+            PartWalk::whole(tiles, self.steps())
+        }
+    }
+
+    #[inline(always)]
+    fn next(walk: &mut PartWalk) -> Option<Part> {
+        if S::STREAM_K {
+            walk.next()
+        } else {
+            walk.next_whole()
+        }
     }
 
     /// This CTA's row and column in its cluster, which counts down columns.
@@ -151,8 +168,8 @@ impl<S: Shape> Cta<'_, S> {
         (rank % S::CLUSTER.m, rank / S::CLUSTER.m)
     }
 
-    /// The steps along K that are this CTA's: first and end. At least one, if
-    /// need be past the end of K, where the copy engine delivers zeros.
+    /// The steps along K of each tile that are this CTA's: first and end, the same
+    /// of all tiles but those it shares by stream-K. At least one, if need be past the end of K, where the copy engine delivers zeros.
     #[inline(always)]
     fn steps(&self) -> (u32, u32) {
         if S::CLUSTER.k == 1 {
@@ -190,10 +207,10 @@ impl<S: Shape> Cta<'_, S> {
         // SAFETY: by a thread that exchanges nothing; followed once a tile.
         let attendance = unsafe { Attendance::<S>::begin() };
         let mut walk = self.walk();
-        while let Some(tile) = walk.next() {
-            let (row, col) = self.origin(tile);
-            let (mut step, end) = self.steps();
-            while step < end {
+        while let Some(part) = Self::next(&mut walk) {
+            let (row, col) = self.origin(part.tile);
+            let mut step = part.first;
+            while step < part.end {
                 // SAFETY: the stage is free in every CTA we write to once its
                 // `empty` barrier has completed, and `full` expects all that
                 // lands in this CTA: our own loads and the peer's.
@@ -232,15 +249,20 @@ impl<S: Shape> Cta<'_, S> {
         // SAFETY: the whole warpgroup, before its first tile.
         let mut exchange = unsafe { Exchange::<S>::begin(self.ring, self.rank, lane) };
         let mut walk = self.walk();
-        while let Some(tile) = walk.next() {
-            let (row, col) = self.origin(tile);
+        while let Some(part) = Self::next(&mut walk) {
+            let (row, col) = self.origin(part.tile);
             let row = row + consumer * (64 * S::SLABS);
             // SAFETY: the whole warpgroup runs this loop together.
             unsafe {
                 let mut sums = [Slab::<S>::undefined(), Slab::<S>::undefined()];
-                position = self.multiply(&mut sums, position, consumer, lane);
+                let steps = part.end - part.first;
+                position = self.multiply(&mut sums, steps, position, consumer, lane);
                 // From here on each warp goes its own way, where a cluster splits K.
                 if S::CLUSTER.k > 1 && !exchange.gather(&mut sums[0], row, self.params.m) {
+                    continue;
+                }
+                let barrier = store.barrier();
+                if S::STREAM_K && !self.fix_up(&mut sums, part.role, consumer, lane, barrier) {
                     continue;
                 }
                 store.rows(&sums[0], row, col);
@@ -252,7 +274,7 @@ impl<S: Shape> Cta<'_, S> {
         store.finish();
     }
 
-    /// The main loop. One group of multiplies stays in flight: a stage is
+    /// The main loop, over `steps` stages. One group of multiplies stays in flight: a stage is
     /// released one step after its multiplies were issued.
     ///
     /// # Safety
@@ -261,13 +283,12 @@ impl<S: Shape> Cta<'_, S> {
     unsafe fn multiply(
         &self,
         sums: &mut [Slab<S>; 2],
+        steps: u32,
         mut position: RingPosition,
         consumer: u32,
         lane: u32,
     ) -> RingPosition {
         let mut previous = position.stage;
-        let (first, end) = self.steps();
-        let steps = end - first;
         let mut step = 0;
         // K is at least 1. A loop that might not run would give the accumulators
         // a second definition, and ptxas would serialise every wgmma (C7515).

@@ -63,6 +63,12 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         }
     }
 
+    /// The named barrier of the warpgroup.
+    #[inline(always)]
+    pub(super) fn barrier(&self) -> u32 {
+        self.barrier
+    }
+
     /// Stores 64 rows of C from `row`, as many columns as `sums` has from `col`;
     /// where a cluster splits K, those 16 of the 64 that are the warp's.
     ///

@@ -28,6 +28,7 @@ fn choice() -> Choice {
         },
         order: TileOrder::GroupedM { size: 2 },
         schedule: Schedule::Persistent,
+        sharers: 0,
     }
 }
 

@@ -1,0 +1,56 @@
+//! A flag in global memory, by which one CTA tells another that data is there.
+//!
+//! ```text
+//! lender      stores of all threads → barrier → raise      (one thread)
+//! finisher                             wait → barrier → loads of all threads
+//! ```
+//!
+//! `st.release` and the `ld.acquire` that sees it synchronise; barriers order
+//! what the other threads of each side do before and after; and causality order
+//! is transitive (PTX ISA, "Memory Consistency Model": "Release and Acquire
+//! Patterns", "Synchronizes-with", "Causality Order"). The scope is the GPU, for
+//! the two are in different CTAs of one.
+
+use core::arch::asm;
+
+/// `st.release.gpu` of 1.
+///
+/// # Safety
+/// `address` is a writable word, aligned to 4, which is 0.
+#[inline(always)]
+pub unsafe fn raise(address: u64) {
+    // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+    unsafe {
+        asm!("st.release.gpu.global.u32 [{}], {};", in(reg64) address, in(reg32) 1_u32,
+             options(nostack, preserves_flags));
+    }
+}
+
+/// Repeats `ld.acquire.gpu` until it sees what is not 0.
+///
+/// # Safety
+/// `address` is a readable word, aligned to 4; who raises it runs, or has run.
+#[inline(always)]
+pub unsafe fn wait(address: u64) {
+    loop {
+        let value: u32;
+        // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+        unsafe {
+            asm!("ld.acquire.gpu.global.u32 {}, [{}];", out(reg32) value, in(reg64) address,
+                 options(nostack, preserves_flags));
+        }
+        if value != 0 {
+            return;
+        }
+    }
+}
+
+/// Makes the flag 0 again, for the next launch: the end of this one orders it.
+///
+/// # Safety
+/// `address` is a writable word, aligned to 4, and nobody waits for it any more.
+#[inline(always)]
+pub unsafe fn lower(address: u64) {
+    // SAFETY: the caller's duty.
+    unsafe { super::global::store_u32(address, 0) }
+}
