@@ -220,15 +220,22 @@ mod tests {
         shared_bytes_per_cta: 232_448,
     };
 
+    fn cover(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
+        let (height, width) = kernel.cluster_tile();
+        TileGrid::cover(m, n, height, width)
+    }
+
+    fn named(name: &str) -> &'static KernelInfo {
+        KERNELS.iter().find(|kernel| kernel.name == name).unwrap()
+    }
+
     /// The cheapest f16 hopper kernel for row-major operands.
     fn cheapest(m: u32, n: u32, k: u32) -> &'static str {
         KERNELS
             .iter()
             .filter(|kernel| kernel.name.starts_with("hopper_f16_ak_bn"))
-            .min_by_key(|kernel| {
-                let (height, width) = kernel.cluster_tile();
-                estimate(kernel, TileGrid::cover(m, n, height, width), k, &H200)
-            })
+            .filter(|kernel| can_gain(kernel, cover(kernel, m, n), &H200))
+            .min_by_key(|kernel| estimate(kernel, cover(kernel, m, n), k, &H200))
             .unwrap()
             .name
     }
@@ -258,10 +265,7 @@ mod tests {
 
     #[test]
     fn a_wave_more_costs_more() {
-        let kernel = &KERNELS
-            .iter()
-            .find(|k| k.name == "hopper_f16_ak_bn_128x128x64")
-            .unwrap();
+        let kernel = named("hopper_f16_ak_bn_128x128x64");
         let cost = |tiles| {
             estimate(
                 kernel,
@@ -275,5 +279,38 @@ mod tests {
         };
         assert_eq!(cost(132), cost(1));
         assert_eq!(cost(133).cycles, 2 * cost(132).cycles);
+    }
+
+    #[test]
+    fn stream_k_gains_where_few_tiles_are_left_over_and_deep() {
+        let whole = named("hopper_f16_ak_bn_128x256x64");
+        let shared = named("hopper_f16_ak_bn_128x256x64_streamk");
+        let cycles = |kernel, tiles, k| {
+            let (tiles_m, tiles_n) = (tiles, 1);
+            estimate(kernel, TileGrid { tiles_m, tiles_n }, k, &H200).cycles
+        };
+        let gains = |tiles, k| cycles(shared, tiles, k) < cycles(whole, tiles, k);
+        assert!(gains(132 + 24, 4096) && gains(2 * 132 + 24, 8192));
+        // Nothing left over, nearly a wave left over, no depth to share.
+        assert!(!gains(2 * 132, 8192) && !gains(132 + 130, 8192) && !gains(132 + 24, 256));
+    }
+
+    #[test]
+    fn sharers_are_as_many_as_there_is_work_for() {
+        let kernel = named("hopper_f16_ak_bn_128x256x64_streamk");
+        let sharers = |tiles, k| {
+            let (tiles_m, tiles_n) = (tiles, 1);
+            sharers(kernel, TileGrid { tiles_m, tiles_n }, k, &H200)
+        };
+        for tiles in 1..3 * 132 {
+            for k in [1_u32, 64, 65, 640, 4096, 1 << 20] {
+                let (left, steps, found) = (tiles % 132, k.div_ceil(64), sharers(tiles, k));
+                let least = (2 * left).min(left * steps).min(132);
+                let most = (left * steps).clamp(1, 132);
+                assert!((least..=most).contains(&found), "{tiles} {k}: {found}");
+            }
+        }
+        // The deeper a tile, the more are worth their reading.
+        assert!(sharers(1, 4096) < sharers(1, 1 << 20));
     }
 }

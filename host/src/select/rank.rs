@@ -84,6 +84,12 @@ pub(super) fn ranked(
         });
         ranked.extend(other_ways);
     }
+    if request.kernel.is_none() && request.schedule.is_none() {
+        ranked.retain(|(_, kernel, fit)| {
+            let seen = if fit.transposed { &flipped } else { problem };
+            cost::can_gain(kernel, tile_grid(kernel, seen.m, seen.n), target)
+        });
+    }
     // Stable: equal ones stay in the catalog's order.
     ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
     let mut first_of_group = ranked[0].0;
@@ -93,14 +99,6 @@ pub(super) fn ranked(
         }
         rank.reads_as_well_as(&first_of_group)
     });
-    if request.kernel.is_none() && request.schedule.is_none() {
-        let best = ranked[0].1.name;
-        ranked.retain(|(_, kernel, fit)| {
-            let seen = if fit.transposed { &flipped } else { problem };
-            let grid = tile_grid(kernel, seen.m, seen.n);
-            kernel.name == best || cost::can_gain(kernel, grid, target)
-        });
-    }
     Ok(ranked
         .into_iter()
         .map(|(_, kernel, fit)| (kernel, fit))

@@ -7,6 +7,7 @@ use crate::tma;
 
 mod choices;
 mod packing;
+mod stream_k;
 
 const H200: Target = Target {
     compute_capability: (9, 0),
