@@ -14,6 +14,7 @@
 //! | [`problem`] | what does a launch receive? |
 //! | [`order`] | which tile of C does a linear id mean? |
 //! | [`schedule`] | which ids does one CTA run, and when does it stop? |
+//! | [`stream_k`] | which steps along K of a shared tile does one CTA run? |
 //! | [`kernels`] | how is one tile computed? (the ladder: naive, tiled, tensor_core, hopper) |
 //! | `epilogue` | how does an accumulator become an element of C? |
 //! | `isa` | which PTX instruction does that, and where is it specified? |
@@ -33,6 +34,7 @@ pub mod kernels;
 pub mod order;
 pub mod problem;
 pub mod schedule;
+pub mod stream_k;
 
 #[cfg(target_arch = "nvptx64")]
 pub mod epilogue;

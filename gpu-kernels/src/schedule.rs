@@ -7,9 +7,7 @@
 //! StreamK     as Persistent, but several CTAs share a tile of the last wave
 //! ```
 //!
-//! The last has a walk of its own, over parts of tiles: [`stream_k`].
-
-pub mod stream_k;
+//! The last has a walk of its own, over parts of tiles: module `stream_k`.
 
 use crate::order::{Tile, TileGrid, TileOrder};
 
@@ -51,7 +49,8 @@ pub struct TileWalk {
     order: TileOrder,
     id: u32,
     step: u32,
-    tiles: u32,
+    /// Tiles in all.
+    pub(crate) tiles: u32,
 }
 
 impl TileWalk {
@@ -98,7 +97,7 @@ impl TileWalk {
 
     /// The linear id of the next tile.
     #[inline(always)]
-    fn next_id(&mut self) -> Option<u32> {
+    pub(crate) fn next_id(&mut self) -> Option<u32> {
         let id = self.id;
         if id >= self.tiles {
             return None;
@@ -110,7 +109,7 @@ impl TileWalk {
 
     /// The tile that `id` means.
     #[inline(always)]
-    fn tile(&self, id: u32) -> Tile {
+    pub(crate) fn tile(&self, id: u32) -> Tile {
         self.order.tile(self.grid, id)
     }
 }

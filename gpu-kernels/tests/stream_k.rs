@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use gpu_kernels::schedule::stream_k::{Part, PartWalk, Role};
 use gpu_kernels::schedule::{CtaPosition, TileWalk};
+use gpu_kernels::stream_k::{Part, PartWalk, Role};
 use gpu_kernels::{Schedule, Tile, TileGrid, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -7,7 +7,8 @@
 //! - *Sides* favour what kernels stumble over: 1 to 9, one around a multiple of
 //!   a block, primes, multiples of 8 and 16. One product in five has one long
 //!   side, up to 4096, or is large, up to 1500 a side.
-//! - *Kernels*: a hopper kernel that can read the operands where they are, or any
+//! - *Kernels*: a hopper kernel that can read the operands where they are, now and
+//!   then one that few cases suit; or any
 //!   kernel that can, all alike; or one that must have them packed; or whatever
 //!   the library chooses.
 //! - *Checked* is all of C up to 2²⁷ multiplications, and 48 rows beyond
@@ -157,9 +158,13 @@ fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
         .partition(|kernel| with(*kernel).reads_in_place());
     let mut hopper = in_place.clone();
     hopper.retain(|kernel| kernel.family == Family::Hopper);
+    // Those that few cases suit.
+    let mut picky = hopper.clone();
+    picky.retain(|kernel| kernel.c_by_tma_only);
     let pool = match random.random_range(0..8) {
         0 => return None,
         1 | 2 if !packing.is_empty() => packing,
+        3 if !picky.is_empty() => picky,
         3..=5 if !hopper.is_empty() => hopper,
         _ => in_place,
     };

@@ -10,8 +10,8 @@ use crate::isa::{cluster, dependency, mbarrier, shared, thread, tma, warpgroup, 
 use crate::kernel::Contiguous;
 use crate::order::{Tile, TileGrid, ceil_div};
 use crate::problem::GemmParams;
-use crate::schedule::stream_k::{Part, PartWalk};
 use crate::schedule::{CtaPosition, Schedule, TileWalk};
+use crate::stream_k::{Part, PartWalk};
 
 /// The accumulator of one slab of 64 rows.
 pub(super) type Slab<S> = <<S as Shape>::Width as Width>::Accumulator;

@@ -1,6 +1,6 @@
 //! Stream-K's fix-up: a tile whose steps along K several CTAs have is brought
 //! together by the one that has the last of them. Who that is, and why nobody
-//! waits long or in a circle, is in [`crate::schedule::stream_k`].
+//! waits long or in a circle, is in [`crate::stream_k`].
 //!
 //! The plan's workspace has a slot for each CTA, which lends at most once a launch:
 //!
@@ -20,7 +20,7 @@ use super::device::{Cta, Slab};
 use super::{Shape, WARPGROUP};
 use crate::isa::wgmma::{Accumulator, SupplyColumns, VisitColumns};
 use crate::isa::{flag, global, thread, warpgroup};
-use crate::schedule::stream_k::Role;
+use crate::stream_k::Role;
 
 impl<S: Shape> Cta<'_, S> {
     /// Does with `sums` what `role` says, up to storing them. Whether they are

@@ -42,8 +42,8 @@
 //! the CTAs right before its finisher, in the order of K. All this depends on
 //! counts alone, not on time, so sums are added in the same order in every run.
 
-use super::{CtaPosition, TileWalk};
 use crate::order::{Tile, div_rem};
+use crate::schedule::{CtaPosition, TileWalk};
 
 /// Steps along K of one tile, for one CTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +137,10 @@ impl PartWalk {
 
     /// The walk of the CTA at `cta`, one of a 1-D grid of CTAs, whose first
     /// `sharers` share the tiles of the last wave. `tiles` is its walk under
-    /// [`Schedule::StreamK`](super::Schedule); a tile has `k_steps`. The tiles
+    /// [`Schedule::StreamK`](crate::Schedule); a tile has `k_steps`. The tiles
     /// shared have fewer than 2³² steps in all, which the host sees to.
     #[inline(always)]
-    pub fn shared(tiles: TileWalk, cta: CtaPosition, sharers: u32, k_steps: u32) -> Self {
+    pub fn shared(mut tiles: TileWalk, cta: CtaPosition, sharers: u32, k_steps: u32) -> Self {
         let (_, shared) = div_rem(tiles.tiles, cta.grid_x);
         let runs = Runs::deal(shared * k_steps, sharers);
         let left = if cta.x < sharers {
@@ -148,11 +148,9 @@ impl PartWalk {
         } else {
             (0, 0)
         };
+        tiles.tiles -= shared;
         PartWalk {
-            alone: TileWalk {
-                tiles: tiles.tiles - shared,
-                ..tiles
-            },
+            alone: tiles,
             steps: (0, k_steps),
             runs,
             left,
