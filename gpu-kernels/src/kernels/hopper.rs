@@ -10,7 +10,7 @@
 //!                 │ wgmma, accumulators in registers
 //!   consumers ────┤                 one or two warpgroups
 //!                 ▼
-//!   staging ── one slab of C at a time ── TMA store, or masked stores
+//!   staging ── some slabs of C at a time ── TMA store, or masked stores
 //! ```
 //!
 //! The ring's state carries over from tile to tile, so a persistent CTA loads
