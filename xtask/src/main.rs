@@ -6,6 +6,7 @@
 
 mod bench;
 mod bundle;
+mod explain;
 mod project;
 mod ptx;
 mod setup;
@@ -41,6 +42,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Print which elements of A, B and C one tile touches, and what is masked
+    Explain(explain::Arguments),
     /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, a benchmark without a GPU
     Test,
     /// Collect the benchmark and the GPU tests in bundle/, to run on a machine without Rust
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Setup => setup::run(),
         Command::Ptx { arch } => ptx::run(&arch),
         Command::Bench { arguments } => bench::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Test => test::run(),
         Command::Bundle => bundle::run(),
     };
