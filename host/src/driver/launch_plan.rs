@@ -16,8 +16,8 @@ use crate::select::{self, Choice, PackedMatrix, Problem, cost};
 
 /// Products up to this many cycles, by [`cost`], may start while the kernel ahead
 /// still runs. Back to back on an H200 that wins 5 % at 512³ and 1024³ and 4 % at
-/// 2048³; larger ones, which run at the power limit without a pause, lose up to
-/// 3 % (`docs/perf-log.md`).
+/// 2048³; larger ones, which run at the power or memory limit without a pause,
+/// lose up to 6 % (`docs/perf-log.md`).
 const SHORT_CYCLES: u64 = 40_000;
 
 /// Everything a launch needs but the addresses.
@@ -69,7 +69,10 @@ impl GpuPlan {
             _ => None,
         };
         let resident = gpu.info().sms * function.ctas_per_sm;
-        let estimate = cost::estimate(kernel, choice.grid, problem.k, &gpu.info().target());
+        let is_short = || {
+            let target = gpu.info().target();
+            cost::estimate(kernel, choice.grid, problem.k, &target).cycles <= SHORT_CYCLES
+        };
         let ctas = select::ctas(&choice, resident);
         let sums = match select::shared_tiles(&choice, ctas) {
             0 => None,
@@ -86,7 +89,7 @@ impl GpuPlan {
                 ctas,
                 threads: kernel.threads,
                 shared_bytes: kernel.shared_bytes,
-                overlaps: kernel.family == Family::Hopper && estimate.cycles <= SHORT_CYCLES,
+                overlaps: kernel.family == Family::Hopper && is_short(),
             },
             packs,
             params: GemmParams {

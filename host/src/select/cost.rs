@@ -120,7 +120,7 @@ pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> 
 }
 
 /// Clusters, or CTAs without one, that run at once.
-fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
+pub(super) fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
     (target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
 }
 

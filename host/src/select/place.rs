@@ -70,7 +70,7 @@ pub(super) fn choices(
         .map(|order| choice(*order, schedule))
         .collect();
     let is_open = request.schedule.is_none() && other != schedule;
-    if is_open && grid.tiles() > in_flight(&kernel, target) {
+    if is_open && grid.tiles() > cost::at_once(&kernel, target) {
         choices.push(choice(orders[0], other));
     }
     Ok(choices)
@@ -94,7 +94,7 @@ fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Resu
 
 /// The walk of stream-K counts the steps of the tiles of a wave in 32 bits.
 fn check_steps(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> Result<(), Error> {
-    let steps = u64::from(k.div_ceil(kernel.block.k)) * u64::from(in_flight(kernel, target));
+    let steps = u64::from(k.div_ceil(kernel.block.k)) * u64::from(cost::at_once(kernel, target));
     if kernel.runs_under(Schedule::StreamK) && steps > u64::from(u32::MAX) {
         return Err(Error::TooManyTiles {
             tiles_m: grid.tiles_m.into(),
@@ -105,16 +105,11 @@ fn check_steps(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> 
     Ok(())
 }
 
-/// Tiles that the device works on at once.
-fn in_flight(kernel: &KernelInfo, target: &Target) -> u32 {
-    target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()
-}
-
 /// The order of step 5, and steps from it: half and double the group, groups
 /// along N, no groups. Those only that walk the tiles differently; one wave has
 /// all tiles in it whatever the order.
 fn orders(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> Vec<TileOrder> {
-    let in_flight = in_flight(kernel, target);
+    let in_flight = cost::at_once(kernel, target);
     let (height, width) = kernel.cluster_tile();
     let (height, width) = (f64::from(height), f64::from(width));
     // The side of a square wave, in tiles of this size.

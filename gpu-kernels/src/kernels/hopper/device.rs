@@ -169,7 +169,8 @@ impl<S: Shape> Cta<'_, S> {
     }
 
     /// The steps along K of each tile that are this CTA's: first and end, the same
-    /// of all tiles but those it shares by stream-K. At least one, if need be past the end of K, where the copy engine delivers zeros.
+    /// of all tiles but those it shares by stream-K. At least one, if need be past
+    /// the end of K, where the copy engine delivers zeros.
     #[inline(always)]
     fn steps(&self) -> (u32, u32) {
         if S::CLUSTER.k == 1 {
@@ -274,8 +275,8 @@ impl<S: Shape> Cta<'_, S> {
         store.finish();
     }
 
-    /// The main loop, over `steps` stages. One group of multiplies stays in flight: a stage is
-    /// released one step after its multiplies were issued.
+    /// The main loop, over `steps` stages. One group of multiplies stays in
+    /// flight: a stage is released one step after its multiplies were issued.
     ///
     /// # Safety
     /// By the whole warpgroup together; the producer fills as many stages.

@@ -14,7 +14,8 @@
 //! each other. Who has seen a flag lowers it, so flags are all down between
 //! launches, and a launch can be replayed from a CUDA graph as it is.
 //!
-//! Sums are added in the order of K, from the first lender on.
+//! The order of additions is fixed: to the finisher's own sums, which are the last
+//! along K, those of its lenders in the order of K.
 
 use super::device::{Cta, Slab};
 use super::{Shape, WARPGROUP};
