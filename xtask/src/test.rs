@@ -19,7 +19,7 @@ const STEPS: &[Step] = &[
         project::run(cargo().args(["fmt", "--all", "--check"]))
     }),
     ("setup", setup::run),
-    ("ptx", || ptx::run(&[])),
+    ("ptx", || ptx::run(&[], None)),
     ("clippy", || {
         project::run(cargo().args([
             "clippy",
