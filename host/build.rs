@@ -83,9 +83,7 @@ fn kernels(mut choice: Choice, out: &Path) -> Embedded {
             Ok(next) => next,
             Err(error) => panic!("the kernels do not compile: {error}"),
         };
-        // One line: cargo prints no more of a warning.
-        let reason = choice.reason.replace('\n', " ");
-        println!("cargo::warning=kernels by rustc, because {reason}");
+        println!("cargo::warning=kernels by rustc, because {}", choice.reason);
     }
 }
 

@@ -122,9 +122,13 @@ fn compile_or_fall_back(
     loop {
         match compile(&choice.generator, archs, cache) {
             Ok(compiled) => return Ok((choice.generator, compiled)),
-            Err(failure) => choice = choice.after(failure)?,
+            Err(failure) => {
+                // Whole: the reason of the next choice has one line of it.
+                let text = failure.to_string();
+                choice = choice.after(failure)?;
+                println!("{text}\ncode generator: {choice}");
+            }
         }
-        println!("code generator: {choice}");
     }
 }
 

@@ -143,10 +143,22 @@ impl Choice {
         };
         Ok(Choice {
             generator: Generator::Rustc(toolchain),
-            reason: format!("rust-cuda is here and does not work: {failure}"),
+            reason: format!(
+                "rust-cuda is here and does not work: {}",
+                summary(&failure.to_string())
+            ),
             asked: Codegen::Auto,
         })
     }
+}
+
+/// The line of a failure that tells most: the first error in what a program
+/// printed, or else the first line.
+fn summary(failure: &str) -> &str {
+    let mut lines = failure.lines();
+    let first = lines.next().unwrap_or_default();
+    let error = lines.find(|line| line.trim_start().starts_with("error"));
+    error.unwrap_or(first).trim()
 }
 
 /// Finds the code generator that `codegen` asks for.
@@ -263,7 +275,7 @@ mod tests {
     fn failure() -> Error {
         Error::RustCudaBuild {
             arch: "sm_80",
-            output: "error: no C++ compiler".into(),
+            output: "   Compiling cc v1.2.48\nerror: no C++ compiler\n\nmore".into(),
         }
     }
 
@@ -300,7 +312,14 @@ mod tests {
         let choice = choose_with(Codegen::Auto, false, rust_cuda, rustc).unwrap();
         let next = choice.after_with(failure(), rustc).unwrap();
         assert_eq!(next.generator.codegen(), Codegen::Rustc);
-        assert!(next.reason.contains("no C++ compiler"), "{}", next.reason);
+        assert_eq!(
+            next.reason,
+            "rust-cuda is here and does not work: error: no C++ compiler"
+        );
+        assert_eq!(
+            summary("cannot run rustup: it is not there"),
+            "cannot run rustup: it is not there"
+        );
         // Once: rustc's failure is final.
         let error = next.after_with(failure(), rustc).unwrap_err();
         assert!(matches!(error, Error::RustCudaBuild { .. }));

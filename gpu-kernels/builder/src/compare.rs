@@ -77,9 +77,9 @@ pub fn read(folder: &Path) -> Result<EntryPoints, Error> {
             continue;
         }
         let text = fs::read_to_string(&path).map_err(file_error(&path))?;
-        let in_file = |source| Error::InFile {
+        let in_file = |reason| Error::InFile {
             path: path.clone(),
-            source: Box::new(source),
+            reason: Box::new(reason),
         };
         for entry in Module::parse(&text).map_err(in_file)?.entries {
             let parameters = parameters(&entry.signature).ok_or_else(|| {

@@ -82,12 +82,12 @@ pub enum Error {
     EntryUnknown(String),
 
     /// A file of PTX cannot be used.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {reason}", path.display())]
     InFile {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: Box<Error>,
+        reason: Box<Error>,
     },
 
     /// Two files of a folder have an entry point of one name that differ.

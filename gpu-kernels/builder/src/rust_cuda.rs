@@ -3,13 +3,14 @@
 //! `rustc_codegen_nvvm` is a code generator for `rustc` in place of LLVM. It links
 //! into one particular nightly compiler (`rustc-dev`), writes the bitcode of
 //! LLVM 7, and gives that to libNVVM, which is a part of the CUDA toolkit. Cargo
-//! builds it from the commit that `rust-cuda/Cargo.toml` names, so four things
+//! builds it from the commit that `rust-cuda/Cargo.toml` names, so five things
 //! must be there first:
 //!
 //! 1. the workspace `rust-cuda/`, which a clone of this repository has;
 //! 2. rustup with [`TOOLCHAIN`] and its [`COMPONENTS`];
-//! 3. LLVM 7, found by `llvm-config`;
-//! 4. a CUDA toolkit with libNVVM.
+//! 3. libclang, by which bindgen reads the toolkit's headers;
+//! 4. LLVM 7, found by `llvm-config`;
+//! 5. a CUDA toolkit with libNVVM.
 //!
 //! [`find`] looks for each and tells of each that is missing how to get it. It
 //! reads files and runs `rustup` and `llvm-config`: no network, no building.

@@ -43,6 +43,13 @@ pub enum Missing {
         names: Vec<&'static str>,
     },
 
+    /// The library by which bindgen reads the CUDA toolkit's headers.
+    #[error(
+        "libclang; get it: `sudo apt-get install clang` (Debian, Ubuntu) or \
+         `sudo dnf install clang` (Rocky), or set LIBCLANG_PATH to its directory"
+    )]
+    Libclang,
+
     /// LLVM.
     #[error(
         "LLVM {LLVM_MAJOR} ({}); get it: `sudo sh rust-cuda/llvm-7.sh /opt/llvm-7` builds it, \
@@ -75,6 +82,7 @@ impl Missing {
             Missing::Rustup { .. } => "rustup",
             Missing::Toolchain => TOOLCHAIN,
             Missing::Components { .. } => "components of its nightly",
+            Missing::Libclang => "libclang",
             Missing::Llvm { .. } => "LLVM 7",
             Missing::Cuda { .. } => "a CUDA toolkit",
         }

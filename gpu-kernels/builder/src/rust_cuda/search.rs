@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,8 +16,11 @@ const LLVM_CONFIG: &str = "LLVM_CONFIG";
 /// set counts, and no other place is looked at.
 const CUDA: [&str; 3] = ["CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"];
 
+/// `LIBCLANG_PATH=/path/to/lib`: where bindgen looks for libclang first.
+const LIBCLANG_PATH: &str = "LIBCLANG_PATH";
+
 /// The variables that decide what [`Search::from_env`] finds.
-pub const VARIABLES: [&str; 4] = [LLVM_CONFIG, CUDA[0], CUDA[1], CUDA[2]];
+pub const VARIABLES: [&str; 5] = [LLVM_CONFIG, CUDA[0], CUDA[1], CUDA[2], LIBCLANG_PATH];
 
 /// Files that `rustc_codegen_nvvm` reads from the toolkit when it is built.
 const CUDA_FILES: [&str; 4] = [
@@ -37,6 +41,8 @@ pub struct Search {
     pub llvm_configs: Vec<PathBuf>,
     /// CUDA toolkits.
     pub cuda_roots: Vec<PathBuf>,
+    /// Directories with libclang, in themselves or up to two levels below.
+    pub libclang_dirs: Vec<PathBuf>,
 }
 
 impl Search {
@@ -58,11 +64,23 @@ impl Search {
                 .map(PathBuf::from)
                 .to_vec(),
         };
+        let mut libclang_dirs: Vec<PathBuf> = Vec::new();
+        libclang_dirs.extend(env::var_os(LIBCLANG_PATH).map(PathBuf::from));
+        libclang_dirs.extend(
+            [
+                "/usr/lib",
+                "/usr/lib64",
+                "/usr/local/lib",
+                "/usr/local/lib64",
+            ]
+            .map(PathBuf::from),
+        );
         Search {
             workspace: device_crate().with_file_name("rust-cuda"),
             rustup: "rustup".into(),
             llvm_configs,
             cuda_roots,
+            libclang_dirs,
         }
     }
 
@@ -78,6 +96,9 @@ impl Search {
             missing.push(Missing::Workspace { directory });
         }
         missing.extend(toolchain(&self.rustup).err());
+        if !self.libclang_dirs.iter().any(|dir| has_libclang(dir, 2)) {
+            missing.push(Missing::Libclang);
+        }
         let reject = |tried| Missing::Llvm { tried };
         let llvm = first(&self.llvm_configs, llvm_version).map_err(reject);
         let reject = |tried| Missing::Cuda { tried };
@@ -151,7 +172,10 @@ fn toolchain(rustup: &Path) -> Result<(), Missing> {
 fn llvm_version(llvm_config: &Path) -> Result<String, String> {
     let ask = |argument| {
         let output = Command::new(llvm_config).arg(argument).output();
-        let output = output.map_err(|_| "does not run")?;
+        let output = output.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => "is not there",
+            _ => "does not run",
+        })?;
         if !output.status.success() {
             return Err("fails".to_owned());
         }
@@ -173,6 +197,9 @@ fn llvm_version(llvm_config: &Path) -> Result<String, String> {
 
 /// The version of a CUDA toolkit that will do.
 fn cuda_version(root: &Path) -> Result<(u32, u32), String> {
+    if !root.is_dir() {
+        return Err("is not there".to_owned());
+    }
     let header =
         fs::read_to_string(root.join("include/cuda.h")).map_err(|_| "has no include/cuda.h")?;
     let number: u32 = header
@@ -189,4 +216,24 @@ fn cuda_version(root: &Path) -> Result<(u32, u32), String> {
         Some(file) => Err(format!("has no {file}")),
         None => Ok(version),
     }
+}
+
+/// Whether bindgen, which reads the toolkit's headers, will find libclang in
+/// `dir` or in the likely directories below it, down to `depth` levels.
+fn has_libclang(dir: &Path, depth: usize) -> bool {
+    let Ok(entries) = dir.read_dir() else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // libclang.so, libclang-18.so.18; not libclang-cpp.so.18.
+        let library = name.starts_with("libclang.so")
+            || (name.starts_with("libclang-") && !name.starts_with("libclang-cpp"));
+        if library && name.contains(".so") {
+            return true;
+        }
+        let likely = ["lib", "llvm"].iter().any(|start| name.starts_with(start))
+            || name.ends_with("-linux-gnu");
+        depth > 0 && likely && has_libclang(&entry.path(), depth - 1)
+    })
 }
