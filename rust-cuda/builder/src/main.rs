@@ -52,7 +52,13 @@ fn build(directory: &Path, target: &str, arch: NvvmArch) -> Result<PathBuf, Cuda
         .arch(arch)
         // rustc fuses no a·b + c by itself, and results are to be equal.
         .fma_contraction(false)
-        .build_args(&["--locked", "--features", target, "--target-dir", &target_dir])
+        .build_args(&[
+            "--locked",
+            "--features",
+            target,
+            "--target-dir",
+            &target_dir,
+        ])
         // This pass may duplicate a barrier into both arms of a branch. CudaBuilder
         // sets the flags of all crates itself; those of the profile are added.
         .build_args(&[
