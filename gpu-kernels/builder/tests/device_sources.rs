@@ -147,7 +147,14 @@ fn what_is_for_the_host_is_not_read() {
             "{host}"
         );
     }
+    let module = "#![cfg(not(target_arch = \"nvptx64\"))]\nstatic X: u32 = 0;";
+    assert_eq!(found(module), [""; 0]);
+    assert_eq!(
+        found(&format!("mod m {{ {module} }}\nstatic Y: u32 = 0;")).len(),
+        1
+    );
     for device in [
+        "#![cfg(target_arch = \"nvptx64\")]\nstatic X: u32 = 0;",
         "#[cfg(target_arch = \"nvptx64\")]\nstatic X: u32 = 0;",
         "#[cfg(not(test))]\nstatic X: u32 = 0;",
         "#[cfg(any(test, target_arch = \"nvptx64\"))]\nstatic X: u32 = 0;",

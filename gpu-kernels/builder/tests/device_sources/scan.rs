@@ -132,6 +132,11 @@ impl Scan {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
+            if let Some(attribute) = inner_attribute(&tokens[at..])
+                && is_left_out(attribute)
+            {
+                return;
+            }
             if let Some(attribute) = attribute(&tokens[at..])
                 && is_left_out(attribute)
             {
@@ -245,6 +250,20 @@ fn attribute(tokens: &[TokenTree]) -> Option<TokenStream> {
     };
     let is_attribute = hash.as_char() == '#' && group.delimiter() == Delimiter::Bracket;
     is_attribute.then(|| group.stream())
+}
+
+/// The same of `#![…]`, which is about all that it stands in.
+fn inner_attribute(tokens: &[TokenTree]) -> Option<TokenStream> {
+    let [
+        TokenTree::Punct(hash),
+        TokenTree::Punct(bang),
+        TokenTree::Group(group),
+        ..,
+    ] = tokens
+    else {
+        return None;
+    };
+    (hash.as_char() == '#' && bang.as_char() == '!').then(|| group.stream())
 }
 
 /// Whether an attribute keeps its item out of rust-cuda's build. (Written out:
