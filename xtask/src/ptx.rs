@@ -290,6 +290,20 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_fails_on_a_difference() {
+        let examples = project::root().join("gpu-kernels/builder/tests/compare");
+        let (rustc, rust_cuda) = (examples.join("rustc"), examples.join("rust-cuda"));
+        compare(&rustc, &rust_cuda).unwrap();
+        let other = std::env::temp_dir().join(format!("xtask-compare-{}", std::process::id()));
+        fs::create_dir_all(&other).unwrap();
+        let text = fs::read_to_string(rust_cuda.join("kernels.ptx")).unwrap();
+        fs::write(other.join("kernels.ptx"), text.replace("[128]", "[120]")).unwrap();
+        let result = compare(&rustc, &other);
+        fs::remove_dir_all(&other).unwrap();
+        assert_eq!(result.unwrap_err().to_string(), "2 differences");
+    }
+
+    #[test]
     fn every_kernel_is_assembled_for_hopper_once() {
         for arch in Arch::ALL {
             let gpus: Vec<Arch> = targets(arch).collect();

@@ -113,6 +113,14 @@ fn rust_cuda_is_pinned_to_the_one_commit_everywhere() {
 }
 
 #[test]
+fn the_documents_name_the_same_commit_and_toolchain() {
+    let text = read("docs/rust-cuda.md");
+    for part in [REVISION, TOOLCHAIN] {
+        assert!(text.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn its_lock_file_is_up_to_date() {
     // `--locked` builds fail otherwise.
     let lock = read("rust-cuda/Cargo.lock");
