@@ -2,15 +2,17 @@
 //! the kernels' PTX to embed.
 //!
 //! `embedded.rs` in `OUT_DIR` gets a table of (entry point, PTX text), and a
-//! digest of it that tells one build of the kernels from another. Without a
+//! digest of it that tells one build of the kernels from another, and names the
+//! code generator that made them (`TILEWISE_CODEGEN` chooses it). Without a
 //! device toolchain the table is empty and the library computes on the CPU
 //! alone; one warning says so.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use gpu_kernels::Arch;
+use ptx_builder::{Choice, Codegen, Error, Generator, codegen};
 
 fn main() {
     let directory = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
@@ -22,71 +24,95 @@ fn main() {
     println!("cargo::rustc-link-search=native={}", stub.display());
 
     println!("cargo::rerun-if-changed=build.rs");
-    println!(
-        "cargo::rerun-if-changed={}",
-        ptx_builder::source_dir().display()
-    );
-    let toolchain = ptx_builder::toolchain::find();
-    let watched = ptx_builder::toolchain::watched(toolchain.as_ref());
+    let chosen = Codegen::from_env().and_then(codegen::choose);
+    let watched = codegen::watched(chosen.as_ref());
     for variable in watched.variables {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     for file in watched.files {
         println!("cargo::rerun-if-changed={}", file.display());
     }
-
-    let mut table = String::new();
-    let mut digest = Fnv1a::default();
-    let version = match &toolchain {
-        Ok(toolchain) => {
-            for arch in Arch::ALL {
-                embed(toolchain, arch, &out, &mut table, &mut digest);
-            }
-            Some(toolchain.version())
-        }
-        Err(reason) => {
+    let embedded = match chosen {
+        Ok(choice) => kernels(choice, &out),
+        Err(Error::NoToolchain(reason)) => {
             println!("cargo::warning=tilewise is built for the CPU alone: {reason}");
-            None
+            Embedded::default()
         }
+        Err(error) => panic!("{error}"),
     };
-    let embedded = format!(
-        "pub(super) const TOOLCHAIN: Option<&str> = {version:?};\n\
-         pub(super) const PTX: &[(&str, &str)] = &[{table}];\n\
-         pub(super) const DIGEST: u64 = {:#x};\n",
-        digest.0
-    );
-    fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");
+    fs::write(out.join("embedded.rs"), embedded.source()).expect("OUT_DIR can be written");
 }
 
-/// Compiles the kernels of `arch` into files in `out`, and adds them to `table`
-/// and `digest`.
-fn embed(
-    toolchain: &ptx_builder::Toolchain,
-    arch: Arch,
-    out: &std::path::Path,
-    table: &mut String,
-    digest: &mut Fnv1a,
-) {
-    let cache = ptx_builder::cache_dir(out);
-    let build = match ptx_builder::build(toolchain, arch, &cache) {
-        Ok(build) => build,
-        Err(error) => panic!("the kernels for {} do not compile: {error}", arch.name()),
-    };
-    for warning in build.warnings {
-        println!("cargo::warning={}: {warning}", arch.name());
-    }
-    for program in build.programs {
-        let name = program.kernel.name;
-        let file = format!("{name}.ptx");
-        digest.add(name);
-        digest.add(&program.ptx);
-        fs::write(out.join(&file), program.ptx).expect("OUT_DIR can be written");
-        write!(
-            table,
-            "\n    ({name:?}, include_str!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
+/// What goes into `embedded.rs`.
+#[derive(Default)]
+struct Embedded {
+    /// The code generator that made the kernels.
+    generator: Option<Generator>,
+    /// An entry point and a file of `OUT_DIR` a line.
+    table: String,
+    digest: Fnv1a,
+}
+
+impl Embedded {
+    /// The text of `embedded.rs`.
+    fn source(&self) -> String {
+        let name = match self.generator {
+            None => "None",
+            Some(Generator::Rustc(_)) => "Some(CodeGenerator::RustcNvptx)",
+            Some(Generator::RustCuda(_)) => "Some(CodeGenerator::RustCuda)",
+        };
+        let version = self.generator.as_ref().map(Generator::version);
+        format!(
+            "pub(super) const CODE_GENERATOR: Option<CodeGenerator> = {name};\n\
+             pub(super) const TOOLCHAIN: Option<&str> = {version:?};\n\
+             pub(super) const PTX: &[(&str, &str)] = &[{}];\n\
+             pub(super) const DIGEST: u64 = {:#x};\n",
+            self.table, self.digest.0
         )
-        .expect("a String takes any text");
     }
+}
+
+/// Compiles all kernels into files in `out`.
+fn kernels(mut choice: Choice, out: &Path) -> Embedded {
+    loop {
+        let error = match embed(&choice.generator, out) {
+            Ok(embedded) => return embedded,
+            Err(error) => error,
+        };
+        choice = match choice.after(error) {
+            Ok(next) => next,
+            Err(error) => panic!("the kernels do not compile: {error}"),
+        };
+        println!("cargo::warning=kernels by rustc, because {}", choice.reason);
+    }
+}
+
+/// Compiles all kernels with one code generator.
+fn embed(generator: &Generator, out: &Path) -> Result<Embedded, Error> {
+    let mut embedded = Embedded {
+        generator: Some(generator.clone()),
+        ..Embedded::default()
+    };
+    let cache = ptx_builder::cache_dir(out);
+    for arch in Arch::ALL {
+        let build = ptx_builder::build(generator, arch, &cache)?;
+        for warning in build.warnings {
+            println!("cargo::warning={}: {warning}", arch.name());
+        }
+        for program in build.programs {
+            let name = program.kernel.name;
+            let file = format!("{name}.ptx");
+            embedded.digest.add(name);
+            embedded.digest.add(&program.ptx);
+            fs::write(out.join(&file), program.ptx).expect("OUT_DIR can be written");
+            write!(
+                embedded.table,
+                "\n    ({name:?}, include_str!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
+            )
+            .expect("a String takes any text");
+        }
+    }
+    Ok(embedded)
 }
 
 /// The 64-bit FNV-1a hash (Fowler, Noll and Vo): the same on every machine and in every

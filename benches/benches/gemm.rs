@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tilewise::{Device, Element, Error, bf16, f16};
 use tilewise_bench::candidate::{Candidate, Planned};
 use tilewise_bench::choice::Placement;
+use tilewise_bench::device::Machine;
 use tilewise_bench::shape::{Layout, Shape};
 use tilewise_bench::timing::Interval;
 use tilewise_bench::workload::{Problem, Workload};
@@ -87,6 +88,8 @@ fn gemm_of<T: Element>(criterion: &mut Criterion, device: &Device) {
 
 fn gemm(criterion: &mut Criterion) {
     let device = Device::best();
+    let machine = Machine::of(&device);
+    println!("{}  kernels by {}", machine.device, machine.toolchain);
     gemm_of::<f16>(criterion, &device);
     gemm_of::<bf16>(criterion, &device);
     gemm_of::<f32>(criterion, &device);

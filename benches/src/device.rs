@@ -3,7 +3,7 @@
 use crate::cli::DeviceChoice;
 use crate::error::Error;
 use crate::peak::Chip;
-use tilewise::Device;
+use tilewise::{BuildInfo, Device};
 
 /// The device that was asked for; the best there is when none was.
 ///
@@ -28,17 +28,14 @@ pub struct Machine {
     pub compute_capability: String,
     /// The chip, for its peak; `None` on a CPU.
     pub chip: Option<Chip>,
-    /// Which device toolchain built the kernels.
+    /// Which code generator made the kernels, and its version.
     pub toolchain: String,
 }
 
 impl Machine {
     /// Asks the device and the library.
     pub fn of(device: &Device) -> Self {
-        let toolchain = tilewise::build_info()
-            .toolchain
-            .unwrap_or("none: built without device code")
-            .to_owned();
+        let toolchain = kernels_by(&tilewise::build_info());
         let Some(info) = device.gpu_info() else {
             return Machine {
                 device: cpu_name(),
@@ -61,6 +58,15 @@ impl Machine {
     }
 }
 
+/// The code generator and its version: figures of two generators are not those
+/// of one program.
+fn kernels_by(build: &BuildInfo) -> String {
+    match (build.code_generator, build.toolchain) {
+        (Some(generator), Some(version)) => format!("{} ({version})", generator.name()),
+        _ => "none: built without device code".to_owned(),
+    }
+}
+
 /// The processor's name where Linux tells it.
 fn cpu_name() -> String {
     let described = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -70,4 +76,30 @@ fn cpu_name() -> String {
         .map_or("CPU", |(_, name)| name);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     format!("{name}, {threads} threads")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewise::CodeGenerator;
+
+    #[test]
+    fn the_code_generator_is_named() {
+        let built = |code_generator, toolchain| {
+            kernels_by(&BuildInfo {
+                code_generator,
+                toolchain,
+                ..tilewise::build_info()
+            })
+        };
+        assert_eq!(
+            built(Some(CodeGenerator::RustcNvptx), Some("rustc 1.96.0")),
+            "rustc NVPTX (rustc 1.96.0)"
+        );
+        assert_eq!(
+            built(Some(CodeGenerator::RustCuda), Some("rust-cuda 946c91f")),
+            "rust-cuda (rust-cuda 946c91f)"
+        );
+        assert_eq!(built(None, None), "none: built without device code");
+    }
 }

@@ -11,6 +11,7 @@
 use crate::candidate::{Candidate, Planned};
 use crate::choice::Placement;
 use crate::cli::HostCostArgs;
+use crate::device::Machine;
 use crate::error::{Error, driver};
 use crate::graph::Graph;
 use crate::report::Table;
@@ -60,11 +61,12 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
     pairs(&mut turns, WARM_UP, &mut launch, &mut synchronise)?;
     let times = pairs(&mut turns, args.launches, &mut launch, &mut synchronise)?;
     println!(
-        "{}  {}  {}  f16\n\
+        "{}  {}  {}  f16  kernels by {}\n\
          host time of one launch, {} of each in random turns, synchronised every {SYNCHRONISE_EVERY}\n\n{}",
         device.name(),
         Candidate::<f16, f16>::label(&planned).kernel,
         args.shape,
+        Machine::of(&device).toolchain,
         args.launches,
         table(&times)
     );

@@ -60,7 +60,7 @@ pub struct Record {
     pub compute_capability: String,
     /// SMs of the GPU.
     pub sms: Option<u32>,
-    /// Which device toolchain built the kernels.
+    /// Which code generator made the kernels, and its version.
     pub toolchain: String,
 
     /// Rows of A and C.

@@ -2,8 +2,10 @@
 //!
 //! The one list below becomes
 //!
-//! - on the device, an `extern "ptx-kernel"` function for each entry of the
-//!   target being compiled (cargo feature `sm_75`, `sm_80` or `sm_90a`);
+//! - on the device, a kernel for each entry of the target being compiled (cargo
+//!   feature `sm_75`, `sm_80` or `sm_90a`), through
+//!   [`define_entry_points!`](crate::define_entry_points): here for rustc's own
+//!   NVPTX code generator, in `rust-cuda/kernels` for rust-cuda's;
 //! - on the host, [`KERNELS`], which the launcher, the build and every table read.
 //!
 //! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
@@ -11,26 +13,27 @@
 //! what consumers do together, `pingpong`, or CTAs: `cluster2x1` down × across,
 //! `split2` along K, `streamk`.
 
-#![cfg_attr(
-    target_arch = "nvptx64",
-    allow(unused_imports, reason = "a build instantiates one target")
-)]
+/// The types that the list names, for the crate that instantiates it.
+#[doc(hidden)]
+#[allow(unused_imports, reason = "a device build instantiates one target")]
+pub mod names {
+    pub use crate::element::{Bf16, F16, F32, Tf32};
+    pub use crate::kernel::{AlongK, AlongMn};
+    pub use crate::kernels::hopper::{Clusters, Hopper, PingPong, SplitK, StreamK};
+    pub use crate::kernels::naive::Naive;
+    pub use crate::kernels::pack::Pack;
+    pub use crate::kernels::tensor_core::{Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32};
+    pub use crate::kernels::tiled::Tiled;
+}
 
-use crate::element::{Bf16, F16, F32, Tf32};
-#[cfg(not(target_arch = "nvptx64"))]
-use crate::kernel::KernelInfo;
-use crate::kernel::{AlongK, AlongMn, Kernel};
-use crate::kernels::hopper::{Clusters, Hopper, PingPong, SplitK, StreamK};
-use crate::kernels::naive::Naive;
-use crate::kernels::pack::Pack;
-use crate::kernels::tensor_core::{Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32};
-use crate::kernels::tiled::Tiled;
-#[cfg(target_arch = "nvptx64")]
-use crate::problem::GemmParams;
-
+/// The list. `$instantiate` is a macro that takes `$arguments`, one token tree,
+/// and then the list.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! for_each_entry {
-    ($instantiate:ident) => {
+    ($instantiate:path, $arguments:tt) => {
         $instantiate! {
+            $arguments
             "sm_75" {
                 pack_16: Pack<F16>;
                 naive_f32: Naive<F32>;
@@ -219,26 +222,39 @@ macro_rules! for_each_entry {
     };
 }
 
-#[cfg(target_arch = "nvptx64")]
+/// Defines the kernels of the target being compiled, as functions with one
+/// attribute and one ABI:
+/// `define_entry_points!(#[unsafe(no_mangle)] extern "ptx-kernel");`
+///
+/// The calling crate has the features `sm_75`, `sm_80` and `sm_90a`, of which a
+/// build enables one. Each function takes a [`GemmParams`](crate::GemmParams) by value.
+#[macro_export]
 macro_rules! define_entry_points {
-    ($($arch:literal { $($name:ident: $kernel:ty;)* })*) => {$($(
+    (#[$attribute:meta] extern $abi:literal) => {
+        use $crate::entry::names::*;
+        $crate::for_each_entry!($crate::define_entry_points, (#[$attribute] extern $abi));
+    };
+    (
+        (#[$attribute:meta] extern $abi:literal)
+        $($arch:literal { $($name:ident: $kernel:ty;)* })*
+    ) => {$($(
         /// # Safety
-        /// See [`Kernel::run`].
+        /// See `gpu_kernels::kernel::Kernel::run`.
         #[cfg(feature = $arch)]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "ptx-kernel" fn $name(params: GemmParams) {
+        #[$attribute]
+        pub unsafe extern $abi fn $name(params: $crate::GemmParams) {
             // SAFETY: the launcher's duty.
-            unsafe { <$kernel as Kernel>::run(&params) }
+            unsafe { <$kernel as $crate::kernel::Kernel>::run(&params) }
         }
     )*)*};
 }
 
-#[cfg(target_arch = "nvptx64")]
-for_each_entry!(define_entry_points);
+#[cfg(all(target_arch = "nvptx64", feature = "standalone"))]
+define_entry_points!(#[unsafe(no_mangle)] extern "ptx-kernel");
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! define_table {
-    ($($arch:literal { $($name:ident: $kernel:ty;)* })*) => {
+    (() $($arch:literal { $($name:ident: $kernel:ty;)* })*) => {
         /// Every kernel there is, in the order of the list.
         pub const KERNELS: &[KernelInfo] = &[$($(
             KernelInfo { name: stringify!($name), ..<$kernel as Kernel>::INFO },
@@ -247,4 +263,8 @@ macro_rules! define_table {
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
-for_each_entry!(define_table);
+use crate::kernel::{Kernel, KernelInfo};
+#[cfg(not(target_arch = "nvptx64"))]
+use names::*;
+#[cfg(not(target_arch = "nvptx64"))]
+for_each_entry!(define_table, ());

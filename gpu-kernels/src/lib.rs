@@ -3,7 +3,8 @@
 //!
 //! One crate, compiled more than once:
 //!
-//! 1. for `nvptx64-nvidia-cuda`, where [`mod@entry`] becomes the PTX entry points;
+//! 1. for `nvptx64-nvidia-cuda`, where [`mod@entry`] becomes the PTX entry points,
+//!    by rustc's own NVPTX code generator or by rust-cuda's (feature `standalone`);
 //! 2. for the host, where the same orders, schedules, constants and launch
 //!    parameters are plain functions and types.
 //!
@@ -22,9 +23,14 @@
 
 #![cfg_attr(
     target_arch = "nvptx64",
-    no_std,
-    feature(abi_ptx, asm_experimental_arch),
+    feature(asm_experimental_arch),
     allow(missing_docs)
+)]
+// Without `standalone`, rust-cuda's `cuda_builder` adds `no_std` to every crate.
+#![cfg_attr(
+    all(target_arch = "nvptx64", feature = "standalone"),
+    no_std,
+    feature(abi_ptx)
 )]
 
 pub mod element;
@@ -49,8 +55,9 @@ pub use problem::{DType, GemmParams, Operand, OutputType};
 pub use schedule::Schedule;
 
 /// Panics cannot happen in the kernels (the build gate looks for any that
-/// survive); the language still asks for a handler.
-#[cfg(target_arch = "nvptx64")]
+/// survive); the language still asks for a handler. Where this crate is a part of
+/// the device program, another part has it (rust-cuda's `cuda_std`).
+#[cfg(all(target_arch = "nvptx64", feature = "standalone"))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
     isa::thread::trap()

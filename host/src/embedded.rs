@@ -7,8 +7,10 @@ use gpu_kernels::entry::KERNELS;
 
 use crate::driver::gpu::GpuInfo;
 
-/// `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
+/// `CODE_GENERATOR`, `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
 mod generated {
+    use super::CodeGenerator;
+
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 }
 
@@ -29,10 +31,32 @@ pub(crate) fn runs_on(gpu: &GpuInfo) -> bool {
         .any(|kernel| kernel.arch.runs_on(major, minor) && ptx(kernel.name).is_some())
 }
 
+/// What turned the kernels' Rust into PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CodeGenerator {
+    /// rustc's own NVPTX back end.
+    RustcNvptx,
+    /// rust-cuda: `rustc_codegen_nvvm` and libNVVM.
+    RustCuda,
+}
+
+impl CodeGenerator {
+    /// The name in tables and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CodeGenerator::RustcNvptx => "rustc NVPTX",
+            CodeGenerator::RustCuda => "rust-cuda",
+        }
+    }
+}
+
 /// What was built into this library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildInfo {
-    /// The device toolchain that compiled the kernels; `None` for a CPU-only
+    /// The code generator that compiled the kernels; `None` for a CPU-only build.
+    pub code_generator: Option<CodeGenerator>,
+    /// Its version, and that of all it is made of; `None` for a CPU-only
     /// build.
     pub toolchain: Option<&'static str>,
     /// Kernels for each PTX target.
@@ -44,7 +68,7 @@ pub struct BuildInfo {
 /// ```
 /// let build = tilewise::build_info();
 /// let kernels: usize = build.kernels.values().sum();
-/// assert_eq!(build.toolchain.is_some(), kernels > 0);
+/// assert_eq!(build.code_generator.is_some(), kernels > 0);
 /// ```
 pub fn build_info() -> BuildInfo {
     let mut kernels = BTreeMap::new();
@@ -52,6 +76,7 @@ pub fn build_info() -> BuildInfo {
         *kernels.entry(kernel.arch).or_default() += 1;
     }
     BuildInfo {
+        code_generator: generated::CODE_GENERATOR,
         toolchain: generated::TOOLCHAIN,
         kernels,
     }

@@ -71,7 +71,7 @@ mod view;
 pub use device::Device;
 pub use driver::gpu::GpuInfo;
 pub use element::{Element, Output, bf16, f16};
-pub use embedded::{BuildInfo, build_info};
+pub use embedded::{BuildInfo, CodeGenerator, build_info};
 pub use error::Error;
 pub use gemm::{Gemm, Plan, Precision};
 pub use gpu_kernels::{

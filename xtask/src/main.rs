@@ -12,10 +12,12 @@ mod ptx;
 mod setup;
 mod test;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use gpu_kernels::Arch;
+use ptx_builder::Codegen;
 
 /// Builds, checks and measures tilewise.
 #[derive(Parser)]
@@ -34,6 +36,13 @@ enum Command {
         /// PTX targets, comma-separated: sm_75, sm_80, sm_90a [default: all]
         #[arg(long, value_delimiter = ',', value_parser = parse_arch)]
         arch: Vec<Arch>,
+        /// Code generator: auto, rustc, rust-cuda [default: TILEWISE_CODEGEN, or auto, which is
+        /// rust-cuda where all of it is installed]
+        #[arg(long)]
+        codegen: Option<Codegen>,
+        /// Build nothing: compare the entry points in two folders of PTX, names and parameters
+        #[arg(long, num_args = 2, value_names = ["FOLDER", "FOLDER"], conflicts_with_all = ["arch", "codegen"])]
+        compare: Vec<PathBuf>,
     },
     /// Measure: `tilewise-bench bench`, release build; on a machine without a GPU, the model and the CPU
     #[command(disable_help_flag = true)]
@@ -53,7 +62,14 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Setup => setup::run(),
-        Command::Ptx { arch } => ptx::run(&arch),
+        Command::Ptx {
+            arch,
+            codegen,
+            compare,
+        } => match &compare[..] {
+            [first, second] => ptx::compare(first, second),
+            _ => ptx::run(&arch, codegen),
+        },
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Test => test::run(),
@@ -91,13 +107,36 @@ mod tests {
     fn targets_are_a_list() {
         let parse = |list| Arguments::try_parse_from(["xtask", "ptx", "--arch", list]);
         let Ok(Arguments {
-            command: Command::Ptx { arch },
+            command: Command::Ptx { arch, .. },
         }) = parse("sm_75,sm_90a")
         else {
             panic!("not accepted");
         };
         assert_eq!(arch, [Arch::Sm75, Arch::Sm90a]);
         assert!(parse("sm_75,sm_91").is_err());
+    }
+
+    #[test]
+    fn a_code_generator_is_named_and_two_folders_are_compared() {
+        let parse = |arguments: &[&str]| {
+            let all = ["xtask", "ptx"].iter().chain(arguments);
+            match Arguments::try_parse_from(all).ok()?.command {
+                Command::Ptx {
+                    codegen, compare, ..
+                } => Some((codegen, compare)),
+                _ => None,
+            }
+        };
+        assert_eq!(parse(&[]), Some((None, Vec::new())));
+        for codegen in Codegen::ALL {
+            let parsed = parse(&["--codegen", codegen.name()]);
+            assert_eq!(parsed, Some((Some(codegen), Vec::new())));
+        }
+        assert_eq!(parse(&["--codegen", "nvvm"]), None);
+        let folders = vec![PathBuf::from("a"), PathBuf::from("b")];
+        assert_eq!(parse(&["--compare", "a", "b"]), Some((None, folders)));
+        assert_eq!(parse(&["--compare", "a"]), None);
+        assert_eq!(parse(&["--compare", "a", "b", "--codegen", "rustc"]), None);
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! `cargo xtask ptx`: what the compiler made of each kernel, and whether it may stay.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use gpu_kernels::Arch;
 use ptx_builder::gates::{self, Violation};
 use ptx_builder::ptxas::{Report, Tools};
-use ptx_builder::{Program, Toolchain};
+use ptx_builder::{Choice, Codegen, Error, Generator, NoToolchain, Program, codegen, compare};
 
 use crate::{project, setup};
 
@@ -24,17 +26,27 @@ struct Row<'a> {
     violations: Vec<Violation>,
 }
 
-/// Builds and checks the kernels of `archs`, or of all of them.
-pub fn run(archs: &[Arch]) -> Result<()> {
+/// Builds and checks the kernels of `archs`, or of all of them, with what
+/// `codegen` or else the environment asks for.
+pub fn run(archs: &[Arch], codegen: Option<Codegen>) -> Result<()> {
     let archs = if archs.is_empty() { &Arch::ALL } else { archs };
-    let (Some(toolchain), Some(tools)) = (setup::device_toolchain(), setup::nvidia_tools()) else {
-        bail!("the kernels cannot be built and checked without the above");
+    let choice = choose(codegen.map_or_else(Codegen::from_env, Ok)?)?;
+    let Some(tools) = setup::nvidia_tools() else {
+        bail!("the kernels cannot be checked without the above");
     };
     let cache = project::ptx_cache()?;
-    let (programs, leftovers) = compile(&toolchain, archs, &cache)?;
+    let (generator, (programs, leftovers)) = compile_or_fall_back(choice, archs, &cache)?;
+    let tools = match &generator {
+        // Its libNVVM writes the PTX version of its own release, which an older
+        // assembler refuses.
+        Generator::RustCuda(rust_cuda) => Tools::find(&rust_cuda.cuda_root).unwrap_or(tools),
+        Generator::Rustc(_) => tools,
+    };
 
     let start = Instant::now();
-    let dir = cache.join("programs");
+    // Each code generator's own, so that `--compare` has two.
+    let dir = cache.join("programs").join(generator.codegen().name());
+    remove_programs(&dir)?;
     let jobs: Vec<(&Program, Arch)> = programs
         .iter()
         .flat_map(|program| targets(program.kernel.arch).map(move |gpu| (program, gpu)))
@@ -69,18 +81,79 @@ pub fn run(archs: &[Arch]) -> Result<()> {
     Ok(())
 }
 
+/// Compares the entry points in two folders of PTX.
+pub fn compare(first: &Path, second: &Path) -> Result<()> {
+    let (a, b) = (compare::read(first)?, compare::read(second)?);
+    let differences = compare::differences(&a, &b);
+    println!("first: {}, {} entry points", first.display(), a.len());
+    println!("second: {}, {} entry points", second.display(), b.len());
+    for difference in &differences {
+        println!("{difference}");
+    }
+    if !differences.is_empty() {
+        bail!("{} differences", differences.len());
+    }
+    println!("the same names with the same parameters");
+    Ok(())
+}
+
+/// Finds the code generator, or installs what rustc's needs, and says which and why.
+fn choose(codegen: Codegen) -> Result<Choice> {
+    let choice = match codegen::choose(codegen) {
+        Err(Error::NoToolchain(NoToolchain::NotFound { .. })) => {
+            if setup::device_toolchain().is_none() {
+                bail!("the kernels cannot be built without the above");
+            }
+            codegen::choose(codegen)?
+        }
+        result => result?,
+    };
+    println!("code generator: {choice}");
+    Ok(choice)
+}
+
+/// Compiles `archs` with the chosen code generator, or with the one left when it
+/// fails and the choice was free.
+fn compile_or_fall_back(
+    mut choice: Choice,
+    archs: &[Arch],
+    cache: &Path,
+) -> Result<(Generator, (Vec<Program>, Leftovers))> {
+    loop {
+        match compile(&choice.generator, archs, cache) {
+            Ok(compiled) => return Ok((choice.generator, compiled)),
+            Err(failure) => {
+                // Whole: the reason of the next choice has one line of it.
+                let text = failure.to_string();
+                choice = choice.after(failure)?;
+                println!("{text}\ncode generator: {choice}");
+            }
+        }
+    }
+}
+
+/// Removes what an earlier build left.
+fn remove_programs(dir: &Path) -> Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot empty {}", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What stands outside the entry points, with the target it was compiled for.
 type Leftovers = Vec<(&'static str, Violation)>;
 
 /// Compiles the targets side by side; a compiler is single-threaded here.
 fn compile(
-    toolchain: &Toolchain,
+    generator: &Generator,
     archs: &[Arch],
     cache: &Path,
-) -> Result<(Vec<Program>, Leftovers)> {
+) -> Result<(Vec<Program>, Leftovers), Error> {
     let builds = parallel_map(archs, |&arch| {
         let start = Instant::now();
-        let build = ptx_builder::build(toolchain, arch, cache);
+        let build = ptx_builder::build(generator, arch, cache);
         (arch, build, start.elapsed().as_secs_f64())
     });
     let mut programs = Vec::new();
@@ -214,6 +287,20 @@ mod tests {
         let doubled: Vec<u32> = items.iter().map(|x| x * 2).collect();
         assert_eq!(parallel_map(&items, |x| x * 2), doubled);
         assert!(parallel_map(&[], |x: &u32| *x).is_empty());
+    }
+
+    #[test]
+    fn a_comparison_fails_on_a_difference() {
+        let examples = project::root().join("gpu-kernels/builder/tests/compare");
+        let (rustc, rust_cuda) = (examples.join("rustc"), examples.join("rust-cuda"));
+        compare(&rustc, &rust_cuda).unwrap();
+        let other = std::env::temp_dir().join(format!("xtask-compare-{}", std::process::id()));
+        fs::create_dir_all(&other).unwrap();
+        let text = fs::read_to_string(rust_cuda.join("kernels.ptx")).unwrap();
+        fs::write(other.join("kernels.ptx"), text.replace("[128]", "[120]")).unwrap();
+        let result = compare(&rustc, &other);
+        fs::remove_dir_all(&other).unwrap();
+        assert_eq!(result.unwrap_err().to_string(), "2 differences");
     }
 
     #[test]

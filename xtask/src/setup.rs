@@ -2,13 +2,15 @@
 //!
 //! It changes the machine as little as it can: it looks first, and then tries
 //! rustup, which installs for this user; the project's `.tools` folder; and the
-//! system's packages only as root on a Debian-like system.
+//! system's packages only as root on a Debian-like system. Of rust-cuda, which is
+//! large and optional, it says what is missing and gets nothing.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 use ptx_builder::ptxas::Tools;
+use ptx_builder::rust_cuda::{self, Missing};
 use ptx_builder::{NoToolchain, Toolchain, toolchain};
 
 use crate::project;
@@ -26,6 +28,14 @@ const NVIDIA_PACKAGES: [&str; 3] = [
 pub fn run() -> Result<()> {
     let toolchain = device_toolchain();
     let tools = nvidia_tools();
+    match rust_cuda::find() {
+        Ok(found) => println!("rust-cuda: {found}"),
+        Err(missing) => {
+            let names: Vec<_> = missing.iter().map(Missing::name).collect();
+            let names = names.join(", ");
+            println!("rust-cuda (optional, docs/rust-cuda.md): without {names}");
+        }
+    }
     if toolchain.is_none() || tools.is_none() {
         bail!("setup is incomplete; the commands above complete it");
     }

@@ -16,10 +16,13 @@ type Step = (&'static str, fn() -> Result<()>);
 /// Setup comes before whatever embeds PTX.
 const STEPS: &[Step] = &[
     ("format", || {
-        project::run(cargo().args(["fmt", "--all", "--check"]))
+        project::run(cargo().args(["fmt", "--all", "--check"]))?;
+        // A workspace of its own; all that can be run of it without rust-cuda.
+        let manifest = ["--manifest-path", "rust-cuda/Cargo.toml"];
+        project::run(cargo().arg("fmt").args(manifest).args(["--all", "--check"]))
     }),
     ("setup", setup::run),
-    ("ptx", || ptx::run(&[])),
+    ("ptx", || ptx::run(&[], None)),
     ("clippy", || {
         project::run(cargo().args([
             "clippy",

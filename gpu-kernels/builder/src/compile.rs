@@ -1,4 +1,4 @@
-//! Compiles the device crate to PTX.
+//! Compiles the device crate to PTX with rustc's own NVPTX code generator.
 //!
 //! The compiler runs under a cargo of its own, apart from the one that may be
 //! building us:
@@ -21,20 +21,12 @@ use std::process::Command;
 use gpu_kernels::Arch;
 
 use crate::Error;
+use crate::nested::{self, Compiled, absolute, file_error, warnings, write_if_changed};
 use crate::toolchain::{CoreLibrary, TARGET, Toolchain};
 
 /// The PTX ISA version asked for. Any driver since 525 (CUDA 12.0) loads 8.0, and
 /// it has every instruction the kernels use.
 const PTX_ISA: &str = "+ptx80";
-
-/// What the compiler made of the device crate for one target.
-#[derive(Clone, Debug)]
-pub struct Compiled {
-    /// The module, all entry points in one.
-    pub ptx: String,
-    /// The compiler's warnings about the device code.
-    pub warnings: Vec<String>,
-}
 
 /// The directory of the device crate.
 pub(crate) fn device_crate() -> PathBuf {
@@ -63,9 +55,7 @@ pub fn compile(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Compil
     let target_dir = dir.join("target");
     let program = PathBuf::from(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let mut cargo = Command::new(&program);
-    for (name, _) in env::vars_os().filter(|(name, _)| is_outer(&name.to_string_lossy())) {
-        cargo.env_remove(name);
-    }
+    nested::forget_outer_cargo(&mut cargo);
     cargo
         .current_dir(&dir)
         .args(["rustc", "--release", "--lib", "--manifest-path"])
@@ -137,7 +127,7 @@ fn rustflags(arch: Arch) -> Vec<String> {
 
 /// The manifest of the nested build.
 fn manifest(device_crate: &Path) -> String {
-    let mut features = String::new();
+    let mut features = "default = [\"standalone\"]\nstandalone = []\n".to_owned();
     for arch in Arch::ALL {
         let _ = writeln!(features, "{} = []", arch.name());
     }
@@ -164,96 +154,9 @@ fn manifest(device_crate: &Path) -> String {
     )
 }
 
-/// Whether a variable belongs to the cargo that builds us, and would steer the
-/// nested one. The job server and the user's home and network settings stay.
-fn is_outer(name: &str) -> bool {
-    if let Some(rest) = name.strip_prefix("CARGO_") {
-        let kept = ["HOME", "MAKEFLAGS"].contains(&rest)
-            || ["HTTP_", "NET_"]
-                .iter()
-                .any(|start| rest.starts_with(start));
-        return !kept;
-    }
-    name.starts_with("RUSTC") || ["RUSTFLAGS", "RUSTDOCFLAGS"].contains(&name)
-}
-
-/// The warnings in what cargo printed, less those that are about the flags above.
-fn warnings(messages: &str) -> Vec<String> {
-    messages
-        .split("\n\n")
-        .filter_map(|block| block.find("warning: ").map(|start| &block[start..]))
-        .filter(|block| {
-            let summary = block.starts_with("warning: `gpu-kernels`");
-            !summary && !block.contains("for `-Ctarget-feature`")
-        })
-        .map(|block| block.trim_end().to_owned())
-        .collect()
-}
-
-/// `path` from the root.
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(file_error(path))
-}
-
-/// Writes a file unless it already says `text`: cargo goes by modification times.
-fn write_if_changed(path: &Path, text: &str) -> Result<(), Error> {
-    if fs::read_to_string(path).is_ok_and(|old| old == text) {
-        return Ok(());
-    }
-    let write = || -> std::io::Result<()> {
-        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        fs::write(path, text)
-    };
-    write().map_err(file_error(path))
-}
-
-/// What to make of a failure with a file.
-fn file_error(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
-    let path = path.to_owned();
-    |source| Error::File { path, source }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_outer_build_does_not_reach_the_nested_one() {
-        for name in [
-            "CARGO_ENCODED_RUSTFLAGS",
-            "CARGO_TARGET_DIR",
-            "CARGO_BUILD_TARGET",
-            "CARGO_PROFILE_RELEASE_LTO",
-            "CARGO_FEATURE_X",
-            "RUSTC",
-            "RUSTC_WRAPPER",
-            "RUSTC_WORKSPACE_WRAPPER",
-            "RUSTFLAGS",
-        ] {
-            assert!(is_outer(name), "{name}");
-        }
-        for name in [
-            "CARGO_HOME",
-            "CARGO_MAKEFLAGS",
-            "CARGO_NET_OFFLINE",
-            "PATH",
-            "RUSTUP_HOME",
-        ] {
-            assert!(!is_outer(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn only_warnings_about_the_code_are_reported() {
-        let messages = "   Compiling gpu-kernels v0.1.0\n\
-            warning: unstable feature specified for `-Ctarget-feature`: `ptx80`\n  |\n\n\
-            warning: unused variable: `x`\n --> src/lib.rs:1:1\n\n\
-            warning: `gpu-kernels` (lib) generated 2 warnings\n    Finished\n";
-        assert_eq!(
-            warnings(messages),
-            ["warning: unused variable: `x`\n --> src/lib.rs:1:1"]
-        );
-    }
 
     #[test]
     fn the_manifest_has_a_feature_for_each_target() {

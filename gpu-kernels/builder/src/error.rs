@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::codegen::Codegen;
+use crate::rust_cuda::Missing;
 use crate::toolchain::NoToolchain;
 
 /// A failed step of the device build.
@@ -11,6 +13,29 @@ pub enum Error {
     /// There is nothing to compile with.
     #[error(transparent)]
     NoToolchain(#[from] NoToolchain),
+
+    /// rust-cuda was asked for, and is not complete.
+    #[error("rust-cuda cannot be used here. Missing:\n{}", list(.0))]
+    NoRustCuda(Vec<Missing>),
+
+    /// No such code generator.
+    #[error(
+        "no code generator is called `{name}`; there are {}",
+        Codegen::ALL.map(Codegen::name).join(", ")
+    )]
+    UnknownCodegen {
+        /// What was asked for.
+        name: String,
+    },
+
+    /// rust-cuda's build failed.
+    #[error("rust-cuda does not build the device code for {arch}:\n{output}")]
+    RustCudaBuild {
+        /// The PTX target.
+        arch: &'static str,
+        /// Everything cargo and the builder said.
+        output: String,
+    },
 
     /// A program could not be started.
     #[error("cannot run {}: {source}", program.display())]
@@ -56,6 +81,30 @@ pub enum Error {
     #[error("entry point `{0}` is in the PTX and not in gpu_kernels::entry::KERNELS")]
     EntryUnknown(String),
 
+    /// A file of PTX cannot be used.
+    #[error("{}: {reason}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: Box<Error>,
+    },
+
+    /// Two files of a folder have an entry point of one name that differ.
+    #[error("entry point `{0}` is here a second time, with other parameters")]
+    EntryTwice(String),
+
+    /// The parameters of an entry point are not what the code generators write.
+    #[error("parameters that cannot be read: {signature}")]
+    Parameters {
+        /// The entry point, from `.visible` to the closing parenthesis.
+        signature: String,
+    },
+
+    /// A folder without kernels.
+    #[error("no entry point in any .ptx file of {}", .0.display())]
+    NoPtx(PathBuf),
+
     /// No `ptxas` (or, where machine code is to be read, no disassembler).
     #[error(
         "no {tool} in the project's tools, on PATH or under CUDA_PATH; `cargo xtask setup` gets it"
@@ -75,4 +124,10 @@ pub enum Error {
         /// Everything it said.
         output: String,
     },
+}
+
+/// A line for each, indented.
+fn list(missing: &[Missing]) -> String {
+    let lines = missing.iter().map(|missing| format!("  - {missing}"));
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,7 +1,7 @@
 //! Builds the device code: `gpu-kernels` to PTX, with launch bounds, checked by `ptxas`.
 //!
-//! This is to tilewise what `cuda_builder` is to rust-cuda, with the NVPTX
-//! backend that every `rustc` has in place of a code generator of its own. Two
+//! This is to tilewise what `cuda_builder` is to rust-cuda, and it can use either
+//! code generator: the NVPTX back end that every `rustc` has, or rust-cuda's. Two
 //! programs use it, so that both build the very same PTX: `host/build.rs`, which
 //! embeds it, and `cargo xtask ptx`, which inspects it.
 //!
@@ -9,35 +9,41 @@
 //!
 //! | module | step |
 //! |---|---|
-//! | [`toolchain`] | find a `rustc` that has `core` for `nvptx64-nvidia-cuda` |
-//! | [`compile`](mod@compile) | run it, through a cargo of its own |
+//! | [`codegen`] | choose between the two code generators |
+//! | [`toolchain`], [`compile`](mod@compile) | find a `rustc` that has `core` for `nvptx64-nvidia-cuda`, and run it |
+//! | [`rust_cuda`] | find all that rust-cuda needs, and run its builder |
 //! | [`ptx`] | cut the text into entry points, and join it again, one program each |
 //! | [`launch_bounds`] | add what `rustc` has no attribute for |
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel whose machine code is not what was meant |
 //!
-//! A build needs the first four alone; [`build`] does them. The last two need
-//! NVIDIA's `ptxas` and no GPU.
+//! A build needs the steps down to the launch bounds; [`build`] does them. The
+//! last two need NVIDIA's `ptxas` and no GPU. [`compare`] looks at what the two
+//! code generators made.
 //!
 //! ```no_run
 //! use gpu_kernels::Arch;
 //!
 //! # fn main() -> Result<(), ptx_builder::Error> {
-//! let toolchain = ptx_builder::toolchain::find()?;
+//! let generator = ptx_builder::codegen::choose(ptx_builder::Codegen::Auto)?.generator;
 //! let cache = ptx_builder::cache_dir("target/debug/build/x/out".as_ref());
-//! for program in ptx_builder::build(&toolchain, Arch::Sm80, &cache)?.programs {
+//! for program in ptx_builder::build(&generator, Arch::Sm80, &cache)?.programs {
 //!     println!("{}: {} bytes of PTX", program.kernel.name, program.ptx.len());
 //! }
 //! # Ok(())
 //! # }
 //! ```
 
+pub mod codegen;
+pub mod compare;
 pub mod compile;
 mod error;
 pub mod gates;
 pub mod launch_bounds;
+mod nested;
 pub mod ptx;
 pub mod ptxas;
+pub mod rust_cuda;
 pub mod toolchain;
 
 use std::path::{Path, PathBuf};
@@ -45,8 +51,9 @@ use std::path::{Path, PathBuf};
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Arch, KernelInfo};
 
-pub use compile::compile;
+pub use codegen::{Choice, Codegen, Generator};
 pub use error::Error;
+pub use nested::Compiled;
 pub use toolchain::{NoToolchain, Toolchain};
 
 /// One kernel as the driver gets it: a PTX module with one entry point.
@@ -73,12 +80,12 @@ pub struct Build {
 /// Compiles the kernels of `arch`, adds their launch bounds and gives each a
 /// PTX module of its own, so that the driver compiles only what a program uses.
 ///
-/// `cache` keeps the compiled `core` between calls; see [`cache_dir`].
+/// `cache` keeps what is compiled along the way between calls; see [`cache_dir`].
 ///
 /// # Errors
 /// The compiler fails, or its output and [`KERNELS`] disagree about which entry
 /// points there are.
-pub fn build(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Build, Error> {
+pub fn build(generator: &Generator, arch: Arch, cache: &Path) -> Result<Build, Error> {
     let kernels: Vec<&'static KernelInfo> = KERNELS.iter().filter(|k| k.arch == arch).collect();
     if kernels.is_empty() {
         return Ok(Build {
@@ -87,7 +94,10 @@ pub fn build(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Build, E
             leftovers: Vec::new(),
         });
     }
-    let compiled = compile(toolchain, arch, cache)?;
+    let compiled = match generator {
+        Generator::Rustc(toolchain) => compile::compile(toolchain, arch, cache)?,
+        Generator::RustCuda(rust_cuda) => rust_cuda::compile(rust_cuda, arch, cache)?,
+    };
     let mut module = ptx::Module::parse(&compiled.ptx)?;
     launch_bounds::add(&mut module, &kernels)?;
     let programs = kernels
@@ -117,10 +127,4 @@ pub fn cache_dir(path: &Path) -> PathBuf {
         .find(|dir| dir.join("CACHEDIR.TAG").is_file())
         .unwrap_or(path)
         .join("ptx")
-}
-
-/// The files that decide what [`build`] makes, for `cargo::rerun-if-changed`:
-/// the device sources.
-pub fn source_dir() -> PathBuf {
-    compile::device_crate().join("src")
 }

@@ -91,7 +91,7 @@ pub enum NoToolchain {
 /// # Errors
 /// There is none, or the environment asked for none.
 pub fn find() -> Result<Toolchain, NoToolchain> {
-    if env::var_os(PTX).is_some_and(|value| value == "skip") {
+    if is_skipped() {
         return Err(NoToolchain::Skipped);
     }
     let mut tried = Vec::new();
@@ -104,36 +104,21 @@ pub fn find() -> Result<Toolchain, NoToolchain> {
     Err(NoToolchain::NotFound { tried })
 }
 
-/// What a build script must watch so that a toolchain installed, upgraded or
-/// removed later is noticed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
-    /// For `cargo::rerun-if-env-changed`.
-    pub variables: &'static [&'static str],
-    /// For `cargo::rerun-if-changed`. They exist: cargo takes a missing file
-    /// for one that has changed every time.
-    pub files: Vec<PathBuf>,
+/// Files that change when a device toolchain is installed later: rustup's list of
+/// what the toolchain has, and Debian's.
+pub(crate) fn package_lists() -> Vec<PathBuf> {
+    let components = compilers()
+        .first()
+        .and_then(|rustc| print(rustc, &["--print", "sysroot"]))
+        .map(|sysroot| Path::new(&sysroot).join("lib/rustlib/components"));
+    let mut files: Vec<PathBuf> = components.into_iter().collect();
+    files.push("/var/lib/dpkg/status".into());
+    files
 }
 
-/// What decides the result of [`find`].
-pub fn watched(found: Result<&Toolchain, &NoToolchain>) -> Watched {
-    let mut files = Vec::new();
-    if let Ok(toolchain) = found {
-        files.push(toolchain.rustc.clone());
-    } else {
-        // rustup's list of what the toolchain has, and Debian's.
-        let components = compilers()
-            .first()
-            .and_then(|rustc| print(rustc, &["--print", "sysroot"]))
-            .map(|sysroot| Path::new(&sysroot).join("lib/rustlib/components"));
-        files.extend(components);
-        files.push("/var/lib/dpkg/status".into());
-    }
-    files.retain(|file| file.is_file());
-    Watched {
-        variables: &[PTX, DEVICE_RUSTC],
-        files,
-    }
+/// Whether [`PTX`] asks for no device code.
+pub(crate) fn is_skipped() -> bool {
+    env::var_os(PTX).is_some_and(|value| value == "skip")
 }
 
 /// The compilers to look at, the preferred one first.
