@@ -19,6 +19,7 @@
 //! | `epilogue` | how does an accumulator become an element of C? |
 //! | `isa` | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
+//! | `emulator` | what do these instructions do? (host only, feature `emulator`) |
 
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -28,6 +29,8 @@
 )]
 
 pub mod element;
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+pub mod emulator;
 pub mod entry;
 pub mod kernel;
 pub mod kernels;

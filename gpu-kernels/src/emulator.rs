@@ -1,0 +1,3 @@
+//! Runs the kernels on the CPU.
+
+pub mod semantics;
