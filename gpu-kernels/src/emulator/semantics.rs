@@ -19,8 +19,10 @@
 //! | [`tensor_map`] | TMA: boxes of a tensor, and what its edges cut off |
 
 pub mod convert;
+pub mod descriptor;
 pub mod dot;
 pub mod matrix;
 pub mod mma;
 pub mod swizzle;
+pub mod tensor_map;
 pub mod wgmma;

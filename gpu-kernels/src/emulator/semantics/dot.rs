@@ -274,14 +274,14 @@ const fn two_to(exponent: i32) -> f32 {
 #[inline(always)]
 fn add_tame<const DEPTH: usize>(row: &Row<DEPTH>, columns: &Columns<DEPTH>, d: &mut [f32; LANES]) {
     let mut largest = d.map(power_of_c);
-    for k in 0..DEPTH {
-        for lane in 0..LANES {
-            let product = row.powers[k] * columns.powers[k][lane];
+    for (power, powers) in row.powers.iter().zip(&columns.powers) {
+        for (largest, column) in largest.iter_mut().zip(powers) {
+            let product = power * column;
             // Not `max`, which also looks for NaN.
-            largest[lane] = if product > largest[lane] {
+            *largest = if product > *largest {
                 product
             } else {
-                largest[lane]
+                *largest
             };
         }
     }
