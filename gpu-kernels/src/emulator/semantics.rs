@@ -13,6 +13,7 @@
 //! | [`swizzle`] | where TMA and wgmma put the 16-byte chunks of a row |
 //! | [`matrix`] | `ldmatrix`, `stmatrix`: lanes and registers of 8×8 matrices |
 //! | [`dot`] | the arithmetic of the tensor cores: D = A·B + C |
+//! | [`factor`] | their operands, decoded |
 //! | [`mma`] | `mma.sync`: fragments of A, B and D |
 //! | [`wgmma`] | `wgmma.mma_async`: the fragment of D |
 //! | [`descriptor`] | `wgmma`'s description of a matrix in shared memory |
@@ -21,6 +22,7 @@
 pub mod convert;
 pub mod descriptor;
 pub mod dot;
+pub mod factor;
 pub mod matrix;
 pub mod mma;
 pub mod swizzle;

@@ -16,7 +16,7 @@
 //! These are the canonical layouts that CUTLASS documents
 //! (`cute/arch/mma_sm90_desc.hpp`); the figures of the PTX ISA show the same.
 
-use super::dot::Factor;
+use super::factor::Factor;
 use super::swizzle::{CHUNK_BYTES, Swizzle};
 use crate::kernel::Major;
 use crate::problem::DType;

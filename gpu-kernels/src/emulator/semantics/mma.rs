@@ -3,10 +3,11 @@
 //! Fragments for mma.m16n8k8").
 //!
 //! D (16×8, f32) = A (16×K) · B (K×8) + D, K being 16 for f16 and bf16, 8 for
-//! TF32. The arithmetic is that of [`dot`](super::dot).
+//! TF32. The arithmetic is that of [`dot`].
 
 use super::convert::unpack;
-use super::dot::{self, Factor};
+use super::dot;
+use super::factor::Factor;
 use super::matrix::LANES;
 use crate::problem::DType;
 

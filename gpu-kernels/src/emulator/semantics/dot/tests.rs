@@ -1,6 +1,7 @@
 use super::*;
+use crate::DType;
 use crate::emulator::semantics::convert::f16_from_f32;
-use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 const TYPES: [DType; 3] = [DType::F16, DType::Bf16, DType::Tf32];
 
@@ -164,58 +165,6 @@ fn what_f32_cannot_hold_is_infinite_or_truncated() {
     assert_eq!(one(DType::Bf16, &[beyond, (-beyond.0, beyond.1)], 0.0), 0.0);
     let subnormal = [(two_to(-75), 1.5 * two_to(-74))];
     assert_eq!(one(DType::Bf16, &subnormal, 0.0), f32::from_bits(1));
-}
-
-#[test]
-fn chunks_of_memory_are_decoded_as_their_elements() {
-    let mut random = StdRng::seed_from_u64(2);
-    for dtype in TYPES {
-        let count = 16 / dtype.bytes() as usize;
-        for _ in 0..20_000 {
-            let mut chunk = [0; 16];
-            random.fill_bytes(&mut chunk);
-            let element = |i: usize| {
-                let bytes = &chunk[i * 16 / count..(i + 1) * 16 / count];
-                bytes
-                    .iter()
-                    .rev()
-                    .fold(0, |bits, &byte| bits << 8 | u32::from(byte))
-            };
-            let mut along_k = Factor::zeros(dtype, 8);
-            along_k.set_along_k(3, 4, &chunk);
-            let mut along_lines = Factor::zeros(dtype, 16);
-            along_lines.set_along_lines(8, 5, &chunk);
-            for i in 0..count {
-                let mut single = Factor::zeros(dtype, 1);
-                single.set(0, 0, element(i));
-                let expected = single.value(0, 0);
-                for found in [
-                    along_k.values.get((4 + i) * 8 + 3).copied(),
-                    Some(along_lines.value(8 + i, 5)),
-                ] {
-                    let same = found.map(f32::to_bits) == Some(expected.to_bits());
-                    assert!(
-                        same || dtype == DType::F16 && expected.is_nan(),
-                        "{dtype:?} {chunk:x?}"
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn f16_decodes_to_its_value() {
-    for bits in 0..=u16::MAX {
-        let (fast, defined) = (
-            decode_f16(bits),
-            crate::emulator::semantics::convert::f32_from_f16(bits),
-        );
-        assert!(
-            fast.to_bits() == defined.to_bits() || fast.is_nan() && defined.is_nan(),
-            "{bits:#x}"
-        );
-    }
 }
 
 /// A random number of type `dtype` and an exponent up to `range` either way.
