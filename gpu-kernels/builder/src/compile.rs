@@ -137,7 +137,8 @@ fn rustflags(arch: Arch) -> Vec<String> {
 
 /// The manifest of the nested build.
 fn manifest(device_crate: &Path) -> String {
-    let mut features = String::new();
+    // The emulator is for the host alone, but its name must be known.
+    let mut features = "emulator = []\n".to_owned();
     for arch in Arch::ALL {
         let _ = writeln!(features, "{} = []", arch.name());
     }
