@@ -7,7 +7,7 @@ use gpu_kernels::emulator::{self, Counts, Grid, Memory, NoSuchMemory, Options};
 use gpu_kernels::{DType, Family, GemmParams, OutputType};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tilewise::select::{self, Choice, Problem};
+use tilewise::select::{self, Problem};
 use tilewise::tma::{self, Lines};
 use tilewise::{Device, Element, bf16, f16, oracle};
 
@@ -127,11 +127,8 @@ fn run_as<T: Element>(
     };
     // A kernel that packs copies A to C, and has neither B nor K.
     let packs = kernel.family == Family::Pack;
-    let (a_shape, b_shape) = if packs {
-        ((m, n), (0, 0))
-    } else {
-        ((m, k), (k, n))
-    };
+    let a_shape = (m, case.a_columns());
+    let b_shape = if packs { (0, 0) } else { (k, n) };
     let elements = |(rows, cols): (u32, u32)| u64::from(rows) * u64::from(cols);
     let a_values = values(elements(a_shape));
     let b_values = values(elements(b_shape));
@@ -159,17 +156,7 @@ fn run_as<T: Element>(
         b: b.operand(),
         c: c.operand(),
     };
-    let choice = Choice {
-        kernel,
-        transposed: false,
-        packed: Default::default(),
-        pack: None,
-        grid: select::tile_grid(&kernel, m, n),
-        order: case.order,
-        schedule: case.schedule,
-        sharers: case.sharers,
-    };
-    let ctas = select::ctas(&choice, case.resident);
+    let ctas = select::ctas(&case.choice(), case.resident);
     let maps = match kernel.family {
         Family::Hopper => Some(tensor_maps(case, &problem)?),
         _ => None,

@@ -54,7 +54,8 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
         0 => Values::Integers,
         _ => Values::Uniform,
     };
-    if !kernel.c_by_tma_only && random.random_bool(0.4) {
+    let one_output = kernel.c_by_tma_only || kernel.family == Family::Pack;
+    if !one_output && random.random_bool(0.4) {
         case.output = OutputType::F32;
     }
     let schedules = [Schedule::Grid1d, Schedule::Persistent, Schedule::Grid2d];
@@ -111,7 +112,7 @@ fn lay_out(case: &mut Case, random: &mut StdRng) {
         if random.random_bool(0.15) {
             case.a = Placement {
                 offset: 1,
-                row_stride: 2 * u64::from(case.k) + 1,
+                row_stride: 2 * u64::from(case.a_columns()) + 1,
                 col_stride: 2,
             };
         }

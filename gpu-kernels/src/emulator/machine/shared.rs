@@ -26,6 +26,7 @@ impl SharedMemory {
 }
 
 /// `ld.shared` of `N` words.
+#[inline(never)]
 pub fn load<const N: usize>(address: u32) -> [u32; N] {
     let Some([address]) = issue(Instruction::LoadShared, [address.into()]) else {
         return [0; N];
@@ -41,6 +42,7 @@ pub fn load<const N: usize>(address: u32) -> [u32; N] {
 }
 
 /// `st.shared` of `N` words.
+#[inline(never)]
 pub fn store<const N: usize>(address: u32, values: [u32; N]) {
     poison::check(&values);
     store_bytes(address, values.map(u32::to_le_bytes).as_flattened());
