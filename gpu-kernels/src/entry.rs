@@ -6,7 +6,8 @@
 //!   feature `sm_75`, `sm_80` or `sm_90a`), through
 //!   [`define_entry_points!`](crate::define_entry_points): here for rustc's own
 //!   NVPTX code generator, in `rust-cuda/kernels` for rust-cuda's;
-//! - on the host, [`KERNELS`], which the launcher, the build and every table read.
+//! - on the host, [`KERNELS`], which the launcher, the build and every table read;
+//! - for the emulator, `FUNCTIONS`, what the entry points call.
 //!
 //! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
 //! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile, then
@@ -268,3 +269,17 @@ use crate::kernel::{Kernel, KernelInfo};
 use names::*;
 #[cfg(not(target_arch = "nvptx64"))]
 for_each_entry!(define_table, ());
+
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+macro_rules! define_functions {
+    (() $($arch:literal { $($name:ident: $kernel:ty;)* })*) => {
+        /// What each entry point calls, in the order of [`KERNELS`]. A constant: who
+        /// uses it compiles all of them, and nobody else any.
+        pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams)] = &[$($(
+            <$kernel as Kernel>::run,
+        )*)*];
+    };
+}
+
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+for_each_entry!(define_functions, ());

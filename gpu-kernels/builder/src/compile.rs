@@ -127,7 +127,8 @@ fn rustflags(arch: Arch) -> Vec<String> {
 
 /// The manifest of the nested build.
 fn manifest(device_crate: &Path) -> String {
-    let mut features = "default = [\"standalone\"]\nstandalone = []\n".to_owned();
+    // The emulator is for the host alone, but its name must be known.
+    let mut features = "default = [\"standalone\"]\nstandalone = []\nemulator = []\n".to_owned();
     for arch in Arch::ALL {
         let _ = writeln!(features, "{} = []", arch.name());
     }

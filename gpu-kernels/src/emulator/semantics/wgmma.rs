@@ -1,0 +1,107 @@
+//! `wgmma.mma_async`: which elements of D the registers of a warpgroup hold (PTX
+//! ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
+//!
+//! D is 64×N in f32, N / 2 registers in each of 128 threads; A and B lie in shared
+//! memory, where [`descriptor`](super::descriptor) finds them, and
+//! [`dot::multiply_add`](super::dot::multiply_add) is the product. D is easiest to
+//! handle as a tile, 64 rows of N, between a warpgroup's first multiply and its
+//! wait.
+
+/// Rows of A and D.
+pub const ROWS: usize = 64;
+
+/// Threads of a warpgroup.
+pub const THREADS: usize = 128;
+
+/// (row, column) of D that `register` of `thread` (of 128) holds.
+pub const fn d_element(thread: usize, register: usize) -> (usize, usize) {
+    let (warp, lane) = (thread / 32, thread % 32);
+    let row = 16 * warp + lane / 4 + 8 * (register / 2 % 2);
+    (row, 8 * (register / 4) + 2 * (lane % 4) + register % 2)
+}
+
+/// D as a tile, row by row, from the registers of each of 128 threads.
+///
+/// # Panics
+/// There are not 128 threads with equally many registers, a multiple of 4.
+pub fn tile_from_registers(threads: &[impl AsRef<[f32]>]) -> Vec<f32> {
+    assert_eq!(threads.len(), THREADS);
+    let columns = 2 * threads[0].as_ref().len();
+    let mut tile = vec![0.0; ROWS * columns];
+    for (thread, registers) in threads.iter().enumerate() {
+        let registers = registers.as_ref();
+        assert_eq!(2 * registers.len(), columns);
+        for (quad, values) in registers.chunks_exact(4).enumerate() {
+            let (row, column) = d_element(thread, 4 * quad);
+            let at = row * columns + column;
+            tile[at..at + 2].copy_from_slice(&values[..2]);
+            tile[at + 8 * columns..][..2].copy_from_slice(&values[2..]);
+        }
+    }
+    tile
+}
+
+/// The inverse of [`tile_from_registers`].
+///
+/// # Panics
+/// As there, or `tile` has another size.
+pub fn registers_from_tile(tile: &[f32], threads: &mut [impl AsMut<[f32]>]) {
+    assert_eq!(threads.len(), THREADS);
+    let columns = tile.len() / ROWS;
+    for (thread, registers) in threads.iter_mut().enumerate() {
+        let registers = registers.as_mut();
+        assert_eq!(2 * registers.len(), columns);
+        for (quad, values) in registers.chunks_exact_mut(4).enumerate() {
+            let (row, column) = d_element(thread, 4 * quad);
+            let at = row * columns + column;
+            values[..2].copy_from_slice(&tile[at..at + 2]);
+            values[2..].copy_from_slice(&tile[at + 8 * columns..][..2]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fragment_is_that_of_the_figure_in_the_isa() {
+        // Thread 0 of each warp starts its 16 rows.
+        assert_eq!(
+            [0, 32, 64, 96].map(|t| d_element(t, 0)),
+            [(0, 0), (16, 0), (32, 0), (48, 0)]
+        );
+        // d0..d7 of thread 38: warp 1, group 1, second in its group.
+        let found: Vec<_> = (0..8).map(|register| d_element(38, register)).collect();
+        let [top, below] = [17, 25];
+        assert_eq!(
+            found,
+            [
+                (top, 4),
+                (top, 5),
+                (below, 4),
+                (below, 5),
+                (top, 12),
+                (top, 13),
+                (below, 12),
+                (below, 13)
+            ]
+        );
+    }
+
+    #[test]
+    fn registers_and_tiles_hold_the_same() {
+        for columns in [8, 64, 256] {
+            let tile: Vec<f32> = (0..ROWS * columns).map(|i| i as f32).collect();
+            let mut threads = vec![vec![f32::NAN; columns / 2]; THREADS];
+            registers_from_tile(&tile, &mut threads);
+            for (thread, registers) in threads.iter().enumerate() {
+                for (register, &value) in registers.iter().enumerate() {
+                    let (row, column) = d_element(thread, register);
+                    assert_eq!(value, (row * columns + column) as f32);
+                }
+            }
+            assert_eq!(tile_from_registers(&threads), tile);
+        }
+    }
+}
