@@ -21,10 +21,10 @@ fn on_64_bytes(body: impl Fn(u64) + Sync) -> Option<Check> {
 
 #[test]
 fn global_accesses_stay_inside_an_allocation() {
-    // SAFETY: emulated; here and below, what is wrong is what the test is about.
     let load = |offset| {
-        on_64_bytes(move |a| unsafe {
-            global::load_u32(a + offset);
+        on_64_bytes(move |a| {
+            // SAFETY: emulated; here and below, what is wrong is what the test is about.
+            unsafe { global::load_u32(a + offset) };
         })
     };
     assert_eq!(load(28), None);
@@ -42,10 +42,10 @@ fn global_accesses_stay_inside_an_allocation() {
 
 #[test]
 fn global_accesses_are_aligned_to_their_size() {
-    // SAFETY: emulated.
     let load = |offset| {
-        on_64_bytes(move |a| unsafe {
-            global::load_u32x4(a + offset);
+        on_64_bytes(move |a| {
+            // SAFETY: emulated.
+            unsafe { global::load_u32x4(a + offset) };
         })
     };
     assert_eq!(load(16), None);
@@ -76,10 +76,10 @@ fn reports_say_who_and_where() {
 
 #[test]
 fn global_memory_is_written_before_it_is_read() {
-    // SAFETY: emulated.
     let load = |offset| {
-        on_64_bytes(move |a| unsafe {
-            global::load_u32(a + offset);
+        on_64_bytes(move |a| {
+            // SAFETY: emulated.
+            unsafe { global::load_u32(a + offset) };
         })
     };
     assert_eq!((load(28), load(32)), (None, Some(Check::Uninitialized)));

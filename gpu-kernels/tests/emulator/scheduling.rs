@@ -15,7 +15,7 @@ fn arrivals(seed: u64) -> Vec<u32> {
         // SAFETY: all threads set up; the mbarrier is initialised.
         unsafe {
             set_up(at(0), 4);
-            if tid() % 32 == 0 {
+            if tid().is_multiple_of(32) {
                 mbarrier::arrive(at(0));
                 order.lock().unwrap().push(tid() / 32);
                 mbarrier::wait(at(0), 0);
