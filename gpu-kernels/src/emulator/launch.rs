@@ -3,8 +3,7 @@
 //! A slot holds one cluster at a time and runs the clusters with its number, modulo
 //! the number of slots, in order: a GPU with that many places. The slots of one
 //! host thread take turns when all threads of a cluster wait for flags that other
-//! clusters raise; nothing else that clusters do depends on each other, so what a
-//! seed does is the same on any number of host threads.
+//! clusters raise; nothing else that clusters do depends on each other.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -232,6 +231,8 @@ impl<'l> Worker<'l> {
     }
 
     fn run(mut self) -> Result<Outcome, Error> {
+        // However it ends, the others need not wait for it any more.
+        let _idle = Idle(&self.shared.idle);
         let mut slots: Vec<Option<Running<'l>>> = self.queues.iter().map(|_| None).collect();
         loop {
             let seen = self.shared.progress.load(SeqCst);
@@ -270,9 +271,9 @@ impl<'l> Worker<'l> {
                         let report = slot.as_ref().map(|running| running.cluster().stuck());
                         self.end(slot.take(), report);
                     }
+                    self.shared.progress.fetch_add(1, SeqCst);
                 }
             } else {
-                self.shared.idle.fetch_add(1, SeqCst);
                 return Ok(self.outcome);
             }
         }
@@ -298,16 +299,26 @@ impl Shared<'_> {
     /// this: whether it is the latter.
     fn all_idle(&self, seen: u64) -> bool {
         self.idle.fetch_add(1, SeqCst);
-        loop {
+        let all = loop {
             if self.progress.load(SeqCst) != seen {
-                self.idle.fetch_sub(1, SeqCst);
-                return false;
+                break false;
             }
             if self.idle.load(SeqCst) == self.workers && self.progress.load(SeqCst) == seen {
-                return true;
+                break true;
             }
             std::thread::yield_now();
-        }
+        };
+        self.idle.fetch_sub(1, SeqCst);
+        all
+    }
+}
+
+/// Counts a worker as idle once it has ended.
+struct Idle<'a>(&'a AtomicUsize);
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
     }
 }
 

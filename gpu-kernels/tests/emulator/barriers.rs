@@ -67,7 +67,7 @@ fn what_never_happens_is_a_deadlock_that_names_who_waits() {
             if tid() == 0 {
                 mbarrier::arrive(at(0));
             }
-            if tid() % 2 == 0 {
+            if tid().is_multiple_of(2) {
                 mbarrier::wait(at(0), 0);
             }
         }

@@ -21,8 +21,12 @@ fn on_64_bytes(body: impl Fn(u64) + Sync) -> Option<Check> {
 
 #[test]
 fn global_accesses_stay_inside_an_allocation() {
-    // SAFETY: emulated; here and below, what is wrong is what the test is about.
-    let load = |offset| on_64_bytes(move |a| unsafe { drop(global::load_u32(a + offset)) });
+    let load = |offset| {
+        on_64_bytes(move |a| {
+            // SAFETY: emulated; here and below, what is wrong is what the test is about.
+            unsafe { global::load_u32(a + offset) };
+        })
+    };
     assert_eq!(load(28), None);
     assert_eq!(load(64), Some(Check::OutOfBounds));
     // SAFETY: as above.
@@ -30,14 +34,20 @@ fn global_accesses_stay_inside_an_allocation() {
     assert_eq!(store(48), None);
     assert_eq!(store(64), Some(Check::OutOfBounds));
     // SAFETY: as above.
-    let null = on_64_bytes(|_| unsafe { drop(global::load_u16(0)) });
+    let null = on_64_bytes(|_| unsafe {
+        global::load_u16(0);
+    });
     assert_eq!(null, Some(Check::OutOfBounds));
 }
 
 #[test]
 fn global_accesses_are_aligned_to_their_size() {
-    // SAFETY: emulated.
-    let load = |offset| on_64_bytes(move |a| unsafe { drop(global::load_u32x4(a + offset)) });
+    let load = |offset| {
+        on_64_bytes(move |a| {
+            // SAFETY: emulated.
+            unsafe { global::load_u32x4(a + offset) };
+        })
+    };
     assert_eq!(load(16), None);
     assert_eq!(load(8), Some(Check::Misaligned));
     // SAFETY: emulated.
@@ -66,8 +76,12 @@ fn reports_say_who_and_where() {
 
 #[test]
 fn global_memory_is_written_before_it_is_read() {
-    // SAFETY: emulated.
-    let load = |offset| on_64_bytes(move |a| unsafe { drop(global::load_u32(a + offset)) });
+    let load = |offset| {
+        on_64_bytes(move |a| {
+            // SAFETY: emulated.
+            unsafe { global::load_u32(a + offset) };
+        })
+    };
     assert_eq!((load(28), load(32)), (None, Some(Check::Uninitialized)));
 }
 
@@ -110,7 +124,9 @@ fn shared_memory_is_written_before_what_is_read_is_used() {
     let store = |word| unsafe { shared::store_u32(at(64), word) };
     assert_eq!(on_a_word(true, store), None);
     assert_eq!(on_a_word(false, store), Some(Check::Uninitialized));
-    let cvt = |word| drop(convert::f16x2_from_f32(0.0, f32::from_bits(word)));
+    let cvt = |word| {
+        convert::f16x2_from_f32(0.0, f32::from_bits(word));
+    };
     assert_eq!(on_a_word(true, cvt), None);
     assert_eq!(on_a_word(false, cvt), Some(Check::Uninitialized));
 }

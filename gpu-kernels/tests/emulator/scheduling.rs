@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use gpu_kernels::emulator::{Check, Fault, Instruction, Memory, Options};
-use gpu_kernels::isa::{mbarrier, shared, thread};
+use gpu_kernels::isa::{flag, mbarrier, shared, thread};
 
 use crate::{Shape, cta, run_with, set_up, shared as at, tid};
 
@@ -15,7 +15,7 @@ fn arrivals(seed: u64) -> Vec<u32> {
         // SAFETY: all threads set up; the mbarrier is initialised.
         unsafe {
             set_up(at(0), 4);
-            if tid() % 32 == 0 {
+            if tid().is_multiple_of(32) {
                 mbarrier::arrive(at(0));
                 order.lock().unwrap().push(tid() / 32);
                 mbarrier::wait(at(0), 0);
@@ -98,6 +98,30 @@ fn every_cta_runs_once_on_any_number_of_workers() {
         };
         run_with(&mut Memory::new(), shape, &options, kernel).unwrap();
         assert_eq!((ran.into_inner(), sum.into_inner()), (25, 300));
+    }
+}
+
+#[test]
+fn flags_that_nobody_raises_are_a_deadlock_of_each_cta_that_waits() {
+    for (slots, workers) in [(1, 1), (2, 2), (4, 2)] {
+        let mut memory = Memory::new();
+        let up = memory.allocate(4);
+        memory.write(up, &[0; 4]).unwrap();
+        let options = Options {
+            slots,
+            workers,
+            ..Options::default()
+        };
+        let shape = Shape { ctas: 6, ..cta(32) };
+        let kernel = || {
+            if tid() == 0 && !thread::cta_position().x.is_multiple_of(3) {
+                // SAFETY: emulated; nobody raises it, which is what the test is about.
+                unsafe { flag::wait(up) };
+            }
+        };
+        let reports = run_with(&mut memory, shape, &options, kernel).unwrap_err();
+        let found: Vec<_> = reports.iter().map(|r| (r.cta, r.check)).collect();
+        assert_eq!(found, [1, 2, 4, 5].map(|cta| (cta, Check::Deadlock)));
     }
 }
 

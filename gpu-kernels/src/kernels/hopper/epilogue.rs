@@ -55,7 +55,7 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         SlabStore {
             params,
             lane,
-            sends: lane % if Self::BY_WARP { 32 } else { WARPGROUP } == 0,
+            sends: lane.is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP }),
             barrier: 1 + consumer,
             staging: staging + consumer * (S::STAGING_SLABS * SLAB_BYTES),
             first: 0,

@@ -104,7 +104,7 @@ impl<
                             a.start_whole(whole_a, write, STEP, Self::STEPS - 1);
                             b.start_whole(whole_b, write + b_panel, STEP, Self::STEPS - 1);
                         }
-                        let (this, next) = if STEP % 2 == 0 {
+                        let (this, next) = if STEP.is_multiple_of(2) {
                             (&even, &mut odd)
                         } else {
                             (&odd, &mut even)

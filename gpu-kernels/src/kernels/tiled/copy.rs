@@ -90,7 +90,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
     pub fn new(source: Source, thread: u32) -> Self {
         // Every vector is aligned, and none straddles the edge of the matrix.
         let wide = |stride: u64, size: u32| {
-            (source.address | stride * Self::BYTES).is_multiple_of(16)
+            (source.address | (stride * Self::BYTES)).is_multiple_of(16)
                 && (size as u64 * Self::BYTES).is_multiple_of(16)
         };
         let path = if source.k_stride == 1 && wide(source.mn_stride, source.k_size) {
