@@ -7,7 +7,7 @@
 //! alone; one warning says so.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use gpu_kernels::Arch;
@@ -39,8 +39,14 @@ fn main() {
     let mut digest = Fnv1a::default();
     let version = match &toolchain {
         Ok(toolchain) => {
+            let cache = ptx_builder::cache_dir(&out);
             for arch in Arch::ALL {
-                embed(toolchain, arch, &out, &mut table, &mut digest);
+                let build = ptx_builder::build(toolchain, arch, &cache);
+                embed(arch.name(), build, &out, &mut table, &mut digest);
+            }
+            if env::var_os("CARGO_FEATURE_PROBES").is_some() {
+                let build = ptx_builder::build_probes(toolchain, &cache);
+                embed("the probes", build, &out, &mut table, &mut digest);
             }
             Some(toolchain.version())
         }
@@ -58,22 +64,21 @@ fn main() {
     fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");
 }
 
-/// Compiles the kernels of `arch` into files in `out`, and adds them to `table`
-/// and `digest`.
+/// Writes the programs of `build`, of `what`, into files in `out`, and adds them to
+/// `table` and `digest`.
 fn embed(
-    toolchain: &ptx_builder::Toolchain,
-    arch: Arch,
-    out: &std::path::Path,
+    what: &str,
+    build: Result<ptx_builder::Build, ptx_builder::Error>,
+    out: &Path,
     table: &mut String,
     digest: &mut Fnv1a,
 ) {
-    let cache = ptx_builder::cache_dir(out);
-    let build = match ptx_builder::build(toolchain, arch, &cache) {
+    let build = match build {
         Ok(build) => build,
-        Err(error) => panic!("the kernels for {} do not compile: {error}", arch.name()),
+        Err(error) => panic!("the kernels for {what} do not compile: {error}"),
     };
     for warning in build.warnings {
-        println!("cargo::warning={}: {warning}", arch.name());
+        println!("cargo::warning={what}: {warning}");
     }
     for program in build.programs {
         let name = program.kernel.name;

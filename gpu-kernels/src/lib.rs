@@ -35,6 +35,7 @@ pub mod entry;
 pub mod kernel;
 pub mod kernels;
 pub mod order;
+pub mod probe;
 pub mod problem;
 pub mod schedule;
 pub mod stream_k;

@@ -43,16 +43,17 @@ pub mod toolchain;
 use std::path::{Path, PathBuf};
 
 use gpu_kernels::entry::KERNELS;
+use gpu_kernels::probe::PROBES;
 use gpu_kernels::{Arch, KernelInfo};
 
-pub use compile::compile;
+pub use compile::{PROBES_FEATURE, compile};
 pub use error::Error;
 pub use toolchain::{NoToolchain, Toolchain};
 
 /// One kernel as the driver gets it: a PTX module with one entry point.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The kernel's row in [`KERNELS`]; `kernel.name` is the entry point.
+    /// The kernel's row in [`KERNELS`] or [`PROBES`]; `kernel.name` is the entry point.
     pub kernel: &'static KernelInfo,
     /// The text of the module, launch bounds included.
     pub ptx: String,
@@ -79,7 +80,29 @@ pub struct Build {
 /// The compiler fails, or its output and [`KERNELS`] disagree about which entry
 /// points there are.
 pub fn build(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Build, Error> {
-    let kernels: Vec<&'static KernelInfo> = KERNELS.iter().filter(|k| k.arch == arch).collect();
+    let kernels = KERNELS.iter().filter(|k| k.arch == arch);
+    build_entries(toolchain, arch, arch.name(), kernels, cache)
+}
+
+/// [`build`], for the [`PROBES`], which are all of one target.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_probes(toolchain: &Toolchain, cache: &Path) -> Result<Build, Error> {
+    let probes = PROBES.iter().map(|probe| &probe.info);
+    build_entries(toolchain, Arch::Sm90a, PROBES_FEATURE, probes, cache)
+}
+
+/// Builds the entry points of the device crate's feature `entries`, which are
+/// `kernels`.
+fn build_entries(
+    toolchain: &Toolchain,
+    arch: Arch,
+    entries: &str,
+    kernels: impl Iterator<Item = &'static KernelInfo>,
+    cache: &Path,
+) -> Result<Build, Error> {
+    let kernels: Vec<_> = kernels.collect();
     if kernels.is_empty() {
         return Ok(Build {
             programs: Vec::new(),
@@ -87,7 +110,7 @@ pub fn build(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Build, E
             leftovers: Vec::new(),
         });
     }
-    let compiled = compile(toolchain, arch, cache)?;
+    let compiled = compile(toolchain, arch, entries, cache)?;
     let mut module = ptx::Module::parse(&compiled.ptx)?;
     launch_bounds::add(&mut module, &kernels)?;
     let programs = kernels
