@@ -8,11 +8,9 @@ pub trait Element: Copy {
     const DTYPE: DType;
 
     /// The f32 that stored `bits` (the low 16 for 16-bit types) mean.
-    #[cfg(target_arch = "nvptx64")]
     fn to_f32(bits: u32) -> f32;
 
     /// `value` rounded to nearest even, as stored bits.
-    #[cfg(target_arch = "nvptx64")]
     fn from_f32(value: f32) -> u32;
 }
 
@@ -25,13 +23,11 @@ macro_rules! elements {
         impl Element for $name {
             const DTYPE: DType = DType::$dtype;
 
-            #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
             fn to_f32(bits: u32) -> f32 {
                 $to(bits)
             }
 
-            #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
             fn from_f32(value: f32) -> u32 {
                 $from(value)

@@ -4,7 +4,8 @@
 //!
 //! - on the device, an `extern "ptx-kernel"` function for each entry of the
 //!   target being compiled (cargo feature `sm_75`, `sm_80` or `sm_90a`);
-//! - on the host, [`KERNELS`], which the launcher, the build and every table read.
+//! - on the host, [`KERNELS`], which the launcher, the build and every table read;
+//! - for the emulator, `FUNCTIONS`, what the entry points call.
 //!
 //! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
 //! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile, then
@@ -231,3 +232,17 @@ macro_rules! define_table {
 
 #[cfg(not(target_arch = "nvptx64"))]
 for_each_entry!(define_table);
+
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+macro_rules! define_functions {
+    ($($arch:literal { $($name:ident: $kernel:ty;)* })*) => {
+        /// What each entry point calls, in the order of [`KERNELS`]. A constant: who
+        /// uses it compiles all of them, and nobody else any.
+        pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams)] = &[$($(
+            <$kernel as Kernel>::run,
+        )*)*];
+    };
+}
+
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+for_each_entry!(define_functions);

@@ -2,6 +2,49 @@
 //!
 //! Each wrapper is a line or two of `asm!` and names its section of the PTX
 //! ISA. They carry no policy: a kernel that reads well is built from them.
+//!
+//! Every instruction is written twice, side by side, by the macro `instruction!`:
+//! as PTX, and as a call of the emulator, which runs the same kernels on a CPU.
+//! An `asm!` outside the macro does not compile for the host, and the macro takes
+//! no instruction without its emulated form, so neither can be added alone.
+
+#![cfg_attr(
+    not(any(target_arch = "nvptx64", feature = "emulator")),
+    allow(
+        unused_imports,
+        unused_variables,
+        unreachable_code,
+        reason = "nothing executes instructions in such a build"
+    )
+)]
+
+/// One instruction: `ptx` is the expression that a GPU executes, `emulated` the one
+/// that the emulator does. Names in `ptx` include `asm!`; in `emulated`, `machine`
+/// and `semantics` of [`crate::emulator`].
+#[cfg(target_arch = "nvptx64")]
+macro_rules! instruction {
+    (ptx = $ptx:expr, emulated = $emulated:expr) => {{
+        #[allow(unused_imports, reason = "hints need no instruction")]
+        use core::arch::asm;
+        $ptx
+    }};
+}
+
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+macro_rules! instruction {
+    (ptx = $ptx:expr, emulated = $emulated:expr) => {{
+        #[allow(unused_imports, reason = "most forms need one of the two")]
+        use $crate::emulator::{machine, semantics};
+        $emulated
+    }};
+}
+
+#[cfg(not(any(target_arch = "nvptx64", feature = "emulator")))]
+macro_rules! instruction {
+    (ptx = $ptx:expr, emulated = $emulated:expr) => {
+        unreachable!("built without the feature `emulator`, the host executes no kernel")
+    };
+}
 
 pub mod arithmetic;
 pub mod cluster;

@@ -208,6 +208,5 @@ pub trait Kernel {
     /// # Safety
     /// Runs on the device, launched as [`Kernel::INFO`] says, with parameters
     /// that describe live allocations.
-    #[cfg(target_arch = "nvptx64")]
     unsafe fn run(params: &crate::problem::GemmParams);
 }

@@ -5,7 +5,9 @@
 //!
 //! 1. for `nvptx64-nvidia-cuda`, where [`mod@entry`] becomes the PTX entry points;
 //! 2. for the host, where the same orders, schedules, constants and launch
-//!    parameters are plain functions and types.
+//!    parameters are plain functions and types;
+//! 3. for the host with the feature `emulator`, where module `emulator` runs the
+//!    same kernels, instruction by instruction, and checks what they do.
 //!
 //! Read it in the direction the data flows:
 //!
@@ -16,10 +18,10 @@
 //! | [`schedule`] | which ids does one CTA run, and when does it stop? |
 //! | [`stream_k`] | which steps along K of a shared tile does one CTA run? |
 //! | [`kernels`] | how is one tile computed? (the ladder: naive, tiled, tensor_core, hopper) |
-//! | `epilogue` | how does an accumulator become an element of C? |
-//! | `isa` | which PTX instruction does that, and where is it specified? |
+//! | [`epilogue`] | how does an accumulator become an element of C? |
+//! | [`isa`] | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
-//! | `emulator` | what do these instructions do? (host only, feature `emulator`) |
+//! | `emulator` | what does all that do on a CPU? (feature `emulator`) |
 
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -32,6 +34,8 @@ pub mod element;
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 pub mod emulator;
 pub mod entry;
+pub mod epilogue;
+pub mod isa;
 pub mod kernel;
 pub mod kernels;
 pub mod order;
@@ -39,12 +43,6 @@ pub mod probe;
 pub mod problem;
 pub mod schedule;
 pub mod stream_k;
-
-#[cfg(target_arch = "nvptx64")]
-pub mod epilogue;
-#[cfg(target_arch = "nvptx64")]
-pub mod isa;
-#[cfg(target_arch = "nvptx64")]
 mod unroll;
 
 pub use kernel::{Arch, Block, Cluster, Family, KernelInfo, Major};

@@ -1,16 +1,19 @@
 //! Arithmetic that Rust's operators do not name (PTX ISA, "Floating Point
 //! Instructions").
 
-use core::arch::asm;
-
 /// `fma.rn.f32`: `a · b + c`, rounded once. Rust never fuses `a * b + c` by itself.
 #[inline(always)]
 pub fn fma(a: f32, b: f32, c: f32) -> f32 {
-    let value: f32;
-    // SAFETY: arithmetic on registers.
-    unsafe {
-        asm!("fma.rn.f32 {}, {}, {}, {};", out(reg32) value, in(reg32) a, in(reg32) b, in(reg32) c,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    value
+    instruction!(
+        ptx = {
+            let value: f32;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("fma.rn.f32 {}, {}, {}, {};", out(reg32) value, in(reg32) a, in(reg32) b, in(reg32) c,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = a.mul_add(b, c)
+    )
 }

@@ -1,18 +1,21 @@
 //! Thread-block clusters (PTX ISA, "Cluster of Cooperative Thread Arrays",
 //! "barrier.cluster").
 
-use core::arch::asm;
-
 /// `%cluster_ctarank`: index of this CTA in its cluster.
 #[inline(always)]
 pub fn rank() -> u32 {
-    let value: u32;
-    // SAFETY: reads a special register.
-    unsafe {
-        asm!("mov.u32 {}, %cluster_ctarank;", out(reg32) value,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    value
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: reads a special register.
+            unsafe {
+                asm!("mov.u32 {}, %cluster_ctarank;", out(reg32) value,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = machine::cluster::rank()
+    )
 }
 
 /// `barrier.cluster.arrive.release`: arrives, and goes on. What this thread has
@@ -24,8 +27,13 @@ pub fn rank() -> u32 {
 /// A thread arrives once a phase, and [`wait`]s before it arrives again.
 #[inline(always)]
 pub unsafe fn arrive() {
-    // SAFETY: the caller's duty.
-    unsafe { asm!("barrier.cluster.arrive.release;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe { asm!("barrier.cluster.arrive.release;", options(nostack)) }
+        },
+        emulated = machine::cluster::arrive()
+    )
 }
 
 /// `barrier.cluster.arrive.relaxed`: as [`arrive`], but says nothing of this
@@ -35,8 +43,13 @@ pub unsafe fn arrive() {
 /// That of [`arrive`].
 #[inline(always)]
 pub unsafe fn arrive_relaxed() {
-    // SAFETY: the caller's duty.
-    unsafe { asm!("barrier.cluster.arrive.relaxed;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe { asm!("barrier.cluster.arrive.relaxed;", options(nostack)) }
+        },
+        emulated = machine::cluster::arrive_relaxed()
+    )
 }
 
 /// `barrier.cluster.wait.acquire`: until all threads of the cluster that have not
@@ -46,21 +59,31 @@ pub unsafe fn arrive_relaxed() {
 /// Once after each [`arrive`] or [`arrive_relaxed`] of this thread.
 #[inline(always)]
 pub unsafe fn wait() {
-    // SAFETY: the caller's duty.
-    unsafe { asm!("barrier.cluster.wait.acquire;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe { asm!("barrier.cluster.wait.acquire;", options(nostack)) }
+        },
+        emulated = machine::cluster::wait()
+    )
 }
 
 /// The address, in the cluster's window, of what stands at shared address
 /// `shared` of CTA `rank` (`mapa`).
 #[inline(always)]
 pub fn address_in(shared: u32, rank: u32) -> u32 {
-    let address: u32;
-    // SAFETY: arithmetic on addresses.
-    unsafe {
-        asm!("mapa.shared::cluster.u32 {}, {}, {};", out(reg32) address, in(reg32) shared,
-             in(reg32) rank, options(pure, nomem, nostack, preserves_flags));
-    }
-    address
+    instruction!(
+        ptx = {
+            let address: u32;
+            // SAFETY: arithmetic on addresses.
+            unsafe {
+                asm!("mapa.shared::cluster.u32 {}, {}, {};", out(reg32) address, in(reg32) shared,
+                     in(reg32) rank, options(pure, nomem, nostack, preserves_flags));
+            }
+            address
+        },
+        emulated = machine::cluster::address_in(shared, rank)
+    )
 }
 
 /// `st.shared::cluster.v4.f32`: 16 bytes into the shared memory of a CTA of the
@@ -71,10 +94,15 @@ pub fn address_in(shared: u32, rank: u32) -> u32 {
 /// memory, and not accessed by others until a barrier says so.
 #[inline(always)]
 pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
-    let [x, y, z, w] = values;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.shared::cluster.v4.f32 [{}], {{{}, {}, {}, {}}};", in(reg32) address,
-             in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w, options(nostack));
-    }
+    instruction!(
+        ptx = {
+            let [x, y, z, w] = values;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.shared::cluster.v4.f32 [{}], {{{}, {}, {}, {}}};", in(reg32) address,
+                     in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w, options(nostack));
+            }
+        },
+        emulated = machine::cluster::store(address, values.map(f32::to_bits))
+    )
 }

@@ -4,43 +4,56 @@
 //! `asm!` has no register class for 16-bit floats, so they travel as the low
 //! half of a `u32`.
 
-use core::arch::asm;
-
 /// `cvt.f32.f16`, exact.
 #[inline(always)]
 pub fn f32_from_f16(bits: u32) -> f32 {
-    let value: f32;
-    // SAFETY: arithmetic on registers.
-    unsafe {
-        asm!("cvt.f32.f16 {}, {};", out(reg32) value, in(reg16) bits as u16,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    value
+    instruction!(
+        ptx = {
+            let value: f32;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("cvt.f32.f16 {}, {};", out(reg32) value, in(reg16) bits as u16,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = semantics::convert::f32_from_f16(bits as u16)
+    )
 }
 
 /// `cvt.rn.f16.f32`: to nearest even, overflow to infinity.
 #[inline(always)]
 pub fn f16_from_f32(value: f32) -> u32 {
-    let bits: u16;
-    // SAFETY: arithmetic on registers.
-    unsafe {
-        asm!("cvt.rn.f16.f32 {}, {};", out(reg16) bits, in(reg32) value,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    bits as u32
+    instruction!(
+        ptx = {
+            let bits: u16;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("cvt.rn.f16.f32 {}, {};", out(reg16) bits, in(reg32) value,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            bits as u32
+        },
+        emulated = semantics::convert::f16_from_f32(value).into()
+    )
 }
 
 /// `cvt.rna.tf32.f32`, sm_80: to nearest, ties away from zero (the only
 /// rounding to TF32 before sm_90). The result is an f32 whose low 13 bits are 0.
 #[inline(always)]
 pub fn tf32_from_f32(value: f32) -> u32 {
-    let bits: u32;
-    // SAFETY: arithmetic on registers.
-    unsafe {
-        asm!("cvt.rna.tf32.f32 {}, {};", out(reg32) bits, in(reg32) value,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    bits
+    instruction!(
+        ptx = {
+            let bits: u32;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("cvt.rna.tf32.f32 {}, {};", out(reg32) bits, in(reg32) value,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            bits
+        },
+        emulated = semantics::convert::tf32_from_f32(value)
+    )
 }
 
 /// bfloat16 is the upper half of an f32: exact.
@@ -65,23 +78,33 @@ pub fn bf16_from_f32(value: f32) -> u32 {
 /// `cvt.rn.f16x2.f32`: two values, `low` in the low half.
 #[inline(always)]
 pub fn f16x2_from_f32(low: f32, high: f32) -> u32 {
-    let bits: u32;
-    // SAFETY: arithmetic on registers.
-    unsafe {
-        asm!("cvt.rn.f16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    bits
+    instruction!(
+        ptx = {
+            let bits: u32;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("cvt.rn.f16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            bits
+        },
+        emulated = semantics::convert::f16x2_from_f32(low, high)
+    )
 }
 
 /// `cvt.rn.bf16x2.f32` (sm_80): two values, `low` in the low half.
 #[inline(always)]
 pub fn bf16x2_from_f32(low: f32, high: f32) -> u32 {
-    let bits: u32;
-    // SAFETY: arithmetic on registers.
-    unsafe {
-        asm!("cvt.rn.bf16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    bits
+    instruction!(
+        ptx = {
+            let bits: u32;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("cvt.rn.bf16x2.f32 {}, {}, {};", out(reg32) bits, in(reg32) high, in(reg32) low,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            bits
+        },
+        emulated = semantics::convert::bf16x2_from_f32(low, high)
+    )
 }

@@ -5,8 +5,6 @@
 //! later waits until all but its newest groups are complete. That makes the
 //! data visible to the waiting thread; a barrier makes it visible to the CTA.
 
-use core::arch::asm;
-
 /// `cp.async.cg.shared.global`: 16 bytes past L1, if `active`. The prefetch
 /// hint brings the 128-byte line into L2, which the neighbouring threads of a
 /// K-contiguous copy want anyway.
@@ -17,13 +15,18 @@ use core::arch::asm;
 /// nobody else accesses until the copy is waited for.
 #[inline(always)]
 pub unsafe fn copy_16_if(active: bool, destination: u32, source: u64) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("{{ .reg .pred p; setp.ne.u32 p, {2}, 0;",
-             "@p cp.async.cg.shared.global.L2::128B [{0}], [{1}], 16; }}",
-             in(reg32) destination, in(reg64) source, in(reg32) active as u32,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("{{ .reg .pred p; setp.ne.u32 p, {2}, 0;",
+                     "@p cp.async.cg.shared.global.L2::128B [{0}], [{1}], 16; }}",
+                     in(reg32) destination, in(reg64) source, in(reg32) active as u32,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::cp_async::copy_16_if(active, destination, source)
+    )
 }
 
 /// `cp.async.cg.shared.global` with a source size: copies the first `bytes` of
@@ -33,20 +36,30 @@ pub unsafe fn copy_16_if(active: bool, destination: u32, source: u64) {
 /// As [`copy_16_if`], but only `bytes <= 16` bytes of the source need exist.
 #[inline(always)]
 pub unsafe fn copy_16_clipped(destination: u32, source: u64, bytes: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("cp.async.cg.shared.global [{}], [{}], 16, {};",
-             in(reg32) destination, in(reg64) source, in(reg32) bytes,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("cp.async.cg.shared.global [{}], [{}], 16, {};",
+                     in(reg32) destination, in(reg64) source, in(reg32) bytes,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::cp_async::copy_16_clipped(destination, source, bytes)
+    )
 }
 
 /// `cp.async.commit_group`: closes the copies since the last one into a group,
 /// which may be empty.
 #[inline(always)]
 pub fn commit_group() {
-    // SAFETY: bookkeeping of this thread's own copies.
-    unsafe { asm!("cp.async.commit_group;", options(nostack, preserves_flags)) }
+    instruction!(
+        ptx = {
+            // SAFETY: bookkeeping of this thread's own copies.
+            unsafe { asm!("cp.async.commit_group;", options(nostack, preserves_flags)) }
+        },
+        emulated = machine::cp_async::commit_group()
+    )
 }
 
 /// `cp.async.wait_group STAGES − 2`: waits until at most that many of this
@@ -54,13 +67,25 @@ pub fn commit_group() {
 /// ring of `STAGES`, all but one of them started, it waits for the oldest.
 #[inline(always)]
 pub fn wait_for_oldest<const STAGES: u32>() {
-    // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
-    unsafe { asm!("cp.async.wait_group {};", const STAGES - 2, options(nostack, preserves_flags)) }
+    instruction!(
+        ptx = {
+            // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
+            unsafe {
+                asm!("cp.async.wait_group {};", const STAGES - 2, options(nostack, preserves_flags))
+            }
+        },
+        emulated = machine::cp_async::wait(STAGES - 2)
+    )
 }
 
 /// `cp.async.wait_all`: waits for every copy of this thread.
 #[inline(always)]
 pub fn wait_all() {
-    // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
-    unsafe { asm!("cp.async.wait_all;", options(nostack, preserves_flags)) }
+    instruction!(
+        ptx = {
+            // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
+            unsafe { asm!("cp.async.wait_all;", options(nostack, preserves_flags)) }
+        },
+        emulated = machine::cp_async::wait_all()
+    )
 }

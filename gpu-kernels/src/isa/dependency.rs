@@ -5,14 +5,17 @@
 //! one ahead of it in the stream has finished: it sets itself up, and waits here.
 //! Launched without, neither instruction does anything.
 
-use core::arch::asm;
-
 /// `griddepcontrol.launch_dependents`: as far as this CTA is concerned, the next
 /// grid may start, once there is room for it.
 #[inline(always)]
 pub fn launch_dependents() {
-    // SAFETY: a hint to the scheduler.
-    unsafe { asm!("griddepcontrol.launch_dependents;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: a hint to the scheduler.
+            unsafe { asm!("griddepcontrol.launch_dependents;", options(nostack)) }
+        },
+        emulated = machine::dependency::launch_dependents()
+    )
 }
 
 /// `griddepcontrol.wait`: until the grids ahead have finished and what they wrote
@@ -20,6 +23,11 @@ pub fn launch_dependents() {
 /// grid will overwrite; and in every CTA, for the next grid waits only for this.
 #[inline(always)]
 pub fn wait() {
-    // SAFETY: waits.
-    unsafe { asm!("griddepcontrol.wait;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: waits.
+            unsafe { asm!("griddepcontrol.wait;", options(nostack)) }
+        },
+        emulated = machine::dependency::wait()
+    )
 }

@@ -11,19 +11,22 @@
 //! Patterns", "Synchronizes-with", "Causality Order"). The scope is the GPU, for
 //! the two are in different CTAs of one.
 
-use core::arch::asm;
-
 /// `st.release.gpu` of 1.
 ///
 /// # Safety
 /// `address` is a writable word, aligned to 4, which is 0.
 #[inline(always)]
 pub unsafe fn raise(address: u64) {
-    // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-    unsafe {
-        asm!("st.release.gpu.global.u32 [{}], {};", in(reg64) address, in(reg32) 1_u32,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+            unsafe {
+                asm!("st.release.gpu.global.u32 [{}], {};", in(reg64) address, in(reg32) 1_u32,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::flag::raise(address)
+    )
 }
 
 /// Repeats `ld.acquire.gpu` until it sees what is not 0.
@@ -32,17 +35,22 @@ pub unsafe fn raise(address: u64) {
 /// `address` is a readable word, aligned to 4; who raises it runs, or has run.
 #[inline(always)]
 pub unsafe fn wait(address: u64) {
-    loop {
-        let value: u32;
-        // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-        unsafe {
-            asm!("ld.acquire.gpu.global.u32 {}, [{}];", out(reg32) value, in(reg64) address,
-                 options(nostack, preserves_flags));
-        }
-        if value != 0 {
-            return;
-        }
-    }
+    instruction!(
+        ptx = {
+            loop {
+                let value: u32;
+                // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+                unsafe {
+                    asm!("ld.acquire.gpu.global.u32 {}, [{}];", out(reg32) value, in(reg64) address,
+                         options(nostack, preserves_flags));
+                }
+                if value != 0 {
+                    return;
+                }
+            }
+        },
+        emulated = machine::flag::wait(address)
+    )
 }
 
 /// Makes the flag 0 again, for the next launch: the end of this one orders it.

@@ -4,8 +4,6 @@
 //! Addresses are plain `u64`: a Rust pointer would be a generic address, and
 //! the access a slower generic one.
 
-use core::arch::asm;
-
 use crate::element::Element;
 
 /// `ld.global.nc.u16`: 2 bytes that nobody writes during the launch.
@@ -14,13 +12,18 @@ use crate::element::Element;
 /// `address` is readable, aligned to 2, and not written during the launch.
 #[inline(always)]
 pub unsafe fn load_u16(address: u64) -> u32 {
-    let value: u16;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("ld.global.nc.u16 {}, [{}];", out(reg16) value, in(reg64) address,
-             options(pure, readonly, nostack, preserves_flags));
-    }
-    value as u32
+    instruction!(
+        ptx = {
+            let value: u16;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.global.nc.u16 {}, [{}];", out(reg16) value, in(reg64) address,
+                     options(pure, readonly, nostack, preserves_flags));
+            }
+            value as u32
+        },
+        emulated = machine::global::load_u16(address)
+    )
 }
 
 /// `ld.global.nc.u32`.
@@ -29,13 +32,18 @@ pub unsafe fn load_u16(address: u64) -> u32 {
 /// `address` is readable, aligned to 4, and not written during the launch.
 #[inline(always)]
 pub unsafe fn load_u32(address: u64) -> u32 {
-    let value: u32;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("ld.global.nc.u32 {}, [{}];", out(reg32) value, in(reg64) address,
-             options(pure, readonly, nostack, preserves_flags));
-    }
-    value
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.global.nc.u32 {}, [{}];", out(reg32) value, in(reg64) address,
+                     options(pure, readonly, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = machine::global::load_constant::<1>(address)[0]
+    )
 }
 
 /// `ld.global.nc.v4.u32`: 16 bytes.
@@ -44,14 +52,19 @@ pub unsafe fn load_u32(address: u64) -> u32 {
 /// `address` is readable, aligned to 16, and not written during the launch.
 #[inline(always)]
 pub unsafe fn load_u32x4(address: u64) -> [u32; 4] {
-    let (x, y, z, w): (u32, u32, u32, u32);
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("ld.global.nc.v4.u32 {{{}, {}, {}, {}}}, [{}];",
-             out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg64) address,
-             options(pure, readonly, nostack, preserves_flags));
-    }
-    [x, y, z, w]
+    instruction!(
+        ptx = {
+            let (x, y, z, w): (u32, u32, u32, u32);
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.global.nc.v4.u32 {{{}, {}, {}, {}}}, [{}];",
+                     out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg64) address,
+                     options(pure, readonly, nostack, preserves_flags));
+            }
+            [x, y, z, w]
+        },
+        emulated = machine::global::load_constant(address)
+    )
 }
 
 /// `st.global.u16`: the low 16 bits of `value`.
@@ -60,11 +73,16 @@ pub unsafe fn load_u32x4(address: u64) -> [u32; 4] {
 /// `address` is writable and aligned to 2.
 #[inline(always)]
 pub unsafe fn store_u16(address: u64, value: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.global.u16 [{}], {};", in(reg64) address, in(reg16) value as u16,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.global.u16 [{}], {};", in(reg64) address, in(reg16) value as u16,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::global::store_u16(address, value as u16)
+    )
 }
 
 /// `st.global.u32`.
@@ -73,11 +91,16 @@ pub unsafe fn store_u16(address: u64, value: u32) {
 /// `address` is writable and aligned to 4.
 #[inline(always)]
 pub unsafe fn store_u32(address: u64, value: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.global.u32 [{}], {};", in(reg64) address, in(reg32) value,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.global.u32 [{}], {};", in(reg64) address, in(reg32) value,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::global::store(address, [value])
+    )
 }
 
 /// `st.global.v2.u32`: 8 bytes.
@@ -86,12 +109,17 @@ pub unsafe fn store_u32(address: u64, value: u32) {
 /// `address` is writable and aligned to 8.
 #[inline(always)]
 pub unsafe fn store_u32x2(address: u64, [x, y]: [u32; 2]) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.global.v2.u32 [{}], {{{}, {}}};",
-             in(reg64) address, in(reg32) x, in(reg32) y,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.global.v2.u32 [{}], {{{}, {}}};",
+                     in(reg64) address, in(reg32) x, in(reg32) y,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::global::store(address, [x, y])
+    )
 }
 
 /// `ld.global.v4.f32`: 16 bytes that other CTAs wrote before a
@@ -101,14 +129,19 @@ pub unsafe fn store_u32x2(address: u64, [x, y]: [u32; 2]) {
 /// `address` is readable and aligned to 16; the writes are ordered before.
 #[inline(always)]
 pub unsafe fn load_f32x4(address: u64) -> [f32; 4] {
-    let (x, y, z, w): (f32, f32, f32, f32);
-    // SAFETY: the caller's duty. Not `pure`: it stays behind the flag.
-    unsafe {
-        asm!("ld.global.v4.f32 {{{}, {}, {}, {}}}, [{}];",
-             out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg64) address,
-             options(nostack, preserves_flags));
-    }
-    [x, y, z, w]
+    instruction!(
+        ptx = {
+            let (x, y, z, w): (f32, f32, f32, f32);
+            // SAFETY: the caller's duty. Not `pure`: it stays behind the flag.
+            unsafe {
+                asm!("ld.global.v4.f32 {{{}, {}, {}, {}}}, [{}];",
+                     out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg64) address,
+                     options(nostack, preserves_flags));
+            }
+            [x, y, z, w]
+        },
+        emulated = machine::global::load::<4>(address).map(f32::from_bits)
+    )
 }
 
 /// `st.global.v4.f32`: 16 bytes.
@@ -117,12 +150,17 @@ pub unsafe fn load_f32x4(address: u64) -> [f32; 4] {
 /// `address` is writable and aligned to 16.
 #[inline(always)]
 pub unsafe fn store_f32x4(address: u64, [x, y, z, w]: [f32; 4]) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.global.v4.f32 [{}], {{{}, {}, {}, {}}};",
-             in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.global.v4.f32 [{}], {{{}, {}, {}, {}}};",
+                     in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::global::store(address, [x, y, z, w].map(f32::to_bits))
+    )
 }
 
 /// `st.global.v4.u32`: 16 bytes.
@@ -131,12 +169,17 @@ pub unsafe fn store_f32x4(address: u64, [x, y, z, w]: [f32; 4]) {
 /// `address` is writable and aligned to 16.
 #[inline(always)]
 pub unsafe fn store_u32x4(address: u64, [x, y, z, w]: [u32; 4]) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.global.v4.u32 [{}], {{{}, {}, {}, {}}};",
-             in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.global.v4.u32 [{}], {{{}, {}, {}, {}}};",
+                     in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::global::store(address, [x, y, z, w])
+    )
 }
 
 /// One element of type `T`, as f32.

@@ -1,5 +1,11 @@
 //! Hints to the compiler: instructions that are none.
 
+#![cfg_attr(
+    not(target_arch = "nvptx64"),
+    allow(unused_mut, reason = "the host has registers to spare")
+)]
+
+#[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
 
 /// `value`, computed where it stands. LLVM moves everything that a loop does
@@ -8,15 +14,21 @@ use core::arch::asm;
 /// move what comes out of an `asm!`, even an empty one.
 #[inline(always)]
 pub fn compute_here(mut value: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
     // SAFETY: no instruction.
-    unsafe { asm!("// {}", inout(reg32) value, options(nomem, nostack, preserves_flags)) }
+    unsafe {
+        asm!("// {}", inout(reg32) value, options(nomem, nostack, preserves_flags));
+    }
     value
 }
 
 /// As [`compute_here`], 64 bits.
 #[inline(always)]
 pub fn compute_here_u64(mut value: u64) -> u64 {
+    #[cfg(target_arch = "nvptx64")]
     // SAFETY: no instruction.
-    unsafe { asm!("// {}", inout(reg64) value, options(nomem, nostack, preserves_flags)) }
+    unsafe {
+        asm!("// {}", inout(reg64) value, options(nomem, nostack, preserves_flags));
+    }
     value
 }

@@ -5,8 +5,6 @@
 //! bytes have landed; the barrier then starts its next phase. A waiter names
 //! the phase it waits for by its parity.
 
-use core::arch::asm;
-
 /// Bytes of one barrier.
 pub const BYTES: u32 = 8;
 
@@ -16,22 +14,32 @@ pub const BYTES: u32 = 8;
 /// `barrier` is an 8-byte aligned shared address that no thread uses yet.
 #[inline(always)]
 pub unsafe fn init(barrier: u32, arrivals: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("mbarrier.init.shared::cta.b64 [{}], {};", in(reg32) barrier, in(reg32) arrivals,
-             options(nostack));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("mbarrier.init.shared::cta.b64 [{}], {};", in(reg32) barrier, in(reg32) arrivals,
+                     options(nostack));
+            }
+        },
+        emulated = machine::mbarrier::init(barrier, arrivals)
+    )
 }
 
 /// `fence.mbarrier_init`: makes initialised barriers visible to the cluster
 /// and, with the proxy fence, to the copy engine.
 #[inline(always)]
 pub fn fence_init() {
-    // SAFETY: fences only order what is around them.
-    unsafe {
-        asm!("fence.mbarrier_init.release.cluster;", options(nostack));
-        asm!("fence.proxy.async.shared::cta;", options(nostack));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: fences only order what is around them.
+            unsafe {
+                asm!("fence.mbarrier_init.release.cluster;", options(nostack));
+                asm!("fence.proxy.async.shared::cta;", options(nostack));
+            }
+        },
+        emulated = machine::mbarrier::fence_init()
+    )
 }
 
 /// `mbarrier.arrive.expect_tx`: one arrival, and `bytes` more to land before
@@ -41,11 +49,16 @@ pub fn fence_init() {
 /// `barrier` is an initialised barrier of this CTA.
 #[inline(always)]
 pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};",
-             in(reg32) barrier, in(reg32) bytes, options(nostack));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};",
+                     in(reg32) barrier, in(reg32) bytes, options(nostack));
+            }
+        },
+        emulated = machine::mbarrier::arrive_expecting(barrier, bytes)
+    )
 }
 
 /// `mbarrier.arrive`: one arrival at a barrier of this CTA.
@@ -54,10 +67,15 @@ pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
 /// `barrier` is an initialised barrier of this CTA.
 #[inline(always)]
 pub unsafe fn arrive(barrier: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("mbarrier.arrive.shared::cta.b64 _, [{}];", in(reg32) barrier, options(nostack));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("mbarrier.arrive.shared::cta.b64 _, [{}];", in(reg32) barrier, options(nostack));
+            }
+        },
+        emulated = machine::mbarrier::arrive(barrier)
+    )
 }
 
 /// `mapa` and `mbarrier.arrive`: one arrival at the barrier that stands at the
@@ -71,15 +89,20 @@ pub unsafe fn arrive(barrier: u32) {
 /// `barrier` is initialised in that CTA, which has not exited.
 #[inline(always)]
 pub unsafe fn arrive_at(barrier: u32, rank: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!(
-            "{{ .reg .b32 remote;",
-            "mapa.shared::cluster.u32 remote, {0}, {1};",
-            "mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
-            in(reg32) barrier, in(reg32) rank, options(nostack)
-        );
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!(
+                    "{{ .reg .b32 remote;",
+                    "mapa.shared::cluster.u32 remote, {0}, {1};",
+                    "mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
+                    in(reg32) barrier, in(reg32) rank, options(nostack)
+                );
+            }
+        },
+        emulated = machine::mbarrier::arrive_at(barrier, rank)
+    )
 }
 
 /// `mbarrier.try_wait.parity` until the phase of that parity has completed.
@@ -88,19 +111,24 @@ pub unsafe fn arrive_at(barrier: u32, rank: u32) {
 /// `barrier` is an initialised barrier of this CTA.
 #[inline(always)]
 pub unsafe fn wait(barrier: u32, parity: u32) {
-    loop {
-        let done: u32;
-        // SAFETY: the caller's duty. `try_wait` itself sleeps for a while.
-        unsafe {
-            asm!(
-                "{{ .reg .pred done;",
-                "mbarrier.try_wait.parity.shared::cta.b64 done, [{1}], {2};",
-                "selp.u32 {0}, 1, 0, done; }}",
-                out(reg32) done, in(reg32) barrier, in(reg32) parity, options(nostack)
-            );
-        }
-        if done != 0 {
-            return;
-        }
-    }
+    instruction!(
+        ptx = {
+            loop {
+                let done: u32;
+                // SAFETY: the caller's duty. `try_wait` itself sleeps for a while.
+                unsafe {
+                    asm!(
+                        "{{ .reg .pred done;",
+                        "mbarrier.try_wait.parity.shared::cta.b64 done, [{1}], {2};",
+                        "selp.u32 {0}, 1, 0, done; }}",
+                        out(reg32) done, in(reg32) barrier, in(reg32) parity, options(nostack)
+                    );
+                }
+                if done != 0 {
+                    return;
+                }
+            }
+        },
+        emulated = machine::mbarrier::wait(barrier, parity)
+    )
 }

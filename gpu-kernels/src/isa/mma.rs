@@ -4,8 +4,6 @@
 //! All 32 lanes of a warp must execute each of them together. Registers hold
 //! packed elements: two 16-bit ones, or one TF32.
 
-use core::arch::asm;
-
 macro_rules! ldmatrix {
     ($($(#[$doc:meta])* $name:ident = $modifier:literal;)*) => {$(
         $(#[$doc])*
@@ -16,16 +14,21 @@ macro_rules! ldmatrix {
         /// before it by a barrier.
         #[inline(always)]
         pub unsafe fn $name(row: u32) -> [u32; 4] {
-            let (x, y, z, w): (u32, u32, u32, u32);
-            // SAFETY: the caller's duty; not `pure` and not `nomem`, so that it
-            // stays between the barriers around it.
-            unsafe {
-                asm!(concat!("ldmatrix.sync.aligned.m8n8.x4", $modifier,
-                             ".shared.b16 {{{}, {}, {}, {}}}, [{}];"),
-                     out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg32) row,
-                     options(readonly, nostack, preserves_flags));
-            }
-            [x, y, z, w]
+            instruction!(
+                ptx = {
+                    let (x, y, z, w): (u32, u32, u32, u32);
+                    // SAFETY: the caller's duty; not `pure` and not `nomem`, so that it
+                    // stays between the barriers around it.
+                    unsafe {
+                        asm!(concat!("ldmatrix.sync.aligned.m8n8.x4", $modifier,
+                                     ".shared.b16 {{{}, {}, {}, {}}}, [{}];"),
+                             out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w,
+                             in(reg32) row, options(readonly, nostack, preserves_flags));
+                    }
+                    [x, y, z, w]
+                },
+                emulated = machine::matrix::$name(row)
+            )
         }
     )*};
 }
@@ -49,15 +52,18 @@ macro_rules! mma {
         /// All lanes of the warp execute it.
         #[inline(always)]
         pub unsafe fn $name(c: &mut [f32; 4], a: [u32; 4], b: [u32; 2]) {
-            // SAFETY: the caller's duty; registers only.
-            unsafe {
-                asm!(concat!("mma.sync.aligned.", $shape_and_types,
-                             " {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};"),
-                     inout(reg32) c[0], inout(reg32) c[1], inout(reg32) c[2], inout(reg32) c[3],
-                     in(reg32) a[0], in(reg32) a[1], in(reg32) a[2], in(reg32) a[3],
-                     in(reg32) b[0], in(reg32) b[1],
-                     options(nomem, nostack, preserves_flags));
-            }
+            instruction!(
+                // SAFETY: the caller's duty; registers only.
+                ptx = unsafe {
+                    asm!(concat!("mma.sync.aligned.", $shape_and_types,
+                                 " {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};"),
+                         inout(reg32) c[0], inout(reg32) c[1], inout(reg32) c[2], inout(reg32) c[3],
+                         in(reg32) a[0], in(reg32) a[1], in(reg32) a[2], in(reg32) a[3],
+                         in(reg32) b[0], in(reg32) b[1],
+                         options(nomem, nostack, preserves_flags));
+                },
+                emulated = machine::matrix::$name(c, a, b)
+            )
         }
     )*};
 }

@@ -5,23 +5,30 @@
 //! `ld.shared` takes and what `ldmatrix`, mbarriers and TMA take. A kernel lays
 //! out its dynamic shared memory by adding constants to [`base`].
 
-use core::arch::{asm, global_asm};
+#[cfg(target_arch = "nvptx64")]
+use core::arch::global_asm;
 
 // The one declaration of dynamic shared memory; the launch gives its size
 // (`KernelInfo::shared_bytes`). 1024 is the alignment of a 128-byte swizzle
 // atom, the largest any kernel needs.
+#[cfg(target_arch = "nvptx64")]
 global_asm!(".extern .shared .align 1024 .b8 dyn_smem[];");
 
 /// Address of the first byte of dynamic shared memory, aligned to 1024.
 #[inline(always)]
 pub fn base() -> u32 {
-    let address: u32;
-    // SAFETY: takes the address of a symbol; no memory is touched.
-    unsafe {
-        asm!("mov.u32 {}, dyn_smem;", out(reg32) address,
-             options(pure, nomem, nostack, preserves_flags));
-    }
-    address
+    instruction!(
+        ptx = {
+            let address: u32;
+            // SAFETY: takes the address of a symbol; no memory is touched.
+            unsafe {
+                asm!("mov.u32 {}, dyn_smem;", out(reg32) address,
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            address
+        },
+        emulated = machine::shared::BASE
+    )
 }
 
 /// `ld.shared.f32`.
@@ -31,13 +38,18 @@ pub fn base() -> u32 {
 /// another thread is ordered before it by a barrier.
 #[inline(always)]
 pub unsafe fn load_f32(address: u32) -> f32 {
-    let value: f32;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("ld.shared.f32 {}, [{}];", out(reg32) value, in(reg32) address,
-             options(pure, readonly, nostack, preserves_flags));
-    }
-    value
+    instruction!(
+        ptx = {
+            let value: f32;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.shared.f32 {}, [{}];", out(reg32) value, in(reg32) address,
+                     options(pure, readonly, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = f32::from_bits(machine::shared::load::<1>(address)[0])
+    )
 }
 
 /// `ld.shared.v4.f32`: 16 bytes.
@@ -46,14 +58,19 @@ pub unsafe fn load_f32(address: u32) -> f32 {
 /// As [`load_f32`], aligned to 16.
 #[inline(always)]
 pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
-    let (x, y, z, w): (f32, f32, f32, f32);
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("ld.shared.v4.f32 {{{}, {}, {}, {}}}, [{}];",
-             out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg32) address,
-             options(pure, readonly, nostack, preserves_flags));
-    }
-    [x, y, z, w]
+    instruction!(
+        ptx = {
+            let (x, y, z, w): (f32, f32, f32, f32);
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.shared.v4.f32 {{{}, {}, {}, {}}}, [{}];",
+                     out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg32) address,
+                     options(pure, readonly, nostack, preserves_flags));
+            }
+            [x, y, z, w]
+        },
+        emulated = machine::shared::load::<4>(address).map(f32::from_bits)
+    )
 }
 
 /// `st.shared.f32`.
@@ -63,11 +80,16 @@ pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
 /// thread accesses it before the next barrier.
 #[inline(always)]
 pub unsafe fn store_f32(address: u32, value: f32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.shared.f32 [{}], {};", in(reg32) address, in(reg32) value,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.shared.f32 [{}], {};", in(reg32) address, in(reg32) value,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::shared::store(address, [value.to_bits()])
+    )
 }
 
 /// `st.shared.v4.f32`: 16 bytes.
@@ -76,13 +98,18 @@ pub unsafe fn store_f32(address: u32, value: f32) {
 /// As [`store_f32`], aligned to 16.
 #[inline(always)]
 pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
-    let [x, y, z, w] = values;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.shared.v4.f32 [{}], {{{}, {}, {}, {}}};",
-             in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            let [x, y, z, w] = values;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.shared.v4.f32 [{}], {{{}, {}, {}, {}}};",
+                     in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::shared::store(address, values.map(f32::to_bits))
+    )
 }
 
 /// `st.shared.u16`: the low 16 bits of `value`.
@@ -91,11 +118,16 @@ pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
 /// As [`store_f32`], aligned to 2.
 #[inline(always)]
 pub unsafe fn store_u16(address: u32, value: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.shared.u16 [{}], {};", in(reg32) address, in(reg16) value as u16,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.shared.u16 [{}], {};", in(reg32) address, in(reg16) value as u16,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::shared::store_u16(address, value as u16)
+    )
 }
 
 /// `st.shared.u32`.
@@ -104,11 +136,16 @@ pub unsafe fn store_u16(address: u32, value: u32) {
 /// As [`store_f32`].
 #[inline(always)]
 pub unsafe fn store_u32(address: u32, value: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.shared.u32 [{}], {};", in(reg32) address, in(reg32) value,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.shared.u32 [{}], {};", in(reg32) address, in(reg32) value,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::shared::store(address, [value])
+    )
 }
 
 /// `ld.shared.u32`.
@@ -117,13 +154,18 @@ pub unsafe fn store_u32(address: u32, value: u32) {
 /// As [`load_f32`].
 #[inline(always)]
 pub unsafe fn load_u32(address: u32) -> u32 {
-    let value: u32;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("ld.shared.u32 {}, [{}];", out(reg32) value, in(reg32) address,
-             options(pure, readonly, nostack, preserves_flags));
-    }
-    value
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.shared.u32 {}, [{}];", out(reg32) value, in(reg32) address,
+                     options(pure, readonly, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = machine::shared::load::<1>(address)[0]
+    )
 }
 
 /// `st.shared.v2.f32`: 8 bytes.
@@ -132,12 +174,17 @@ pub unsafe fn load_u32(address: u32) -> u32 {
 /// As [`store_f32`], aligned to 8.
 #[inline(always)]
 pub unsafe fn store_f32x2(address: u32, values: [f32; 2]) {
-    let [x, y] = values;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.shared.v2.f32 [{}], {{{}, {}}};",
-             in(reg32) address, in(reg32) x, in(reg32) y, options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            let [x, y] = values;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.shared.v2.f32 [{}], {{{}, {}}};",
+                     in(reg32) address, in(reg32) x, in(reg32) y, options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::shared::store(address, values.map(f32::to_bits))
+    )
 }
 
 /// `st.shared.v4.u32`: 16 bytes.
@@ -146,13 +193,18 @@ pub unsafe fn store_f32x2(address: u32, values: [f32; 2]) {
 /// As [`store_f32`], aligned to 16.
 #[inline(always)]
 pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
-    let [x, y, z, w] = values;
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("st.shared.v4.u32 [{}], {{{}, {}, {}, {}}};",
-             in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
-             options(nostack, preserves_flags));
-    }
+    instruction!(
+        ptx = {
+            let [x, y, z, w] = values;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("st.shared.v4.u32 [{}], {{{}, {}, {}, {}}};",
+                     in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+                     options(nostack, preserves_flags));
+            }
+        },
+        emulated = machine::shared::store(address, values)
+    )
 }
 
 /// `ld.shared.v2.f32`: 8 bytes.
@@ -161,12 +213,17 @@ pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
 /// As [`load_f32`], aligned to 8.
 #[inline(always)]
 pub unsafe fn load_f32x2(address: u32) -> [f32; 2] {
-    let (x, y): (f32, f32);
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!("ld.shared.v2.f32 {{{}, {}}}, [{}];",
-             out(reg32) x, out(reg32) y, in(reg32) address,
-             options(pure, readonly, nostack, preserves_flags));
-    }
-    [x, y]
+    instruction!(
+        ptx = {
+            let (x, y): (f32, f32);
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.shared.v2.f32 {{{}, {}}}, [{}];",
+                     out(reg32) x, out(reg32) y, in(reg32) address,
+                     options(pure, readonly, nostack, preserves_flags));
+            }
+            [x, y]
+        },
+        emulated = machine::shared::load::<2>(address).map(f32::from_bits)
+    )
 }

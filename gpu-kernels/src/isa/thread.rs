@@ -1,8 +1,6 @@
 //! Who am I, and the barrier of the whole CTA (PTX ISA, "Special Registers",
 //! "Parallel Synchronization and Communication Instructions").
 
-use core::arch::asm;
-
 use crate::schedule::CtaPosition;
 
 macro_rules! special_registers {
@@ -10,13 +8,18 @@ macro_rules! special_registers {
         $(#[$doc])*
         #[inline(always)]
         pub fn $name() -> u32 {
-            let value: u32;
-            // SAFETY: reads a special register; no memory, no side effect.
-            unsafe {
-                asm!(concat!("mov.u32 {}, ", $register, ";"), out(reg32) value,
-                     options(pure, nomem, nostack, preserves_flags));
-            }
-            value
+            instruction!(
+                ptx = {
+                    let value: u32;
+                    // SAFETY: reads a special register; no memory, no side effect.
+                    unsafe {
+                        asm!(concat!("mov.u32 {}, ", $register, ";"), out(reg32) value,
+                             options(pure, nomem, nostack, preserves_flags));
+                    }
+                    value
+                },
+                emulated = machine::thread::$name()
+            )
         }
     )*};
 }
@@ -49,13 +52,18 @@ pub fn cta_position() -> CtaPosition {
 /// All lanes of the warp must execute it together.
 #[inline(always)]
 pub unsafe fn broadcast(value: u32) -> u32 {
-    let first: u32;
-    // SAFETY: the caller's duty (PTX ISA, "shfl.sync").
-    unsafe {
-        asm!("shfl.sync.idx.b32 {}, {}, 0, 31, -1;", out(reg32) first, in(reg32) value,
-             options(nostack));
-    }
-    first
+    instruction!(
+        ptx = {
+            let first: u32;
+            // SAFETY: the caller's duty (PTX ISA, "shfl.sync").
+            unsafe {
+                asm!("shfl.sync.idx.b32 {}, {}, 0, 31, -1;", out(reg32) first, in(reg32) value,
+                     options(nostack));
+            }
+            first
+        },
+        emulated = machine::thread::broadcast(value)
+    )
 }
 
 /// `bar.sync 0`: every thread of the CTA arrives and waits; shared and global
@@ -65,8 +73,13 @@ pub unsafe fn broadcast(value: u32) -> u32 {
 /// All threads of the CTA must reach it.
 #[inline(always)]
 pub unsafe fn sync_cta() {
-    // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-    unsafe { asm!("bar.sync 0;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+            unsafe { asm!("bar.sync 0;", options(nostack)) }
+        },
+        emulated = machine::barrier::sync_cta()
+    )
 }
 
 /// `bar.warp.sync`: as [`sync_cta`], for the 32 lanes of a warp.
@@ -75,13 +88,23 @@ pub unsafe fn sync_cta() {
 /// All lanes of the warp must reach it.
 #[inline(always)]
 pub unsafe fn sync_warp() {
-    // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-    unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+            unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
+        },
+        emulated = machine::barrier::sync_warp()
+    )
 }
 
 /// `trap`: ends the grid with an error the host sees.
 #[inline(always)]
 pub fn trap() -> ! {
-    // SAFETY: `trap` does not return.
-    unsafe { asm!("trap;", options(noreturn, nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: `trap` does not return.
+            unsafe { asm!("trap;", options(noreturn, nostack)) }
+        },
+        emulated = machine::thread::trap()
+    )
 }

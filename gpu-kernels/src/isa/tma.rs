@@ -7,16 +7,19 @@
 //! towards the barrier's bytes; on the way out they are dropped. Coordinates
 //! name the box's first element, contiguous dimension first.
 
-use core::arch::asm;
-
 /// `prefetch.tensormap`.
 ///
 /// # Safety
 /// `map` is the generic address of a tensor map.
 #[inline(always)]
 pub unsafe fn prefetch_map(map: u64) {
-    // SAFETY: the caller's duty.
-    unsafe { asm!("prefetch.tensormap [{}];", in(reg64) map, options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe { asm!("prefetch.tensormap [{}];", in(reg64) map, options(nostack)) }
+        },
+        emulated = machine::tma::prefetch_map(map)
+    )
 }
 
 /// Starts copying the box at (`x`, `y`) to `shared`; `barrier` counts its bytes.
@@ -26,15 +29,20 @@ pub unsafe fn prefetch_map(map: u64) {
 /// uses that room until `barrier` completes, and `barrier` expects the bytes.
 #[inline(always)]
 pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-            "[{0}], [{1}, {{{2}, {3}}}], [{4}];",
-            in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
-            options(nostack)
-        );
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+                    "[{0}], [{1}, {{{2}, {3}}}], [{4}];",
+                    in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
+                    options(nostack)
+                );
+            }
+        },
+        emulated = machine::tma::load(shared, map, x, y, barrier)
+    )
 }
 
 /// [`load`] into every CTA of the cluster whose bit is set in `ctas`, at the
@@ -44,15 +52,20 @@ pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
 /// That of [`load`], in each of those CTAs.
 #[inline(always)]
 pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas: u16) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
-            "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5};",
-            in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
-            in(reg16) ctas, options(nostack)
-        );
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+                    "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5};",
+                    in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
+                    in(reg16) ctas, options(nostack)
+                );
+            }
+        },
+        emulated = machine::tma::load_multicast(shared, map, x, y, barrier, ctas)
+    )
 }
 
 /// Starts copying the box at `shared` to (`x`, `y`) of the tensor, as part of
@@ -63,41 +76,66 @@ pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32
 /// until a [`wait_stores_read`] or [`wait_stores`] says it has been read.
 #[inline(always)]
 pub unsafe fn store(map: u64, shared: u32, x: u32, y: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        asm!(
-            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{0}, {{{2}, {3}}}], [{1}];",
-            in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y, options(nostack)
-        );
-    }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!(
+                    "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{0}, {{{2}, {3}}}], [{1}];",
+                    in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y, options(nostack)
+                );
+            }
+        },
+        emulated = machine::tma::store(map, shared, x, y)
+    )
 }
 
 /// `cp.async.bulk.commit_group`: closes this thread's current group of stores.
 #[inline(always)]
 pub fn commit_stores() {
-    // SAFETY: names a group; touches no memory.
-    unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: names a group; touches no memory.
+            unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) }
+        },
+        emulated = machine::tma::commit_stores()
+    )
 }
 
 /// `cp.async.bulk.wait_group.read`: until at most `PENDING` groups of this
 /// thread still read shared memory.
 #[inline(always)]
 pub fn wait_stores_read<const PENDING: u32>() {
-    // SAFETY: waits.
-    unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: waits.
+            unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) }
+        },
+        emulated = machine::tma::wait_stores_read(PENDING)
+    )
 }
 
 /// `cp.async.bulk.wait_group 0`: until all stores of this thread are complete.
 #[inline(always)]
 pub fn wait_stores() {
-    // SAFETY: waits.
-    unsafe { asm!("cp.async.bulk.wait_group 0;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: waits.
+            unsafe { asm!("cp.async.bulk.wait_group 0;", options(nostack)) }
+        },
+        emulated = machine::tma::wait_stores()
+    )
 }
 
 /// `fence.proxy.async.shared::cta`: this thread's ordinary writes to shared
 /// memory become visible to the copy engine and the tensor cores.
 #[inline(always)]
 pub fn fence_shared() {
-    // SAFETY: fences only order what is around them.
-    unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: fences only order what is around them.
+            unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) }
+        },
+        emulated = machine::tma::fence_shared()
+    )
 }

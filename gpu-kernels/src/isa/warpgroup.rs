@@ -1,8 +1,6 @@
 //! What a warpgroup (four consecutive warps) does as one: registers, a barrier
 //! of its own, and matrices from registers to shared memory.
 
-use core::arch::asm;
-
 use crate::kernel::WARPGROUP;
 
 /// `setmaxnreg.dec`: gives registers back until each thread has `REGISTERS`.
@@ -11,8 +9,15 @@ use crate::kernel::WARPGROUP;
 /// All threads of the warpgroup execute it, once, and keep within the bound.
 #[inline(always)]
 pub unsafe fn release_registers<const REGISTERS: u32>() {
-    // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
-    unsafe { asm!("setmaxnreg.dec.sync.aligned.u32 {};", const REGISTERS, options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
+            unsafe {
+                asm!("setmaxnreg.dec.sync.aligned.u32 {};", const REGISTERS, options(nostack))
+            }
+        },
+        emulated = machine::warpgroup::release_registers(REGISTERS)
+    )
 }
 
 /// `setmaxnreg.inc`: waits until each thread can have `REGISTERS`.
@@ -21,8 +26,15 @@ pub unsafe fn release_registers<const REGISTERS: u32>() {
 /// All threads of the warpgroup execute it, and others release enough.
 #[inline(always)]
 pub unsafe fn claim_registers<const REGISTERS: u32>() {
-    // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
-    unsafe { asm!("setmaxnreg.inc.sync.aligned.u32 {};", const REGISTERS, options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
+            unsafe {
+                asm!("setmaxnreg.inc.sync.aligned.u32 {};", const REGISTERS, options(nostack))
+            }
+        },
+        emulated = machine::warpgroup::claim_registers(REGISTERS)
+    )
 }
 
 /// `bar.sync barrier, 128`: a barrier of one warpgroup. Barrier 0 is the CTA's.
@@ -31,8 +43,15 @@ pub unsafe fn claim_registers<const REGISTERS: u32>() {
 /// All threads of the warpgroup reach it, and no other warp uses `barrier`.
 #[inline(always)]
 pub unsafe fn sync(barrier: u32) {
-    // SAFETY: the caller's duty (PTX ISA, "bar, barrier").
-    unsafe { asm!("bar.sync {}, {};", in(reg32) barrier, const WARPGROUP, options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty (PTX ISA, "bar, barrier").
+            unsafe {
+                asm!("bar.sync {}, {};", in(reg32) barrier, const WARPGROUP, options(nostack))
+            }
+        },
+        emulated = machine::barrier::sync(barrier, WARPGROUP)
+    )
 }
 
 /// `stmatrix.x4`: a warp stores four 8×8 matrices of 16-bit elements. Lane `l`
@@ -43,10 +62,15 @@ pub unsafe fn sync(barrier: u32) {
 /// All lanes execute it; `row` is a writable shared address aligned to 16.
 #[inline(always)]
 pub unsafe fn store_matrices(row: u32, matrices: [u32; 4]) {
-    let [a, b, c, d] = matrices;
-    // SAFETY: the caller's duty (PTX ISA, "stmatrix").
-    unsafe {
-        asm!("stmatrix.sync.aligned.m8n8.x4.shared.b16 [{0}], {{{1}, {2}, {3}, {4}}};",
-             in(reg32) row, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d, options(nostack));
-    }
+    instruction!(
+        ptx = {
+            let [a, b, c, d] = matrices;
+            // SAFETY: the caller's duty (PTX ISA, "stmatrix").
+            unsafe {
+                asm!("stmatrix.sync.aligned.m8n8.x4.shared.b16 [{0}], {{{1}, {2}, {3}, {4}}};",
+                     in(reg32) row, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d, options(nostack));
+            }
+        },
+        emulated = machine::matrix::store(row, matrices)
+    )
 }

@@ -6,12 +6,8 @@
 //! asynchronous: D, A and B belong to the tensor cores from `multiply` until a
 //! wait.
 
-use core::arch::asm;
-use core::mem::MaybeUninit;
-
 use crate::element::Element;
 use crate::kernel::{Contiguous, Major};
-use crate::problem::DType;
 
 /// Bytes along K that one instruction multiplies: 16 elements of 16 bits, or 8
 /// of TF32.
@@ -54,8 +50,13 @@ pub const fn descriptor_step(major: Major) -> u64 {
 /// All threads of the warpgroup execute it.
 #[inline(always)]
 pub unsafe fn fence() {
-    // SAFETY: the caller's duty.
-    unsafe { asm!("wgmma.fence.sync.aligned;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe { asm!("wgmma.fence.sync.aligned;", options(nostack)) }
+        },
+        emulated = machine::wgmma::fence()
+    )
 }
 
 /// `wgmma.commit_group`: closes the group of multiplies issued so far.
@@ -64,8 +65,13 @@ pub unsafe fn fence() {
 /// All threads of the warpgroup execute it.
 #[inline(always)]
 pub unsafe fn commit() {
-    // SAFETY: the caller's duty.
-    unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) }
+        },
+        emulated = machine::wgmma::commit()
+    )
 }
 
 /// `wgmma.wait_group`: until at most `PENDING` groups are unfinished. The
@@ -75,8 +81,13 @@ pub unsafe fn commit() {
 /// All threads of the warpgroup execute it.
 #[inline(always)]
 pub unsafe fn wait<const PENDING: u32>() {
-    // SAFETY: the caller's duty.
-    unsafe { asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack)) }
+    instruction!(
+        ptx = {
+            // SAFETY: the caller's duty.
+            unsafe { asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack)) }
+        },
+        emulated = machine::wgmma::wait(PENDING)
+    )
 }
 
 /// Reads an accumulator, 16 columns at a time.
@@ -150,17 +161,23 @@ macro_rules! accumulators {
 
             #[inline(always)]
             fn undefined() -> Self {
-                let mut registers = [const { MaybeUninit::<f32>::uninit() }; $registers];
-                // SAFETY: no instruction. Its operands come out with what the
-                // registers held, and any 32 bits are an f32.
-                unsafe {
-                    asm!(
-                        concat!("// {0}", $(" {", $i, "}",)*),
-                        out(reg32) registers[0], $(out(reg32) registers[$i],)*
-                        options(nomem, nostack, preserves_flags)
-                    );
-                    core::mem::transmute(registers)
-                }
+                instruction!(
+                    ptx = {
+                        use core::mem::MaybeUninit;
+                        let mut registers = [const { MaybeUninit::<f32>::uninit() }; $registers];
+                        // SAFETY: no instruction. Its operands come out with what the
+                        // registers held, and any 32 bits are an f32.
+                        unsafe {
+                            asm!(
+                                concat!("// {0}", $(" {", $i, "}",)*),
+                                out(reg32) registers[0], $(out(reg32) registers[$i],)*
+                                options(nomem, nostack, preserves_flags)
+                            );
+                            core::mem::transmute(registers)
+                        }
+                    },
+                    emulated = machine::wgmma::undefined::<$registers>()
+                )
             }
 
             #[inline(always)]
@@ -170,46 +187,58 @@ macro_rules! accumulators {
                 b: u64,
                 accumulate: u32,
             ) {
-                // The depth, the type, and the immediates: both factors' signs and,
-                // for 16-bit types only, whether they are transposed.
-                macro_rules! wgmma {
-                    ($k:literal, $type:literal, $immediates:literal) => {
-                        asm!(
-                            "{{ .reg .pred p; setp.ne.b32 p, {accumulate}, 0;",
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, $k, ".f32.", $type, ".", $type),
-                            concat!("{{{0}", $(",{", $i, "}",)* "}},"),
-                            concat!("{a}, {b}, p, ", $immediates),
-                            " }}",
-                            inout(reg32) self[0], $(inout(reg32) self[$i],)*
-                            a = in(reg64) a, b = in(reg64) b, accumulate = in(reg32) accumulate,
-                            ta = const A::MAJOR as u32, tb = const B::MAJOR as u32,
-                            options(nostack)
-                        )
-                    };
-                }
-                // SAFETY: the caller's duty.
-                unsafe {
-                    match T::DTYPE {
-                        DType::F16 => wgmma!("k16", "f16", "1, 1, {ta}, {tb};"),
-                        DType::Bf16 => wgmma!("k16", "bf16", "1, 1, {ta}, {tb};"),
-                        DType::Tf32 | DType::F32 => wgmma!("k8", "tf32", "1, 1; // {ta} {tb}"),
-                    }
-                }
+                instruction!(
+                    ptx = {
+                        use crate::problem::DType;
+                        // The depth, the type, and the immediates: both factors' signs and,
+                        // for 16-bit types only, whether they are transposed.
+                        macro_rules! wgmma {
+                            ($k:literal, $type:literal, $immediates:literal) => {
+                                asm!(
+                                    "{{ .reg .pred p; setp.ne.b32 p, {accumulate}, 0;",
+                                    concat!("wgmma.mma_async.sync.aligned.m64n", $n, $k, ".f32.", $type, ".", $type),
+                                    concat!("{{{0}", $(",{", $i, "}",)* "}},"),
+                                    concat!("{a}, {b}, p, ", $immediates),
+                                    " }}",
+                                    inout(reg32) self[0], $(inout(reg32) self[$i],)*
+                                    a = in(reg64) a, b = in(reg64) b, accumulate = in(reg32) accumulate,
+                                    ta = const A::MAJOR as u32, tb = const B::MAJOR as u32,
+                                    options(nostack)
+                                )
+                            };
+                        }
+                        // SAFETY: the caller's duty.
+                        unsafe {
+                            match T::DTYPE {
+                                DType::F16 => wgmma!("k16", "f16", "1, 1, {ta}, {tb};"),
+                                DType::Bf16 => wgmma!("k16", "bf16", "1, 1, {ta}, {tb};"),
+                                DType::Tf32 | DType::F32 => wgmma!("k8", "tf32", "1, 1; // {ta} {tb}"),
+                            }
+                        }
+                    },
+                    emulated = machine::wgmma::multiply(self, T::DTYPE, [A::MAJOR, B::MAJOR], [a, b], accumulate)
+                )
             }
 
             #[inline(always)]
             unsafe fn finish(&mut self) {
-                // SAFETY: the caller's duty.
-                unsafe {
-                    asm!(
-                        concat!("wgmma.wait_group.sync.aligned 0; // {0}", $(" {", $i, "}",)*),
-                        inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)
-                    );
-                }
+                instruction!(
+                    ptx = {
+                        // SAFETY: the caller's duty.
+                        unsafe {
+                            asm!(
+                                concat!("wgmma.wait_group.sync.aligned 0; // {0}", $(" {", $i, "}",)*),
+                                inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)
+                            );
+                        }
+                    },
+                    emulated = machine::wgmma::finish(self)
+                )
             }
 
             #[inline(always)]
             unsafe fn columns(&self, visitor: &mut impl VisitColumns) {
+                instruction!(ptx = (), emulated = machine::wgmma::read(self));
                 // SAFETY: the caller's duty.
                 unsafe {$(
                     visitor.visit($g, [
@@ -221,6 +250,7 @@ macro_rules! accumulators {
 
             #[inline(always)]
             unsafe fn add(&mut self, supplier: &impl SupplyColumns) {
+                instruction!(ptx = (), emulated = machine::wgmma::read(self));
                 // SAFETY: the caller's duty.
                 unsafe {$(
                     let [a, b, c, d, e, f, g, h] = supplier.supply($g);

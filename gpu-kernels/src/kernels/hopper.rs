@@ -70,14 +70,12 @@ pub struct Columns<const N: u32>;
 /// Maps a number of columns to its accumulator.
 pub trait Width {
     /// The registers of one thread for 64 rows.
-    #[cfg(target_arch = "nvptx64")]
     type Accumulator: crate::isa::wgmma::Accumulator;
 }
 
 macro_rules! widths {
     ($($n:literal)*) => {$(
         impl Width for Columns<$n> {
-            #[cfg(target_arch = "nvptx64")]
             type Accumulator = [f32; $n / 2];
         }
     )*};
@@ -152,7 +150,6 @@ trait Shape {
     };
     /// Slabs of a 16-bit C that are filled and sent together: a row of them,
     /// where there is room, for one barrier and one fence.
-    #[cfg(target_arch = "nvptx64")]
     const BATCH: u32 = match Self::STAGING_SLABS % (Self::N / 64) {
         0 => Self::N / 64,
         _ => 1,
@@ -312,7 +309,6 @@ where
         }
     };
 
-    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         // SAFETY: the caller's duty.
@@ -320,13 +316,8 @@ where
     }
 }
 
-#[cfg(target_arch = "nvptx64")]
 mod device;
-#[cfg(target_arch = "nvptx64")]
 mod epilogue;
-#[cfg(target_arch = "nvptx64")]
 mod fix_up;
-#[cfg(target_arch = "nvptx64")]
 mod load;
-#[cfg(target_arch = "nvptx64")]
 mod split;

@@ -37,7 +37,6 @@ impl<T: Element> Kernel for Naive<T> {
         stream_k_bytes: 0,
     };
 
-    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         use crate::isa::thread;
@@ -66,7 +65,6 @@ impl<T: Element> Kernel for Naive<T> {
 ///
 /// # Safety
 /// `row < m`, `col < n`, and the operands describe live allocations.
-#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 unsafe fn dot<T: Element>(params: &crate::problem::GemmParams, row: u32, col: u32) -> f32 {
     use crate::isa::{arithmetic::fma, global};

@@ -58,7 +58,6 @@ impl<T: Element> Kernel for Pack<T> {
         stream_k_bytes: 0,
     };
 
-    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         use crate::isa::thread;
@@ -82,7 +81,6 @@ impl<T: Element> Kernel for Pack<T> {
     }
 }
 
-#[cfg(target_arch = "nvptx64")]
 mod device {
     use super::{PITCH, SIDE, THREADS};
     use crate::element::Element;

@@ -24,11 +24,8 @@
 pub mod copy;
 pub mod layout;
 
-#[cfg(target_arch = "nvptx64")]
 mod fragment;
-#[cfg(target_arch = "nvptx64")]
 mod pipeline;
-#[cfg(target_arch = "nvptx64")]
 mod store;
 #[cfg(test)]
 mod tests;
@@ -96,7 +93,6 @@ impl<
     const PIPELINE_BYTES: u32 = STAGES * Self::STAGE_BYTES;
 
     /// (warp, lane, first row, first column) of a thread's warp tile.
-    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     fn place(thread: u32) -> (u32, u32, u32, u32) {
         let (warp, lane) = (thread / WARP, thread % WARP);
@@ -213,7 +209,6 @@ impl<
         }
     };
 
-    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         use crate::isa::{hint::compute_here, shared, thread};

@@ -15,7 +15,6 @@
 
 pub mod layout;
 
-#[cfg(target_arch = "nvptx64")]
 mod copy;
 
 use core::marker::PhantomData;
@@ -72,7 +71,6 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
         stream_k_bytes: 0,
     };
 
-    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         // SAFETY: the caller's duty.
@@ -80,7 +78,6 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
     }
 }
 
-#[cfg(target_arch = "nvptx64")]
 mod device {
     use super::Tiled;
     use super::copy::{CopyTile, OperandCopy, Source};

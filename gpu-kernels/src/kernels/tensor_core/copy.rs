@@ -4,20 +4,12 @@ use crate::kernel::Major;
 use crate::problem::Operand;
 
 use super::layout::Panel;
-#[cfg(target_arch = "nvptx64")]
 use crate::isa::{
     cp_async, global,
     hint::{compute_here, compute_here_u64},
     shared,
 };
-#[cfg(target_arch = "nvptx64")]
 use crate::unroll::unroll;
-
-/// The host has no registers to spare.
-#[cfg(not(target_arch = "nvptx64"))]
-fn compute_here(value: u32) -> u32 {
-    value
-}
 
 /// An operand as its panel sees it: lines, and the direction along a line.
 #[derive(Clone, Copy, Debug)]
@@ -193,7 +185,6 @@ impl Copier {
     }
 }
 
-#[cfg(target_arch = "nvptx64")]
 impl Copier {
     /// Starts part `part` of `parts` of the next block, if it is whole, and
     /// passes over it in any case. Parts come in order.

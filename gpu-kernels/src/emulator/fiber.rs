@@ -1,0 +1,82 @@
+//! Threads as coroutines: each runs on a stack of its own until it waits.
+
+use std::cell::Cell;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+/// Bytes of a stack. Pages that a thread does not touch cost nothing.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What a thread runs.
+pub(super) type Body<'a> = &'a (dyn Fn() + Sync);
+
+thread_local! {
+    /// Of the fiber that runs, while it runs.
+    static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(std::ptr::null()) };
+}
+
+/// One emulated thread.
+pub(super) struct Fiber {
+    coroutine: Coroutine<(), (), (), DefaultStack>,
+    /// Once it has run; null before.
+    yielder: *const Yielder<(), ()>,
+}
+
+/// Stacks of fibers that have ended, for those to come.
+#[derive(Default)]
+pub(super) struct Stacks(Vec<DefaultStack>);
+
+impl Stacks {
+    fn take(&mut self) -> std::io::Result<DefaultStack> {
+        match self.0.pop() {
+            Some(stack) => Ok(stack),
+            None => DefaultStack::new(STACK_BYTES),
+        }
+    }
+
+    /// Keeps the stack of a fiber that has ended.
+    pub(super) fn give_back(&mut self, fiber: Fiber) {
+        if fiber.coroutine.done() {
+            self.0.push(fiber.coroutine.into_stack());
+        }
+    }
+}
+
+impl Fiber {
+    /// A fiber that will run `body`.
+    ///
+    /// # Safety
+    /// `body` outlives the fiber.
+    pub(super) unsafe fn new(body: Body<'_>, stacks: &mut Stacks) -> std::io::Result<Fiber> {
+        // SAFETY: the caller's duty.
+        let body: Body<'static> = unsafe { std::mem::transmute(body) };
+        let coroutine = Coroutine::with_stack(stacks.take()?, move |yielder, ()| {
+            YIELDER.set(yielder);
+            body();
+        });
+        Ok(Fiber {
+            coroutine,
+            yielder: std::ptr::null(),
+        })
+    }
+
+    /// Runs it until it waits or ends; whether it has ended. A panic in it goes on here.
+    pub(super) fn resume(&mut self) -> bool {
+        YIELDER.set(self.yielder);
+        let result = self.coroutine.resume(());
+        self.yielder = YIELDER.get();
+        matches!(result, CoroutineResult::Return(()))
+    }
+}
+
+/// Leaves the fiber that runs, until it is resumed.
+///
+/// # Panics
+/// No fiber runs.
+pub(super) fn suspend() {
+    let yielder = YIELDER.get();
+    assert!(!yielder.is_null(), "only kernels execute instructions");
+    // SAFETY: the yielder lives on the stack of the fiber that runs.
+    unsafe { (*yielder).suspend(()) };
+}

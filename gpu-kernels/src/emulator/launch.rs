@@ -1,0 +1,411 @@
+//! Launches: the clusters of a grid over slots, and slots over host threads.
+//!
+//! A slot holds one cluster at a time and runs the clusters with its number, modulo
+//! the number of slots, in order: a GPU with that many places. The slots of one
+//! host thread take turns when all threads of a cluster wait for flags that other
+//! clusters raise; nothing else that clusters do depends on each other, so what a
+//! seed does is the same on any number of host threads.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+use super::counts::Counts;
+use super::fiber::{Body, Fiber, Stacks};
+use super::machine::{Aborted, Broken, Cluster, Launch, enter};
+use super::memory::Memory;
+use super::options::Options;
+use super::report::{Check, Report};
+
+/// A grid to launch.
+#[derive(Clone, Copy)]
+pub struct Grid<'a> {
+    /// A name, for reports.
+    pub kernel: &'a str,
+    /// CTAs along x and y; CTAs of a cluster are neighbours along x.
+    pub ctas: (u32, u32),
+    /// Threads of a CTA, a multiple of 32.
+    pub threads: u32,
+    /// CTAs of a cluster; divides those along x.
+    pub ctas_per_cluster: u32,
+    /// Dynamic shared memory of a CTA, bytes.
+    pub shared_bytes: u32,
+    /// What each thread runs.
+    pub body: &'a (dyn Fn() + Sync),
+}
+
+/// Why a launch did not end well.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Rules were broken: at least one report, by cluster.
+    Broken(Vec<Report>),
+    /// The grid cannot be launched.
+    Grid {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No memory for the stacks of the threads.
+    Stacks(std::io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Broken(reports) => {
+                for (index, report) in reports.iter().enumerate() {
+                    if index > 0 {
+                        writeln!(f)?;
+                    }
+                    write!(f, "{report}")?;
+                }
+                Ok(())
+            }
+            Error::Grid { reason } => write!(f, "the grid cannot be launched: {reason}"),
+            Error::Stacks(error) => write!(f, "no stack for a thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Stacks(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Runs a grid to its end.
+///
+/// # Errors
+/// [`Error`]. What clusters without reports have written is in `memory` then.
+pub fn launch(memory: &mut Memory, grid: &Grid<'_>, options: &Options) -> Result<Counts, Error> {
+    launch_watched(memory, grid, options, &|_| {})
+}
+
+/// As [`launch`]; `ended` is told how many CTAs have ended, whenever some have.
+///
+/// # Errors
+/// [`Error`].
+pub fn launch_watched(
+    memory: &mut Memory,
+    grid: &Grid<'_>,
+    options: &Options,
+    ended: &(dyn Fn(u32) + Sync),
+) -> Result<Counts, Error> {
+    check(grid)?;
+    let launch = Launch {
+        kernel: grid.kernel,
+        memory,
+        options,
+        grid: grid.ctas,
+        threads: grid.threads,
+        ctas_per_cluster: grid.ctas_per_cluster,
+        shared_bytes: grid.shared_bytes,
+    };
+    let clusters = grid.ctas.0 * grid.ctas.1 / grid.ctas_per_cluster;
+    let slots = options.slots.clamp(1, clusters.max(1));
+    let workers = options.workers.clamp(1, slots as usize);
+    let shared = Shared {
+        launch: &launch,
+        body: grid.body,
+        clusters,
+        slots,
+        workers,
+        progress: AtomicU64::new(0),
+        idle: AtomicUsize::new(0),
+        ended,
+    };
+    let shared = &shared;
+    let outcomes: Vec<Result<Outcome, Error>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers)
+            .map(|worker| scope.spawn(move || Worker::new(shared, worker as u32).run()))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    });
+    memory.end_launch();
+    let mut total = Outcome::default();
+    for outcome in outcomes {
+        let outcome = outcome?;
+        total.counts.add(outcome.counts);
+        total.reports.extend(outcome.reports);
+    }
+    if !total.reports.is_empty() {
+        total.reports.sort_by_key(|report| report.cta);
+        return Err(Error::Broken(total.reports));
+    }
+    total.counts.requests.sort_unstable();
+    Ok(total.counts)
+}
+
+fn check(grid: &Grid<'_>) -> Result<(), Error> {
+    let reason = if grid.threads == 0 || !grid.threads.is_multiple_of(32) || grid.threads > 1024 {
+        format!(
+            "{} threads a CTA, accepted: multiples of 32 up to 1024",
+            grid.threads
+        )
+    } else if grid.ctas_per_cluster == 0
+        || grid.ctas_per_cluster > 16
+        || !grid.ctas.0.is_multiple_of(grid.ctas_per_cluster)
+    {
+        format!(
+            "clusters of {} CTAs, accepted: divisors of {} up to 16",
+            grid.ctas_per_cluster, grid.ctas.0
+        )
+    } else if grid
+        .ctas
+        .0
+        .checked_mul(grid.ctas.1)
+        .is_none_or(|ctas| ctas >= 1 << 20)
+    {
+        format!(
+            "{} x {} CTAs, accepted: below 2^20",
+            grid.ctas.0, grid.ctas.1
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::Grid { reason })
+}
+
+/// What the workers share.
+struct Shared<'l> {
+    launch: &'l Launch<'l>,
+    body: Body<'l>,
+    clusters: u32,
+    slots: u32,
+    workers: usize,
+    /// Grows whenever something happens that may have raised a flag.
+    progress: AtomicU64,
+    /// Workers that found nothing to do since the last progress.
+    idle: AtomicUsize,
+    ended: &'l (dyn Fn(u32) + Sync),
+}
+
+/// What came of a worker's clusters.
+#[derive(Default)]
+struct Outcome {
+    counts: Counts,
+    reports: Vec<Report>,
+}
+
+/// One host thread, with its slots.
+struct Worker<'l> {
+    shared: &'l Shared<'l>,
+    /// Clusters that wait for a slot, by slot.
+    queues: Vec<VecDeque<u32>>,
+    stacks: Stacks,
+    outcome: Outcome,
+}
+
+/// Why a cluster stopped running.
+enum Stop {
+    Finished,
+    /// Until another cluster raises a flag.
+    Polls,
+    Broken(Report),
+}
+
+impl<'l> Worker<'l> {
+    fn new(shared: &'l Shared<'l>, worker: u32) -> Worker<'l> {
+        let slots = (worker..shared.slots).step_by(shared.workers);
+        let queue = |slot| {
+            (slot..shared.clusters)
+                .step_by(shared.slots as usize)
+                .collect()
+        };
+        Worker {
+            shared,
+            queues: slots.map(queue).collect(),
+            stacks: Stacks::default(),
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn run(mut self) -> Result<Outcome, Error> {
+        let mut slots: Vec<Option<Running<'l>>> = self.queues.iter().map(|_| None).collect();
+        loop {
+            let seen = self.shared.progress.load(SeqCst);
+            let mut busy = false;
+            let mut polling = false;
+            let mut ended = Vec::new();
+            for (index, slot) in slots.iter_mut().enumerate() {
+                if slot.is_none() {
+                    let Some(next) = self.queues[index].pop_front() else {
+                        continue;
+                    };
+                    *slot = Some(Running::new(self.shared, next, &mut self.stacks)?);
+                }
+                let Some(running) = slot else { continue };
+                let (stop, moved) = running.run();
+                busy |= moved;
+                match stop {
+                    Stop::Polls => {
+                        polling = true;
+                        continue;
+                    }
+                    Stop::Finished => ended.push((slot.take(), None)),
+                    Stop::Broken(report) => ended.push((slot.take(), Some(report))),
+                }
+                busy = true;
+            }
+            for (running, report) in ended {
+                self.end(running, report);
+            }
+            if busy {
+                self.shared.progress.fetch_add(1, SeqCst);
+            } else if polling {
+                if self.shared.all_idle(seen) {
+                    // Nobody will raise these flags.
+                    for slot in &mut slots {
+                        let report = slot.as_ref().map(|running| running.cluster().stuck());
+                        self.end(slot.take(), report);
+                    }
+                }
+            } else {
+                self.shared.idle.fetch_add(1, SeqCst);
+                return Ok(self.outcome);
+            }
+        }
+    }
+
+    /// Takes down what a cluster has counted, and keeps its stacks.
+    fn end(&mut self, running: Option<Running<'l>>, report: Option<Report>) {
+        let Some(mut running) = running else { return };
+        running.cluster_mut().count_accesses();
+        self.outcome
+            .counts
+            .add(std::mem::take(&mut running.cluster_mut().counts));
+        self.outcome.reports.extend(report);
+        for fiber in running.fibers.drain(..) {
+            self.stacks.give_back(fiber);
+        }
+        (self.shared.ended)(self.shared.launch.ctas_per_cluster);
+    }
+}
+
+impl Shared<'_> {
+    /// Waits until something has happened since `seen`, or all workers wait like
+    /// this: whether it is the latter.
+    fn all_idle(&self, seen: u64) -> bool {
+        self.idle.fetch_add(1, SeqCst);
+        loop {
+            if self.progress.load(SeqCst) != seen {
+                self.idle.fetch_sub(1, SeqCst);
+                return false;
+            }
+            if self.idle.load(SeqCst) == self.workers && self.progress.load(SeqCst) == seen {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A cluster and its fibers.
+struct Running<'l> {
+    /// Threads refer to it while they run, hence a pointer; from `Box::into_raw`.
+    cluster: *mut Cluster<'l>,
+    fibers: Vec<Fiber>,
+}
+
+impl<'l> Running<'l> {
+    fn new(shared: &Shared<'l>, index: u32, stacks: &mut Stacks) -> Result<Running<'l>, Error> {
+        let cluster = Box::new(Cluster::new(shared.launch, index));
+        let threads = cluster.threads.len();
+        let mut running = Running {
+            cluster: Box::into_raw(cluster),
+            fibers: Vec::with_capacity(threads),
+        };
+        for _ in 0..threads {
+            // SAFETY: the body is the launch's, which outlives its workers.
+            let fiber = unsafe { Fiber::new(shared.body, stacks) };
+            running.fibers.push(fiber.map_err(Error::Stacks)?);
+        }
+        Ok(running)
+    }
+
+    fn cluster(&self) -> &Cluster<'l> {
+        // SAFETY: it lives as long as `self`, and no fiber runs.
+        unsafe { &*self.cluster }
+    }
+
+    fn cluster_mut(&mut self) -> &mut Cluster<'l> {
+        // SAFETY: as in `cluster`.
+        unsafe { &mut *self.cluster }
+    }
+
+    /// Runs until nothing can happen by itself; and whether anything did, but for
+    /// looks at flags that are still down.
+    fn run(&mut self) -> (Stop, bool) {
+        let seen = self.cluster().flags_seen;
+        let in_vain = self.cluster_mut().poll_flags();
+        let mut steps = 0;
+        let stop = loop {
+            match self.cluster_mut().next() {
+                Err(report) => break Stop::Broken(report),
+                Ok(Some(thread)) => {
+                    steps += 1;
+                    if let Err(report) = self.resume(thread) {
+                        break Stop::Broken(report);
+                    }
+                }
+                Ok(None) if self.cluster().is_finished() => break Stop::Finished,
+                Ok(None) if self.cluster().waits_for_flag() => break Stop::Polls,
+                Ok(None) => break Stop::Broken(self.cluster().stuck()),
+            }
+        };
+        let moved = steps > in_vain || self.cluster().flags_seen > seen;
+        (stop, moved)
+    }
+
+    /// Lets one thread run until it waits or ends.
+    fn resume(&mut self, thread: u32) -> Result<(), Report> {
+        let fiber = &mut self.fibers[thread as usize];
+        let cluster = self.cluster;
+        // SAFETY: nothing else refers to the cluster here; what the fiber leaves
+        // behind when it panics is only looked at for the report.
+        let resumed = catch_unwind(AssertUnwindSafe(|| unsafe {
+            enter(cluster, thread, || fiber.resume())
+        }));
+        match resumed {
+            Ok(false) => Ok(()),
+            Ok(true) => self.cluster_mut().end_thread(thread),
+            Err(panic) => Err(match self.cluster_mut().failure.take() {
+                Some(report) if panic.is::<Aborted>() => report,
+                _ => {
+                    let broken = Broken::new(
+                        Check::Trap,
+                        format!("the kernel panicked: {}", message(&*panic)),
+                    );
+                    self.cluster().report(Some(thread), broken)
+                }
+            }),
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // Fibers unwind, and may still look at the cluster.
+        self.fibers.clear();
+        // SAFETY: from `Box::into_raw`, and dropped once.
+        drop(unsafe { Box::from_raw(self.cluster) });
+    }
+}
+
+/// What a panic says.
+fn message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let literal = panic.downcast_ref::<&str>().copied();
+    let formatted = panic.downcast_ref::<String>().map(String::as_str);
+    literal.or(formatted).unwrap_or("no message")
+}

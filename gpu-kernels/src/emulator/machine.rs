@@ -1,0 +1,577 @@
+//! The machine: the state of one cluster of CTAs, and what each instruction does
+//! to it, one family a file as in [`isa`](crate::isa).
+//!
+//! Instructions are called by threads, which are fibers on one host thread. A call
+//! borrows the cluster ([`with`]), never across a switch; one that must wait says
+//! for what ([`block`]), and tries again when it is woken.
+
+pub mod barrier;
+pub mod cluster;
+pub mod cp_async;
+pub mod dependency;
+pub mod flag;
+pub mod global;
+pub mod matrix;
+pub mod mbarrier;
+pub mod shared;
+pub mod thread;
+pub mod tma;
+pub mod warpgroup;
+pub mod wgmma;
+
+mod banks;
+mod gather;
+mod stuck;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+use self::gather::Gather;
+use super::agent::Agents;
+use super::clock::{Epoch, Knowledge};
+use super::counts::{Counts, Request};
+use super::fiber;
+use super::instruction::Instruction;
+use super::memory::{Actor, Memory, Violation};
+use super::options::{Options, Site};
+use super::random::Random;
+use super::report::{Address, Check, Report};
+use super::shadow::{Access, Conflict, Proxy};
+
+/// Lanes of a warp.
+pub(super) const WARP: u32 = 32;
+
+/// What one cluster must know of the launch.
+pub(super) struct Launch<'l> {
+    pub(super) kernel: &'l str,
+    pub(super) memory: &'l Memory,
+    pub(super) options: &'l Options,
+    /// CTAs along x and y.
+    pub(super) grid: (u32, u32),
+    pub(super) threads: u32,
+    pub(super) ctas_per_cluster: u32,
+    pub(super) shared_bytes: u32,
+}
+
+/// A cluster of CTAs that runs.
+pub(super) struct Cluster<'l> {
+    pub(super) launch: &'l Launch<'l>,
+    /// Index in the grid.
+    pub(super) index: u32,
+    pub(super) ctas: Vec<Cta>,
+    pub(super) threads: Vec<Thread>,
+    warps: Vec<Gather>,
+    /// By warp.
+    accesses: Vec<banks::Accesses>,
+    warpgroups: Vec<wgmma::Warpgroup>,
+    cluster_barrier: cluster::Barrier,
+    /// Threads that can go on.
+    ready: VecDeque<u32>,
+    /// What the copy engine has yet to do.
+    copies: Vec<tma::Copy>,
+    agents: Agents,
+    random: Random,
+    /// Flags that threads found raised.
+    pub(super) flags_seen: u64,
+    pub(super) counts: Counts,
+    /// The first rule that was broken.
+    pub(super) failure: Option<Report>,
+}
+
+/// One CTA.
+pub(super) struct Cta {
+    shared: shared::SharedMemory,
+    barriers: Vec<barrier::Barrier>,
+    mbarriers: std::collections::BTreeMap<u32, mbarrier::Mbarrier>,
+    registers: warpgroup::Registers,
+    lines: global::Lines,
+    /// Threads that have not ended.
+    alive: u32,
+    /// The cluster barrier that must have completed before it may end, as a count
+    /// of phases: peers have accessed its memory since the one before.
+    needed_until: u32,
+}
+
+/// One thread.
+pub(super) struct Thread {
+    /// Of its CTA, in the cluster.
+    pub(super) cta: u32,
+    /// In its CTA.
+    pub(super) index: u32,
+    status: Status,
+    /// Without its own epochs.
+    knowledge: Knowledge,
+    /// Its own epoch.
+    clock: u32,
+    /// What it knew at its last `fence.mbarrier_init`.
+    at_init_fence: Knowledge,
+    instruction: Option<Instruction>,
+    executed: Vec<u32>,
+    copies: cp_async::Groups,
+    stores: tma::Groups,
+    arrivals: u32,
+    waits: u32,
+    dependency_awaited: bool,
+}
+
+/// What a thread is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    /// In the queue, or running.
+    Ready,
+    Waiting(Wait),
+    Ended,
+}
+
+/// What a thread can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Wait {
+    /// The other lanes of its warp, at an instruction.
+    Warp(Instruction),
+    /// The other threads of its warpgroup, at an instruction.
+    Warpgroup(Instruction),
+    /// `bar.sync` with this number.
+    Barrier(u32),
+    /// The mbarrier at this address to complete the phase of this parity.
+    Mbarrier { address: u32, parity: u32 },
+    /// The cluster's barrier.
+    Cluster,
+    /// Its bulk stores up to this group, to be read or to be complete.
+    Stores(u32),
+    /// A flag in global memory.
+    Flag(u64),
+    /// Registers that others release.
+    Registers,
+}
+
+/// A broken rule, before anything is known of who broke it.
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub(super) check: Check,
+    pub(super) address: Option<Address>,
+    pub(super) detail: String,
+}
+
+impl Broken {
+    pub(super) fn new(check: Check, detail: impl Into<String>) -> Broken {
+        Broken {
+            check,
+            address: None,
+            detail: detail.into(),
+        }
+    }
+
+    fn at(self, address: Address) -> Broken {
+        Broken {
+            address: Some(address),
+            ..self
+        }
+    }
+}
+
+impl From<Violation> for Broken {
+    fn from(violation: Violation) -> Broken {
+        Broken {
+            check: violation.check,
+            address: Some(Address::Global(violation.address)),
+            detail: violation.detail,
+        }
+    }
+}
+
+/// The payload with which a thread unwinds that has broken a rule.
+pub(super) struct Aborted;
+
+/// The cluster and the thread that run.
+#[derive(Clone, Copy)]
+struct Current {
+    cluster: *mut Cluster<'static>,
+    thread: u32,
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+}
+
+/// Runs `resume`, during which `thread` of `cluster` executes.
+///
+/// # Safety
+/// `cluster` is valid, and nobody else refers to it until this returns.
+pub(super) unsafe fn enter<R>(
+    cluster: *mut Cluster<'_>,
+    thread: u32,
+    resume: impl FnOnce() -> R,
+) -> R {
+    CURRENT.set(Some(Current {
+        cluster: cluster.cast(),
+        thread,
+    }));
+    let result = resume();
+    CURRENT.set(None);
+    result
+}
+
+/// The cluster, and the number of the thread that executes.
+fn with<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> R) -> R {
+    let Some(current) = CURRENT.get() else {
+        panic!("an instruction was executed outside of a launch");
+    };
+    // SAFETY: `enter` vouches for the pointer, and no `with` is inside another.
+    f(unsafe { &mut *current.cluster }, current.thread)
+}
+
+/// As [`with`]; ends the cluster if a rule is broken.
+fn checked<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> Result<R, Broken>) -> R {
+    match with(f) {
+        Ok(result) => result,
+        Err(broken) => fail(broken),
+    }
+}
+
+/// Reports what the executing thread has broken, and leaves it for good.
+#[cold]
+fn fail(broken: Broken) -> ! {
+    let source = super::source::lines();
+    with(|cluster, thread| {
+        let report = cluster.report(Some(thread), broken);
+        cluster.failure = Some(Report { source, ..report });
+    });
+    std::panic::resume_unwind(Box::new(Aborted))
+}
+
+/// Begins an instruction: counts it and lets faults change it. `None` if a fault
+/// drops it.
+fn issue<const N: usize>(instruction: Instruction, arguments: [u64; N]) -> Option<[u64; N]> {
+    let (arguments, preempted) = with(|cluster, thread| {
+        cluster.counts.count(instruction);
+        cluster.threads[thread as usize].instruction = Some(instruction);
+        let arguments = cluster.apply_faults(instruction, thread, arguments);
+        let preempted = instruction.synchronises() && cluster.random.preempts();
+        if preempted {
+            cluster.ready.push_back(thread);
+        }
+        (arguments, preempted)
+    });
+    if preempted {
+        fiber::suspend();
+    }
+    arguments
+}
+
+/// Leaves the executing thread until somebody wakes it.
+fn block(wait: Wait) {
+    with(|cluster, thread| cluster.threads[thread as usize].status = Status::Waiting(wait));
+    fiber::suspend();
+}
+
+impl<'l> Cluster<'l> {
+    /// Cluster `index` of the grid, all of its threads ready.
+    pub(super) fn new(launch: &'l Launch<'l>, index: u32) -> Cluster<'l> {
+        let ctas = launch.ctas_per_cluster;
+        let total = ctas * launch.threads;
+        let thread = |number: u32| Thread {
+            cta: number / launch.threads,
+            index: number % launch.threads,
+            status: Status::Ready,
+            knowledge: Knowledge::default(),
+            clock: 1,
+            at_init_fence: Knowledge::default(),
+            instruction: None,
+            executed: Vec::new(),
+            copies: cp_async::Groups::default(),
+            stores: tma::Groups::default(),
+            arrivals: 0,
+            waits: 0,
+            dependency_awaited: !launch.options.overlaps,
+        };
+        let cta = |_| Cta {
+            shared: shared::SharedMemory::new(launch.shared_bytes, launch.options.checks),
+            barriers: barrier::Barrier::all(),
+            mbarriers: Default::default(),
+            registers: warpgroup::Registers::new(launch.threads),
+            lines: Default::default(),
+            alive: launch.threads,
+            needed_until: 0,
+        };
+        Cluster {
+            launch,
+            index,
+            ctas: (0..ctas).map(cta).collect(),
+            threads: (0..total).map(thread).collect(),
+            warps: (0..total.div_ceil(WARP)).map(|_| Gather::new()).collect(),
+            accesses: (0..total.div_ceil(WARP))
+                .map(|_| Default::default())
+                .collect(),
+            warpgroups: (0..total.div_ceil(crate::kernel::WARPGROUP))
+                .map(|_| wgmma::Warpgroup::new())
+                .collect(),
+            cluster_barrier: cluster::Barrier::new(total),
+            ready: (0..total).collect(),
+            copies: Vec::new(),
+            agents: Agents::new(total),
+            random: Random::new(launch.options.seed, index),
+            flags_seen: 0,
+            counts: Counts::default(),
+            failure: None,
+        }
+    }
+
+    /// The thread to run next. Lets the copy engine work where no thread can run,
+    /// and at random. `None` if nothing can happen by itself.
+    pub(super) fn next(&mut self) -> Result<Option<u32>, Report> {
+        loop {
+            let (threads, copies) = (self.ready.len(), self.copies.len());
+            let copy_first = copies > 0 && self.random.takes(copies, threads + copies);
+            if threads > 0 && !copy_first {
+                let place = self.random.below(threads);
+                return Ok(self.ready.remove(place));
+            }
+            if copies == 0 {
+                return Ok(None);
+            }
+            let copy = self.copies.remove(self.random.below(copies));
+            self.perform(copy)?;
+        }
+    }
+
+    /// Lets threads that wait for flags look again; how many do.
+    pub(super) fn poll_flags(&mut self) -> usize {
+        self.wake(|_, wait| matches!(wait, Wait::Flag(_)))
+    }
+
+    /// Whether some thread waits for a flag, which another cluster may raise.
+    pub(super) fn waits_for_flag(&self) -> bool {
+        let flag = |thread: &Thread| matches!(thread.status, Status::Waiting(Wait::Flag(_)));
+        self.threads.iter().any(flag)
+    }
+
+    /// Whether all threads have ended.
+    pub(super) fn is_finished(&self) -> bool {
+        self.ctas.iter().all(|cta| cta.alive == 0)
+    }
+
+    /// Makes threads ready whose wait `ends`; how many.
+    fn wake(&mut self, ends: impl Fn(&Thread, &Wait) -> bool) -> usize {
+        let mut woken = 0;
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            if let Status::Waiting(wait) = thread.status
+                && ends(thread, &wait)
+            {
+                thread.status = Status::Ready;
+                self.ready.push_back(number as u32);
+                woken += 1;
+            }
+        }
+        woken
+    }
+
+    /// Makes one thread ready.
+    fn wake_one(&mut self, thread: u32) {
+        self.threads[thread as usize].status = Status::Ready;
+        self.ready.push_back(thread);
+    }
+
+    /// Notes that a thread has returned from the kernel.
+    pub(super) fn end_thread(&mut self, thread: u32) -> Result<(), Report> {
+        self.threads[thread as usize].status = Status::Ended;
+        self.threads[thread as usize].instruction = None;
+        let cta = self.threads[thread as usize].cta;
+        self.ctas[cta as usize].alive -= 1;
+        self.leave_cluster_barrier(thread);
+        let ended = self.end_stores(thread).and_then(|()| {
+            if self.ctas[cta as usize].alive == 0 {
+                self.end_cta(cta)?;
+            }
+            Ok(())
+        });
+        ended.map_err(|broken| self.report(Some(thread), broken))
+    }
+
+    /// Whether a CTA may end: nobody needs its memory any more.
+    fn end_cta(&mut self, cta: u32) -> Result<(), Broken> {
+        self.check_loads_awaited(cta)?;
+        self.check_peers_done(cta)
+    }
+
+    /// The report of `broken`.
+    pub(super) fn report(&self, thread: Option<u32>, broken: Broken) -> Report {
+        let who = thread.map(|thread| &self.threads[thread as usize]);
+        Report {
+            kernel: self.launch.kernel.to_owned(),
+            check: broken.check,
+            cta: self.grid_index(who.map_or(0, |thread| thread.cta)),
+            thread: who.map(|thread| thread.index),
+            instruction: who.and_then(|thread| thread.instruction),
+            address: broken.address,
+            detail: broken.detail,
+            source: Vec::new(),
+            seed: self.launch.options.seed,
+        }
+    }
+
+    /// Linear index in the grid of CTA `cta` of this cluster.
+    fn grid_index(&self, cta: u32) -> u32 {
+        self.index * self.launch.ctas_per_cluster + cta
+    }
+
+    /// CTA and shared address as a report shows them.
+    fn shared_address(&self, cta: u32, address: u32) -> Address {
+        Address::Shared {
+            cta: self.grid_index(cta),
+            address,
+        }
+    }
+
+    fn apply_faults<const N: usize>(
+        &mut self,
+        instruction: Instruction,
+        thread: u32,
+        mut arguments: [u64; N],
+    ) -> Option<[u64; N]> {
+        let faults = &self.launch.options.faults;
+        if faults.is_empty() {
+            return Some(arguments);
+        }
+        let cta = self.grid_index(self.threads[thread as usize].cta);
+        let thread = &mut self.threads[thread as usize];
+        if thread.executed.is_empty() {
+            thread.executed = vec![0; Instruction::ALL.len()];
+        }
+        let count = &mut thread.executed[instruction as usize];
+        let site = Site {
+            cta,
+            thread: thread.index,
+            occurrence: *count,
+        };
+        *count += 1;
+        faults
+            .iter()
+            .filter(|fault| fault.instruction == instruction)
+            .all(|fault| (fault.change)(&site, &mut arguments))
+            .then_some(arguments)
+    }
+
+    /// Whether accesses are checked.
+    fn checks(&self) -> bool {
+        self.launch.options.checks
+    }
+
+    /// The epoch of a thread.
+    fn epoch(&self, thread: u32) -> Epoch {
+        Epoch {
+            agent: thread,
+            clock: self.threads[thread as usize].clock,
+        }
+    }
+
+    /// What `thread` knows, itself included, for others to learn. What it does
+    /// from now on is not part of it.
+    fn release(&mut self, thread: u32) -> Knowledge {
+        let epoch = self.epoch(thread);
+        let thread = &mut self.threads[thread as usize];
+        thread.clock += 1;
+        let mut knowledge = thread.knowledge.clone();
+        if self.launch.options.checks {
+            knowledge.generic.learn(epoch);
+        }
+        knowledge
+    }
+
+    /// What `thread` knows, and its epoch, for something that it starts.
+    fn start(&mut self, thread: u32) -> (Knowledge, Epoch) {
+        let epoch = self.epoch(thread);
+        let thread = &mut self.threads[thread as usize];
+        thread.clock += 1;
+        (thread.knowledge.clone(), epoch)
+    }
+
+    /// Passes knowledge on to a thread.
+    fn acquire(&mut self, thread: u32, knowledge: &Knowledge) {
+        if self.launch.options.checks {
+            self.threads[thread as usize].knowledge.join(knowledge);
+        }
+    }
+
+    /// Lets a thread know of an epoch.
+    fn learn(&mut self, thread: u32, epoch: Epoch) {
+        if self.launch.options.checks {
+            self.threads[thread as usize].knowledge.learn(epoch);
+        }
+    }
+
+    /// Puts everything a thread knows before the async proxy.
+    fn fence_proxy(&mut self, thread: u32) {
+        let knowledge = self.release(thread);
+        let thread = &mut self.threads[thread as usize];
+        thread.knowledge.asynchronous.join(&knowledge.generic);
+    }
+
+    /// A conflict in words.
+    fn broken(&self, cta: u32, conflict: Conflict) -> Broken {
+        let address = shared::BASE + conflict.offset;
+        let detail = match conflict.other {
+            None => "nothing wrote it".to_owned(),
+            Some(other) => format!("conflicts with {}", self.agent_name(other.agent)),
+        };
+        Broken::new(conflict.check, detail).at(self.shared_address(cta, address))
+    }
+
+    fn agent_name(&self, agent: u32) -> String {
+        use super::agent::Role;
+        let of = |thread: u32| {
+            let thread = &self.threads[thread as usize];
+            format!(
+                "thread {} of CTA {}",
+                thread.index,
+                self.grid_index(thread.cta)
+            )
+        };
+        match self.agents.role(agent) {
+            Role::Thread(thread) => format!("an access of {}", of(thread)),
+            Role::Copies(thread) => format!("a cp.async of {}", of(thread)),
+            Role::Loads { cta, address } => format!(
+                "a TMA load to CTA {} that signals mbarrier {address:#x}",
+                self.grid_index(cta)
+            ),
+            Role::Stores(thread) | Role::StoreReads(thread) => {
+                format!("a TMA store of {}", of(thread))
+            }
+            Role::Multiplies(warpgroup) => {
+                format!("a wgmma of warpgroup {warpgroup} of the cluster")
+            }
+        }
+    }
+
+    /// A thread as global memory sees it; `None` where nobody checks.
+    fn actor(&self, thread: u32) -> Option<Actor<'_>> {
+        self.checks().then(|| Actor {
+            cluster: self.index,
+            epoch: self.epoch(thread),
+            knowledge: &self.threads[thread as usize].knowledge,
+        })
+    }
+
+    /// Notes a request to L2.
+    fn request(&mut self, cta: u32, address: u64, bytes: u32, writes: bool) {
+        if self.launch.options.trace {
+            let request = Request {
+                time: self.counts.instructions() / self.threads.len() as u64,
+                cta: self.grid_index(cta),
+                address,
+                bytes,
+                writes,
+            };
+            self.counts.requests.push(request);
+        }
+    }
+}
+
+/// The end of `Access` that a thread's own instructions have.
+fn own_access(epoch: Epoch, knowledge: &Knowledge) -> Access<'_> {
+    Access {
+        epoch,
+        knowledge,
+        issuer: None,
+        proxy: Proxy::Generic,
+    }
+}

@@ -1,0 +1,419 @@
+//! Global memory: allocations, what is in them, and their shadow.
+//!
+//! Simulated SMs run on several host threads, so contents and shadow are atomics.
+//! A cell of the shadow says who wrote a granule last and who read it last. One
+//! reader is enough for the kernels here, which read inputs that nobody writes
+//! (`ld.global.nc`, marked apart) and hand over the rest through flags.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::clock::{Epoch, Knowledge, Message};
+use super::report::Check;
+
+/// Bytes that one shadow cell stands for.
+const GRANULE: u64 = 2;
+
+/// A cell that the host, or an earlier launch, has written.
+const BEFORE_LAUNCH: u64 = u64::MAX;
+
+/// Marks a read through the non-coherent path.
+const CONSTANT: u64 = 1 << 63;
+
+/// Global memory of the emulated GPU.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Ascending.
+    buffers: Vec<Buffer>,
+    /// What raised flags say, by address.
+    messages: Mutex<HashMap<u64, Message>>,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    start: u64,
+    bytes: u64,
+    data: Box<[AtomicU16]>,
+    shadow: Box<[Cell]>,
+}
+
+#[derive(Debug, Default)]
+struct Cell {
+    /// 0: nobody; else a packed [`Writer`] or [`BEFORE_LAUNCH`].
+    write: AtomicU64,
+    /// 0: nobody; else a packed [`Writer`], perhaps with [`CONSTANT`].
+    read: AtomicU64,
+}
+
+/// Who touches global memory.
+#[derive(Clone, Copy)]
+pub(super) struct Actor<'a> {
+    /// Index of the cluster in the grid.
+    pub(super) cluster: u32,
+    pub(super) epoch: Epoch,
+    pub(super) knowledge: &'a Knowledge,
+}
+
+/// A broken rule, for a report.
+#[derive(Debug)]
+pub(super) struct Violation {
+    pub(super) check: Check,
+    pub(super) address: u64,
+    pub(super) detail: String,
+}
+
+/// Why the host cannot read or write there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchMemory {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl std::fmt::Display for NoSuchMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} bytes at {:#x} are not inside one allocation at an even address",
+            self.bytes, self.address
+        )
+    }
+}
+
+impl std::error::Error for NoSuchMemory {}
+
+impl Memory {
+    /// Nothing allocated.
+    pub fn new() -> Memory {
+        Memory::default()
+    }
+
+    /// `bytes` that nothing has written, at a multiple of 256; with a gap of at
+    /// least 1 MiB to everything else, so that nobody gets there by accident.
+    pub fn allocate(&mut self, bytes: u64) -> u64 {
+        let end = self
+            .buffers
+            .last()
+            .map_or(0x7f00_0000_0000, |buffer| buffer.start + buffer.bytes);
+        let start = (end + (1 << 20)).next_multiple_of(256);
+        let granules = bytes.div_ceil(GRANULE) as usize;
+        self.buffers.push(Buffer {
+            start,
+            bytes,
+            data: (0..granules).map(|_| AtomicU16::new(0)).collect(),
+            shadow: (0..granules).map(|_| Cell::default()).collect(),
+        });
+        start
+    }
+
+    /// Copies `bytes` (a multiple of 2) to `address`, which is even.
+    ///
+    /// # Errors
+    /// [`NoSuchMemory`].
+    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), NoSuchMemory> {
+        let (buffer, granules) = self.host_range(address, bytes.len() as u64)?;
+        for (index, pair) in granules.zip(bytes.chunks_exact(2)) {
+            buffer.data[index].store(u16::from_le_bytes([pair[0], pair[1]]), Relaxed);
+            buffer.shadow[index].write.store(BEFORE_LAUNCH, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// `bytes` (a multiple of 2) from `address`, which is even.
+    ///
+    /// # Errors
+    /// [`NoSuchMemory`].
+    pub fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, NoSuchMemory> {
+        let (buffer, granules) = self.host_range(address, bytes)?;
+        Ok(buffer.data[granules]
+            .iter()
+            .flat_map(|granule| granule.load(Relaxed).to_le_bytes())
+            .collect())
+    }
+
+    /// Whether the host or a kernel has written all of `bytes` from `address` on.
+    ///
+    /// # Errors
+    /// [`NoSuchMemory`].
+    pub fn is_written(&self, address: u64, bytes: u64) -> Result<bool, NoSuchMemory> {
+        let (buffer, granules) = self.host_range(address, bytes)?;
+        Ok(buffer.shadow[granules]
+            .iter()
+            .all(|cell| cell.write.load(Relaxed) != 0))
+    }
+
+    fn host_range(
+        &self,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(&Buffer, std::ops::Range<usize>), NoSuchMemory> {
+        self.find(address, bytes)
+            .filter(|_| address.is_multiple_of(GRANULE) && bytes.is_multiple_of(GRANULE))
+            .map(|buffer| (buffer, buffer.granules(address, bytes)))
+            .ok_or(NoSuchMemory { address, bytes })
+    }
+
+    /// The allocation that holds all of these bytes.
+    fn find(&self, address: u64, bytes: u64) -> Option<&Buffer> {
+        let after = self
+            .buffers
+            .partition_point(|buffer| buffer.start <= address);
+        let buffer = self.buffers.get(after.checked_sub(1)?)?;
+        let inside = address - buffer.start + bytes <= buffer.bytes;
+        inside.then_some(buffer)
+    }
+
+    /// [`Memory::find`] for a kernel.
+    fn locate(
+        &self,
+        address: u64,
+        bytes: u64,
+        aligned_to: u64,
+    ) -> Result<(&Buffer, std::ops::Range<usize>), Violation> {
+        let violation = |check, detail| Violation {
+            check,
+            address,
+            detail,
+        };
+        if !address.is_multiple_of(aligned_to) {
+            let detail = format!("not a multiple of {aligned_to}");
+            return Err(violation(Check::Misaligned, detail));
+        }
+        match self.find(address, bytes) {
+            Some(buffer) => Ok((buffer, buffer.granules(address, bytes))),
+            None => {
+                let detail = format!("{bytes} bytes there are not inside one allocation");
+                Err(violation(Check::OutOfBounds, detail))
+            }
+        }
+    }
+
+    /// Loads `into.len()` pairs of bytes. `actor` is `None` where nobody checks.
+    pub(super) fn load(
+        &self,
+        address: u64,
+        aligned_to: u64,
+        into: &mut [u16],
+        actor: Option<Actor<'_>>,
+        constant: bool,
+    ) -> Result<(), Violation> {
+        let bytes = into.len() as u64 * GRANULE;
+        let (buffer, granules) = self.locate(address, bytes, aligned_to)?;
+        if let Some(actor) = actor {
+            for cell in &buffer.shadow[granules.clone()] {
+                cell.read(actor, constant)
+                    .map_err(|(check, detail)| Violation {
+                        check,
+                        address,
+                        detail,
+                    })?;
+            }
+        }
+        for (value, granule) in into.iter_mut().zip(&buffer.data[granules]) {
+            *value = granule.load(Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Stores pairs of bytes.
+    pub(super) fn store(
+        &self,
+        address: u64,
+        aligned_to: u64,
+        values: &[u16],
+        actor: Option<Actor<'_>>,
+    ) -> Result<(), Violation> {
+        let bytes = values.len() as u64 * GRANULE;
+        let (buffer, granules) = self.locate(address, bytes, aligned_to)?;
+        for (value, granule) in values.iter().zip(&buffer.data[granules.clone()]) {
+            granule.store(*value, Relaxed);
+        }
+        for cell in &buffer.shadow[granules] {
+            match actor {
+                Some(actor) => cell.write(actor).map_err(|(check, detail)| Violation {
+                    check,
+                    address,
+                    detail,
+                })?,
+                None => cell.write.store(BEFORE_LAUNCH, Relaxed),
+            }
+        }
+        Ok(())
+    }
+
+    /// A word, whoever wrote it: an acquire load, whose order the flag gives.
+    pub(super) fn load_flag(&self, address: u64) -> Result<u32, Violation> {
+        let (buffer, granules) = self.locate(address, 4, 4)?;
+        let mut word = 0;
+        for (index, granule) in buffer.data[granules.clone()].iter().enumerate() {
+            word |= u32::from(granule.load(Relaxed)) << (16 * index);
+        }
+        let written = |cell: &Cell| cell.write.load(Relaxed) != 0;
+        if !buffer.shadow[granules].iter().all(written) {
+            return Err(Violation {
+                check: Check::Uninitialized,
+                address,
+                detail: "nothing wrote this flag".into(),
+            });
+        }
+        Ok(word)
+    }
+
+    /// What was said to whom sees a flag.
+    pub(super) fn messages(&self) -> MutexGuard<'_, HashMap<u64, Message>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of a launch: what it wrote is there for all that follow.
+    pub(super) fn end_launch(&mut self) {
+        for cell in self
+            .buffers
+            .iter_mut()
+            .flat_map(|buffer| &mut buffer.shadow)
+        {
+            if *cell.write.get_mut() != 0 {
+                *cell.write.get_mut() = BEFORE_LAUNCH;
+            }
+            *cell.read.get_mut() = 0;
+        }
+        self.messages().clear();
+    }
+}
+
+impl Buffer {
+    fn granules(&self, address: u64, bytes: u64) -> std::ops::Range<usize> {
+        let first = (address - self.start) / GRANULE;
+        first as usize..(first + bytes.div_ceil(GRANULE)) as usize
+    }
+}
+
+const CLUSTER_SHIFT: u32 = 43;
+const AGENT_SHIFT: u32 = 30;
+
+/// Cluster (20 bits), agent (13) and clock (30) in one word, never 0.
+fn pack(actor: Actor<'_>) -> u64 {
+    u64::from(actor.cluster) << CLUSTER_SHIFT
+        | u64::from(actor.epoch.agent) << AGENT_SHIFT
+        | u64::from(actor.epoch.clock)
+}
+
+fn unpack(packed: u64) -> (u32, Epoch) {
+    let field = |shift: u32, bits: u32| (packed >> shift & ((1 << bits) - 1)) as u32;
+    (
+        field(CLUSTER_SHIFT, 20),
+        Epoch {
+            agent: field(AGENT_SHIFT, 13),
+            clock: field(0, AGENT_SHIFT),
+        },
+    )
+}
+
+impl Actor<'_> {
+    /// Whether he is ordered after `packed`.
+    fn follows(&self, packed: u64) -> bool {
+        let (cluster, epoch) = unpack(packed);
+        if cluster == self.cluster {
+            epoch.agent == self.epoch.agent || self.knowledge.generic.covers(epoch)
+        } else {
+            self.knowledge.covers_foreign(cluster, epoch)
+        }
+    }
+}
+
+fn describe(packed: u64) -> String {
+    let (cluster, epoch) = unpack(packed);
+    format!("agent {} of cluster {cluster}", epoch.agent)
+}
+
+impl Cell {
+    fn read(&self, actor: Actor<'_>, constant: bool) -> Result<(), (Check, String)> {
+        let write = self.write.load(Relaxed);
+        if write == 0 {
+            return Err((Check::Uninitialized, "nothing wrote it".into()));
+        }
+        if write != BEFORE_LAUNCH {
+            if constant {
+                let detail = format!(
+                    "{} wrote it in this launch, and ld.global.nc may read an older value",
+                    describe(write)
+                );
+                return Err((Check::DataRace, detail));
+            }
+            if !actor.follows(write) {
+                let detail = format!(
+                    "nothing orders the read after a write by {}",
+                    describe(write)
+                );
+                return Err((Check::DataRace, detail));
+            }
+        }
+        let mark = if constant { CONSTANT } else { 0 };
+        self.read.store(pack(actor) | mark, Relaxed);
+        Ok(())
+    }
+
+    fn write(&self, actor: Actor<'_>) -> Result<(), (Check, String)> {
+        let write = self.write.swap(pack(actor), Relaxed);
+        if write != 0 && write != BEFORE_LAUNCH && !actor.follows(write) {
+            let detail = format!("nothing orders the write after one by {}", describe(write));
+            return Err((Check::DataRace, detail));
+        }
+        let read = self.read.load(Relaxed);
+        if read & CONSTANT != 0 {
+            let detail = format!(
+                "{} reads it in this launch by ld.global.nc or TMA",
+                describe(read & !CONSTANT)
+            );
+            return Err((Check::DataRace, detail));
+        }
+        if read != 0 && !actor.follows(read) {
+            let detail = format!(
+                "nothing orders the write after a read by {}",
+                describe(read)
+            );
+            return Err((Check::DataRace, detail));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_holds_what_was_written_and_nothing_else_exists() {
+        let mut memory = Memory::new();
+        let (a, b) = (memory.allocate(6), memory.allocate(4));
+        assert_eq!((a % 256, b % 256), (0, 0));
+        memory.write(a + 2, &[1, 2, 3, 4]).unwrap();
+        assert_eq!(memory.read(a, 6).unwrap(), [0, 0, 1, 2, 3, 4]);
+        assert!(memory.is_written(a + 2, 4).unwrap());
+        assert!(!memory.is_written(a, 4).unwrap());
+        for (address, bytes) in [
+            (a, 8),
+            (a + 6, 2),
+            (a - 2, 2),
+            (b + 4, 2),
+            (0, 2),
+            (a + 1, 2),
+        ] {
+            assert!(memory.read(address, bytes).is_err(), "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn actors_survive_packing() {
+        let actor = Actor {
+            cluster: 0xf_fffe,
+            epoch: Epoch {
+                agent: 8191,
+                clock: (1 << 30) - 1,
+            },
+            knowledge: &Knowledge::default(),
+        };
+        assert_eq!(unpack(pack(actor)), (actor.cluster, actor.epoch));
+    }
+}
