@@ -9,6 +9,16 @@
 //! They take [`GemmParams`], like every entry point, and read them as each of
 //! them says. CTA i works on record i of its operands.
 
+#![cfg_attr(
+    all(target_arch = "nvptx64", not(feature = "probes")),
+    allow(
+        unused_imports,
+        unused_macros,
+        dead_code,
+        reason = "a build of the kernels"
+    )
+)]
+
 mod convert;
 mod matrix;
 mod mma;

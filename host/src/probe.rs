@@ -113,7 +113,10 @@ impl Launch {
         }
         let maps_on_device = DeviceBuffer::zeroed(gpu, maps.len())?;
         maps_on_device.write(0, &maps)?;
-        let params = self.placed([a.address(), b.address(), c.address()], maps_on_device.address());
+        let params = self.placed(
+            [a.address(), b.address(), c.address()],
+            maps_on_device.address(),
+        );
         let function = module::function(gpu, &self.probe.info)?;
         let shape = Shape {
             ctas: (self.ctas, 1),

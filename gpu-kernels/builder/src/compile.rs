@@ -148,9 +148,11 @@ fn rustflags(arch: Arch) -> Vec<String> {
 /// The manifest of the nested build.
 fn manifest(device_crate: &Path) -> String {
     // The emulator is for the host alone, but its name must be known.
-    let mut features = format!("emulator = []
+    let mut features = format!(
+        "emulator = []
 {PROBES_FEATURE} = []
-");
+"
+    );
     for arch in Arch::ALL {
         let _ = writeln!(features, "{} = []", arch.name());
     }

@@ -132,7 +132,11 @@ fn launch(
     random: &mut StdRng,
 ) -> Launch {
     let (map, bytes) = tensor(dtype, swizzle);
-    let name = if loads { "probe_tma_load" } else { "probe_tma_store" };
+    let name = if loads {
+        "probe_tma_load"
+    } else {
+        "probe_tma_store"
+    };
     let mut launch = Launch::new(name, 1);
     let (x, y) = place.at(map.box_dims[0] as i32, map.dims[0] as i32, random);
     (launch.params.m, launch.params.n) = (x as u32, y as u32);

@@ -36,7 +36,9 @@ fn inputs(random: &mut StdRng) -> Vec<u32> {
     for dropped_bits in [13, 16] {
         let half = 1_u32 << (dropped_bits - 1);
         for rest in [half - 1, half, half + 1] {
-            words.extend((0..COUNT).map(|_| random.random::<u32>() >> dropped_bits << dropped_bits | rest));
+            words.extend(
+                (0..COUNT).map(|_| random.random::<u32>() >> dropped_bits << dropped_bits | rest),
+            );
         }
     }
     // The range of f16, subnormals and overflow included, with their ties.
@@ -62,7 +64,10 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
         Ok((gpu, emulated)) => {
             let column = |bytes: &[u8], index: usize| -> Vec<u32> {
                 let results = words(bytes);
-                results.chunks_exact(NAMES.len()).map(|row| row[index]).collect()
+                results
+                    .chunks_exact(NAMES.len())
+                    .map(|row| row[index])
+                    .collect()
             };
             for (index, tally) in tallies.iter_mut().enumerate() {
                 let (gpu, emulated) = (column(&gpu, index), column(&emulated, index));

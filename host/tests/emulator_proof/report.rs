@@ -77,7 +77,10 @@ impl Report {
 fn kernel_module_version() -> Option<String> {
     let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     let is_version = |word: &&str| {
-        word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        word.contains('.')
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'.')
     };
     let word = text.split_whitespace().find(is_version)?;
     Some(word.to_owned())

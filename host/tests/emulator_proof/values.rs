@@ -1,6 +1,7 @@
 //! Random operands: distributions that show different sides of the arithmetic.
 
 use gpu_kernels::DType;
+use gpu_kernels::emulator::semantics::convert::CANONICAL_NAN_F32;
 use half::{bf16, f16};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -62,10 +63,14 @@ impl Values {
         }
     }
 
-    /// An element of C.
+    /// An element of C. A NaN is the tensor cores' own: the emulator marks the
+    /// registers of an accumulator that is in use with others.
     pub fn accumulator(self, random: &mut StdRng) -> f32 {
         match self {
-            Values::Bits => f32::from_bits(random.random()),
+            Values::Bits => match f32::from_bits(random.random()) {
+                value if value.is_nan() => f32::from_bits(CANONICAL_NAN_F32),
+                value => value,
+            },
             Values::Unit => random.random_range(-4.0..4.0),
             Values::Spread => spread(30, random),
             Values::Sparse if random.random() => 0.0,

@@ -174,7 +174,11 @@ fn bound(
     let chunk = |area: &[u8], address: u32| -> Result<[u8; 16], DescriptorError> {
         Ok(std::array::from_fn(|byte| area[address as usize + byte]))
     };
-    let rows = case.a.read(shape.dtype, shape.a_major, wgmma::ROWS, |at| chunk(a, at))?;
-    let columns = case.b.read(shape.dtype, shape.b_major, shape.columns, |at| chunk(b, at))?;
+    let rows = case
+        .a
+        .read(shape.dtype, shape.a_major, wgmma::ROWS, |at| chunk(a, at))?;
+    let columns = case
+        .b
+        .read(shape.dtype, shape.b_major, shape.columns, |at| chunk(b, at))?;
     Ok(dot::error_bound(&rows, row, &columns, column, c))
 }

@@ -1,7 +1,7 @@
 //! The two worlds: a GPU and the emulator.
 
-use gpu_kernels::emulator::{self, Grid, Memory, Options};
 use gpu_kernels::emulator::semantics::tensor_map::{self, TensorMap};
+use gpu_kernels::emulator::{self, Grid, Memory, Options};
 use tilewise::Device;
 use tilewise::probe::Launch;
 
@@ -27,7 +27,9 @@ impl Worlds {
         if !self.device.is_gpu() {
             return Ok((emulated.clone(), emulated));
         }
-        let gpu = launch.run(&self.device).map_err(|error| error.to_string())?;
+        let gpu = launch
+            .run(&self.device)
+            .map_err(|error| error.to_string())?;
         Ok((gpu, emulated))
     }
 
