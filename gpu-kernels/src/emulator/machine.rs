@@ -13,6 +13,7 @@ pub mod flag;
 pub mod global;
 pub mod matrix;
 pub mod mbarrier;
+pub mod poison;
 pub mod shared;
 pub mod thread;
 pub mod tma;
@@ -509,10 +510,7 @@ impl<'l> Cluster<'l> {
     /// A conflict in words.
     fn broken(&self, cta: u32, conflict: Conflict) -> Broken {
         let address = shared::BASE + conflict.offset;
-        let detail = match conflict.other {
-            None => "nothing wrote it".to_owned(),
-            Some(other) => format!("conflicts with {}", self.agent_name(other.agent)),
-        };
+        let detail = format!("conflicts with {}", self.agent_name(conflict.other.agent));
         Broken::new(conflict.check, detail).at(self.shared_address(cta, address))
     }
 

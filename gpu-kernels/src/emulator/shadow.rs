@@ -47,8 +47,8 @@ pub(super) struct Conflict {
     pub(super) check: Check,
     /// Byte offset of the granule.
     pub(super) offset: u32,
-    /// The access that this one conflicts with; `None` if there was none.
-    pub(super) other: Option<Epoch>,
+    /// The access that this one conflicts with.
+    pub(super) other: Epoch,
 }
 
 /// The last write of a granule and the reads since.
@@ -97,19 +97,19 @@ impl Shadow {
             .all(|cell| cell.write != 0)
     }
 
-    /// A read of what was written; with `anything` also of what was not.
+    /// A read; whether all of it was ever written.
     pub(super) fn read(
         &mut self,
         (offset, bytes): (u32, u32),
         access: Access<'_>,
         agents: &Agents,
-        anything: bool,
-    ) -> Result<(), Conflict> {
+    ) -> Result<bool, Conflict> {
         if self.sets.is_full() {
             self.sets.compact(&mut self.cells);
         }
         let range = Shadow::range(offset, bytes);
         let mut last = None;
+        let mut all_written = true;
         for (index, cell) in range.clone().zip(&mut self.cells[range]) {
             if let Some((before, after)) = last
                 && before == *cell
@@ -124,16 +124,15 @@ impl Shadow {
             };
             if cell.write != 0 {
                 let write = unpack(cell.write);
-                follows_write(write, access, agents)
-                    .map_err(|check| conflict(check, Some(write)))?;
-            } else if !anything {
-                return Err(conflict(Check::Uninitialized, None));
+                follows_write(write, access, agents).map_err(|check| conflict(check, write))?;
+            } else {
+                all_written = false;
             }
             let before = *cell;
             cell.reads = self.sets.add(cell.reads, access);
             last = Some((before, *cell));
         }
-        Ok(())
+        Ok(all_written)
     }
 
     /// A write.
@@ -150,7 +149,7 @@ impl Shadow {
                 let conflict = |check, other| Conflict {
                     check,
                     offset: index as u32 * GRANULE,
-                    other: Some(other),
+                    other,
                 };
                 if cell.write != 0 {
                     let write = unpack(cell.write);
@@ -317,17 +316,14 @@ mod tests {
         let wrote = knowing(&[epoch(0, 1)]);
         for reader in [1, 2] {
             shadow
-                .read(at, generic(epoch(reader, 1), &wrote), &agents, false)
+                .read(at, generic(epoch(reader, 1), &wrote), &agents)
                 .unwrap();
         }
         let one = knowing(&[epoch(0, 1), epoch(2, 1)]);
         let error = shadow
             .write(at, generic(epoch(3, 1), &one), &agents)
             .unwrap_err();
-        assert_eq!(
-            (error.check, error.other),
-            (Check::DataRace, Some(epoch(1, 1)))
-        );
+        assert_eq!((error.check, error.other), (Check::DataRace, epoch(1, 1)));
         let both = knowing(&[epoch(0, 1), epoch(1, 1), epoch(2, 1)]);
         shadow
             .write(at, generic(epoch(3, 1), &both), &agents)
@@ -339,12 +335,16 @@ mod tests {
         let agents = Agents::new(2);
         let mut shadow = Shadow::new(64);
         let nothing = knowing(&[]);
-        let fresh = shadow.read((0, 2), generic(epoch(1, 1), &nothing), &agents, false);
-        assert_eq!(fresh.unwrap_err().check, Check::Uninitialized);
+        let mut fresh = Shadow::new(64);
+        assert!(
+            !fresh
+                .read((0, 2), generic(epoch(1, 1), &nothing), &agents)
+                .unwrap()
+        );
         shadow
             .write((0, 2), generic(epoch(0, 1), &nothing), &agents)
             .unwrap();
-        let race = shadow.read((0, 2), generic(epoch(1, 1), &nothing), &agents, false);
+        let race = shadow.read((0, 2), generic(epoch(1, 1), &nothing), &agents);
         assert_eq!(race.unwrap_err().check, Check::DataRace);
         let mut knowledge = knowing(&[epoch(0, 1)]);
         let mut engine = |knowledge: &Knowledge| {
@@ -354,7 +354,7 @@ mod tests {
                 issuer: None,
                 proxy: Proxy::Async,
             };
-            shadow.read((0, 2), access, &agents, false)
+            shadow.read((0, 2), access, &agents)
         };
         assert_eq!(
             engine(&knowledge).unwrap_err().check,

@@ -14,6 +14,6 @@ pub fn fma(a: f32, b: f32, c: f32) -> f32 {
             }
             value
         },
-        emulated = a.mul_add(b, c)
+        emulated = machine::poison::used(a).mul_add(machine::poison::used(b), c)
     )
 }

@@ -34,7 +34,7 @@ pub fn f16_from_f32(value: f32) -> u32 {
             }
             bits as u32
         },
-        emulated = semantics::convert::f16_from_f32(value).into()
+        emulated = semantics::convert::f16_from_f32(machine::poison::used(value)).into()
     )
 }
 
@@ -52,7 +52,7 @@ pub fn tf32_from_f32(value: f32) -> u32 {
             }
             bits
         },
-        emulated = semantics::convert::tf32_from_f32(value)
+        emulated = machine::poison::keep(value, semantics::convert::tf32_from_f32)
     )
 }
 
@@ -88,7 +88,10 @@ pub fn f16x2_from_f32(low: f32, high: f32) -> u32 {
             }
             bits
         },
-        emulated = semantics::convert::f16x2_from_f32(low, high)
+        emulated = {
+            let [low, high] = [low, high].map(machine::poison::used);
+            semantics::convert::f16x2_from_f32(low, high)
+        }
     )
 }
 
@@ -105,6 +108,9 @@ pub fn bf16x2_from_f32(low: f32, high: f32) -> u32 {
             }
             bits
         },
-        emulated = semantics::convert::bf16x2_from_f32(low, high)
+        emulated = {
+            let [low, high] = [low, high].map(machine::poison::used);
+            semantics::convert::bf16x2_from_f32(low, high)
+        }
     )
 }

@@ -1,6 +1,6 @@
 //! Clusters: the barrier of all their threads, and each other's shared memory.
 
-use super::{Broken, Check, Cluster, Wait, block, checked, issue, with};
+use super::{Broken, Check, Cluster, Wait, block, checked, issue, poison, with};
 use crate::emulator::clock::Knowledge;
 use crate::emulator::instruction::Instruction;
 
@@ -90,6 +90,7 @@ pub fn wait() {
 
 /// `st.shared::cluster` of `N` words.
 pub fn store<const N: usize>(address: u32, values: [u32; N]) {
+    poison::check(&values);
     let Some([address]) = issue(Instruction::StoreCluster, [address.into()]) else {
         return;
     };

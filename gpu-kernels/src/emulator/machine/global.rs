@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Broken, Check, Cluster, checked, issue};
+use super::{Broken, Check, Cluster, checked, issue, poison};
 use crate::emulator::instruction::Instruction;
 
 /// Bytes of a line of L2.
@@ -64,6 +64,7 @@ pub fn store_u16(address: u64, value: u16) {
 
 /// `st.global` of `N` words.
 pub fn store<const N: usize>(address: u64, values: [u32; N]) {
+    poison::check(&values);
     let halves = values.map(|value| [value as u16, (value >> 16) as u16]);
     store_halves(address, halves.as_flattened());
 }

@@ -1,7 +1,7 @@
 //! What a warp does as one: `ldmatrix`, `stmatrix`, `mma.sync`.
 
 use super::gather::{Operands, Scope, gather, operands};
-use super::{Broken, Check, Cluster, WARP, issue};
+use super::{Broken, Check, Cluster, WARP, issue, poison};
 use crate::emulator::instruction::Instruction;
 use crate::emulator::semantics::matrix::{self as lanes, Matrix, Order};
 use crate::emulator::semantics::mma;
@@ -58,6 +58,7 @@ pub fn store(row: u32, matrices: [u32; 4]) {
     let Some([row]) = issue(instruction, [row.into()]) else {
         return;
     };
+    poison::check(&matrices);
     let [a, b, c, d] = matrices;
     let mine = operands([row as u32, a, b, c, d]);
     gather(Scope::Warp, instruction, mine, |cluster, warp, all| {
@@ -110,6 +111,8 @@ fn multiply(instruction: Instruction, dtype: DType, c: &mut [f32; 4], a: [u32; 4
     if issue(instruction, []).is_none() {
         return;
     }
+    poison::check(&a);
+    poison::check(&b);
     let mut mine = [0; 10];
     mine[..4].copy_from_slice(&c.map(f32::to_bits));
     mine[4..8].copy_from_slice(&a);

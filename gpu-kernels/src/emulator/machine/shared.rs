@@ -1,6 +1,6 @@
 //! Shared memory: `ld.shared`, `st.shared`, and what other instructions need of it.
 
-use super::{Broken, Check, Cluster, checked, issue, own_access};
+use super::{Broken, Check, Cluster, checked, issue, own_access, poison};
 use crate::emulator::instruction::Instruction;
 use crate::emulator::shadow::{Access, Shadow};
 
@@ -42,6 +42,7 @@ pub fn load<const N: usize>(address: u32) -> [u32; N] {
 
 /// `st.shared` of `N` words.
 pub fn store<const N: usize>(address: u32, values: [u32; N]) {
+    poison::check(&values);
     store_bytes(address, values.map(u32::to_le_bytes).as_flattened());
 }
 
@@ -99,12 +100,22 @@ impl Cluster<'_> {
         let epoch = self.epoch(thread);
         let access = own_access(epoch, &self.threads[thread as usize].knowledge);
         let shared = &mut self.ctas[place.0 as usize].shared;
-        let found = match &mut shared.shadow {
-            Some(shadow) => shadow.read((offset, bytes), access, &self.agents, false),
-            None => Ok(()),
-        };
         into.copy_from_slice(&shared.data[offset as usize..][..into.len()]);
-        found.map_err(|conflict| self.broken(place.0, conflict))
+        let Some(shadow) = &mut shared.shadow else {
+            return Ok(());
+        };
+        match shadow.read((offset, bytes), access, &self.agents) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                for (index, word) in into.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                    if !shadow.is_written(offset + 4 * index as u32, 4) {
+                        *word = poison::WORD.to_le_bytes();
+                    }
+                }
+                Ok(())
+            }
+            Err(conflict) => Err(self.broken(place.0, conflict)),
+        }
     }
 
     /// A thread's ordinary store, aligned to its size.
@@ -145,27 +156,23 @@ impl Cluster<'_> {
         found.map_err(|conflict| self.broken(cta, conflict))
     }
 
-    /// What an engine reads, at an offset that [`Cluster::locate`] gave; `anything`
-    /// also what nothing wrote, of which it gets all ones: NaN in every type.
-    pub(super) fn engine_read<const N: usize>(
+    /// 16 bytes that an engine reads, at an offset that [`Cluster::locate`] gave;
+    /// `None` if nothing wrote them.
+    pub(super) fn engine_read(
         &mut self,
         cta: u32,
         offset: u32,
         access: Access<'_>,
-        anything: bool,
-    ) -> Result<[u8; N], Broken> {
+    ) -> Result<Option<[u8; 16]>, Broken> {
         let shared = &mut self.ctas[cta as usize].shared;
-        let range = (offset, N as u32);
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(&shared.data[offset as usize..][..N]);
-        if let Some(shadow) = &mut shared.shadow {
-            if let Err(conflict) = shadow.read(range, access, &self.agents, anything) {
-                return Err(self.broken(cta, conflict));
-            }
-            if anything && !shadow.is_written(offset, N as u32) {
-                bytes = [0xff; N];
-            }
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&shared.data[offset as usize..][..16]);
+        let Some(shadow) = &mut shared.shadow else {
+            return Ok(Some(bytes));
+        };
+        match shadow.read((offset, 16), access, &self.agents) {
+            Ok(written) => Ok(written.then_some(bytes)),
+            Err(conflict) => Err(self.broken(cta, conflict)),
         }
-        Ok(bytes)
     }
 }

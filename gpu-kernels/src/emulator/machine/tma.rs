@@ -293,7 +293,10 @@ impl Cluster<'_> {
                 continue;
             }
             let offset = self.locate((cta, chunk.shared), CHUNK, CHUNK)?;
-            let bytes: [u8; CHUNK as usize] = self.engine_read(cta, offset, access, false)?;
+            let Some(bytes) = self.engine_read(cta, offset, access)? else {
+                let address = self.shared_address(cta, chunk.shared);
+                return Err(Broken::new(Check::Uninitialized, "nothing wrote it").at(address));
+            };
             let bytes = &bytes[chunk.first as usize..chunk.end as usize];
             let mut halves = [0; CHUNK as usize / 2];
             for (half, pair) in halves.iter_mut().zip(bytes.as_chunks::<2>().0) {

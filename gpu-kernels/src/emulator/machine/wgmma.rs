@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::gather::{Gather, Operands, Scope, gather, operands};
-use super::{Broken, Check, Cluster, checked, fail, issue, with};
+use super::{Broken, Check, Cluster, checked, fail, issue, poison, with};
 use crate::emulator::agent::Role;
 use crate::emulator::clock::{Epoch, Knowledge};
 use crate::emulator::instruction::Instruction;
@@ -358,7 +358,8 @@ impl Cluster<'_> {
             let offset = self.locate((cta, address), 16, 16)?;
             // Rows past the edge of an operand may never be written: they only
             // reach sums that nobody stores.
-            self.engine_read(cta, offset, access, true)
+            let bytes = self.engine_read(cta, offset, access)?;
+            Ok(bytes.unwrap_or(poison::CHUNK))
         })
     }
 }

@@ -1,0 +1,50 @@
+//! What a load finds in shared memory that nothing wrote: a value that stands for
+//! "undefined".
+//!
+//! A kernel may load such memory, as pipelines do that are one step ahead at their
+//! end, if it makes no use of it. So the load gets a NaN of a pattern that nothing
+//! else makes, and the report comes when that is multiplied, converted or stored.
+
+use super::{Broken, Check, fail, with};
+
+/// One word, and each half of it: a quiet NaN in f32, TF32, f16 and bf16.
+pub(super) const WORD: u32 = 0xffed_ffed;
+
+/// 16 bytes of it.
+pub(super) const CHUNK: [u8; 16] =
+    *b"\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff";
+
+/// Ends the cluster if one of `words` stands for nothing.
+pub(super) fn check(words: &[u32]) {
+    if words.contains(&WORD) && with(|cluster, _| cluster.checks()) {
+        let detail = "uses a value that it loaded from shared memory that nothing wrote";
+        fail(Broken::new(Check::Uninitialized, detail));
+    }
+}
+
+/// `value`, which a conversion or an arithmetic instruction uses.
+pub fn used(value: f32) -> f32 {
+    if value.to_bits() == WORD {
+        check(&[WORD]);
+    }
+    value
+}
+
+/// `convert(value)`, unless `value` stands for nothing: that stays as it is, for a
+/// pipeline may convert what it then drops.
+pub fn keep(value: f32, convert: impl FnOnce(f32) -> u32) -> u32 {
+    match value.to_bits() {
+        WORD => WORD,
+        _ => convert(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chunk_is_four_words() {
+        assert_eq!(CHUNK, [WORD; 4].map(u32::to_le_bytes).as_flattened());
+    }
+}
