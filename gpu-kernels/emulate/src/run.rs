@@ -108,25 +108,7 @@ fn run_as<T: Element>(
     let Case {
         kernel, m, n, k, ..
     } = *case;
-    let mut random = StdRng::seed_from_u64(case.seed);
-    let mut values = |count: u64| -> Vec<T> {
-        (0..count)
-            .map(|_| {
-                let value = match case.values {
-                    Values::Uniform => random.random_range(-1.0..1.0),
-                    Values::Integers => f64::from(random.random_range(-4..=4)),
-                };
-                // TMA moves f32 as it is; the library packs, and rounds, before.
-                if kernel.family == Family::Hopper && kernel.input == DType::Tf32 {
-                    T::from_f64(f32::from_bits(tf32_from_f32(value as f32)).into())
-                } else {
-                    T::from_f64(value)
-                }
-            })
-            .collect()
-    };
-    let a_values = values(u64::from(m) * u64::from(k));
-    let b_values = values(u64::from(k) * u64::from(n));
+    let [a_values, b_values] = operands::<T>(case);
 
     let mut memory = Memory::new();
     let input_bytes = kernel.input.bytes();
@@ -238,6 +220,32 @@ fn run_as<T: Element>(
         largest_error,
         c: found,
     })
+}
+
+/// What A and B of `case` hold, row by row. `T` is the type that its kernel reads.
+pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
+    let Case {
+        kernel, m, n, k, ..
+    } = *case;
+    let mut random = StdRng::seed_from_u64(case.seed);
+    let mut values = |count: u64| -> Vec<T> {
+        (0..count)
+            .map(|_| {
+                let value = match case.values {
+                    Values::Uniform => random.random_range(-1.0..1.0),
+                    Values::Integers => f64::from(random.random_range(-4..=4)),
+                };
+                // TMA moves f32 as it is; the library packs, and rounds, before.
+                if kernel.family == Family::Hopper && kernel.input == DType::Tf32 {
+                    T::from_f64(f32::from_bits(tf32_from_f32(value as f32)).into())
+                } else {
+                    T::from_f64(value)
+                }
+            })
+            .collect()
+    };
+    let a = values(u64::from(m) * u64::from(k));
+    [a, values(u64::from(k) * u64::from(n))]
 }
 
 /// The largest error, if every element is within its bound.
