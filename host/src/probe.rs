@@ -1,6 +1,8 @@
 //! Launches [`gpu_kernels::probe`]s on a GPU, for the program `emulator-proof`.
 //! Feature `probes`.
 
+use std::sync::Arc;
+
 use gpu_kernels::emulator::semantics::tensor_map::TensorMap;
 use gpu_kernels::problem::GemmParams;
 use gpu_kernels::{Operand, OutputType, Schedule, TileOrder};
@@ -14,6 +16,37 @@ use crate::driver::tensor_map::{self, TensorMapSpec};
 use crate::driver::{gpu::Gpu, module};
 use crate::embedded;
 use crate::error::Error;
+
+/// Whether probes run on `device`.
+///
+/// # Errors
+/// [`Error::NoDevice`] for the CPU, for a GPU that they are not for, and where they
+/// were not built.
+pub fn check(device: &Device) -> Result<(), Error> {
+    gpu(device).map(drop)
+}
+
+/// The GPU, if probes run on it.
+fn gpu(device: &Device) -> Result<&Arc<Gpu>, Error> {
+    let (ordinal, found) = match device.kind() {
+        Kind::Cpu => (0, "the CPU, which runs no PTX".to_owned()),
+        Kind::Gpu(gpu) => {
+            let (major, minor) = gpu.info().compute_capability;
+            let fits = |probe: &Probe| probe.info.arch.runs_on(major, minor);
+            let is_built = |probe: &Probe| embedded::ptx(probe.info.name).is_some();
+            if !PROBES.iter().all(fits) {
+                let found = format!("one of compute capability {major}.{minor}, accepted: 9.0");
+                (gpu.info().ordinal, found)
+            } else if !PROBES.iter().all(is_built) {
+                let found = "no probes in this build, which had no device toolchain";
+                (gpu.info().ordinal, found.to_owned())
+            } else {
+                return Ok(gpu);
+            }
+        }
+    };
+    Err(Error::NoDevice { ordinal, found })
+}
 
 /// One launch of a probe, the same for a GPU and the emulator.
 #[derive(Clone, Debug)]
@@ -77,19 +110,14 @@ impl Launch {
     /// Runs it on `device`. Returns what C holds afterwards.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] for the CPU, and where the probes were not built or do not
-    /// run on the GPU; what the driver says.
+    /// Those of [`check`], and what the driver says.
     pub fn run(&self, device: &Device) -> Result<Vec<u8>, Error> {
-        let Kind::Gpu(gpu) = device.kind() else {
-            return Err(Error::NoDevice {
-                ordinal: 0,
-                found: "the CPU, which runs no PTX".into(),
-            });
-        };
-        self.check_target(gpu)?;
+        let gpu = gpu(device)?;
         let operand = |bytes: &[u8]| {
             let buffer = DeviceBuffer::zeroed(gpu, bytes.len())?;
-            buffer.write(0, bytes)?;
+            if !bytes.is_empty() {
+                buffer.write(0, bytes)?;
+            }
             Ok::<_, Error>(buffer)
         };
         let (a, b, c) = (operand(&self.a)?, operand(&self.b)?, operand(&self.c)?);
@@ -142,22 +170,5 @@ impl Launch {
             tensor_maps,
             ..self.params
         }
-    }
-
-    /// Whether `gpu` can run the probe.
-    fn check_target(&self, gpu: &Gpu) -> Result<(), Error> {
-        let info = &self.probe.info;
-        let (major, minor) = gpu.info().compute_capability;
-        let missing = if !info.arch.runs_on(major, minor) {
-            format!("a GPU of compute capability {major}.{minor}, and probes are for 9.0")
-        } else if embedded::ptx(info.name).is_none() {
-            "no probes in this build, which had no device toolchain".to_owned()
-        } else {
-            return Ok(());
-        };
-        Err(Error::NoDevice {
-            ordinal: gpu.info().ordinal,
-            found: missing,
-        })
     }
 }

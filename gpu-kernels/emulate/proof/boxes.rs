@@ -34,19 +34,24 @@ enum Place {
     /// Across the first element of the lines and the first line.
     Before,
     Outside,
+    /// Inside, in shared memory at a multiple of 128 bytes that is none of the
+    /// swizzle's pattern.
+    OffPattern,
     /// Inside, but not at a multiple of 16 bytes.
     Odd,
 }
 
 impl Place {
-    const ALL: [(Place, &'static str); 7] = [
+    /// The last two are not established: the PTX ISA is silent.
+    const ALL: [(Place, &'static str); 8] = [
         (Place::Inside, "inside"),
         (Place::Right, "across the right edge"),
         (Place::Bottom, "across the last line"),
         (Place::Corner, "across the corner"),
         (Place::Before, "from before the first element"),
         (Place::Outside, "outside"),
-        (Place::Odd, "at an odd element"),
+        (Place::OffPattern, "inside, off the swizzle's pattern"),
+        (Place::Odd, "inside, at an odd element"),
     ];
 
     /// The first element of a box `width` wide, of lines of `length`.
@@ -59,7 +64,7 @@ impl Place {
         let right = aligned(length - random.random_range(1..width));
         let bottom = lines - random.random_range(1..box_lines);
         match self {
-            Place::Inside => (inside_x, inside_y),
+            Place::Inside | Place::OffPattern => (inside_x, inside_y),
             Place::Right => (right, inside_y),
             Place::Bottom => (inside_x, bottom),
             Place::Corner => (right, bottom),
@@ -93,9 +98,9 @@ fn tensor(dtype: DType, swizzle: Swizzle) -> (TensorMap, usize) {
 /// Runs both probes, a row for each swizzle and place.
 pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     let mut tallies = Vec::new();
-    for loads in [true, false] {
-        for swizzle in Swizzle::ALL {
-            for (place, name) in Place::ALL {
+    for (place, name) in Place::ALL {
+        for loads in [true, false] {
+            for swizzle in Swizzle::ALL {
                 let subject = match (loads, swizzle) {
                     (true, Swizzle::None) => "TMA load, no swizzle".to_owned(),
                     (true, _) => format!("TMA load, {}-byte swizzle", swizzle.span_bytes()),
@@ -141,8 +146,10 @@ fn launch(
     let (x, y) = place.at(map.box_dims[0] as i32, map.dims[0] as i32, random);
     (launch.params.m, launch.params.n) = (x as u32, y as u32);
     launch.params.k = map.box_bytes();
-    // Patterns count from the address, so any start at 128 bytes will do.
-    launch.params.sharers = 128 * random.random_range(0..16);
+    launch.params.sharers = match place {
+        Place::OffPattern => 128 * (2 * random.random_range(0..8) + 1),
+        _ => 1024 * random.random_range(0..4),
+    };
     let tensor = Values::Bits.fill(DType::F32, bytes, random);
     let area = BOX_AREA_BYTES as usize;
     if loads {

@@ -14,6 +14,7 @@ use tilewise::{
 use tilewise_emulate::{Case, Placement, Values, operands, run};
 
 use crate::tally::{Difference, Tally};
+use crate::worlds::Worlds;
 
 /// Problems drawn, for each that both worlds can run, before we give up.
 const DRAWS: usize = 100;
@@ -21,9 +22,10 @@ const DRAWS: usize = 100;
 /// Sides at which blocks and boxes end.
 const BLOCKS: [u32; 6] = [8, 16, 32, 64, 128, 256];
 
-/// Compares `problems` random products. A row for each family, element types and
-/// kind of operands.
-pub fn compare(device: &Device, problems: usize, random: &mut StdRng) -> Vec<Tally> {
+/// Compares random products. A row for each family, element types and kind of
+/// operands.
+pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
+    let (device, problems) = (&worlds.device, worlds.problems);
     let mut rows: BTreeMap<String, (usize, Tally)> = BTreeMap::new();
     for index in 0..problems {
         eprint!("\rproduct {} of {problems}  ", index + 1);

@@ -7,15 +7,18 @@ use tilewise::probe::Launch;
 
 /// Where launches run.
 pub struct Worlds {
-    device: Device,
+    /// A GPU, or the CPU for the emulator alone.
+    pub device: Device,
+    /// Random products to compare.
+    pub problems: usize,
     options: Options,
 }
 
 impl Worlds {
-    /// A GPU, or the CPU for the emulator alone.
-    pub fn new(device: &Device) -> Self {
+    pub fn new(device: &Device, problems: usize) -> Self {
         Worlds {
             device: device.clone(),
+            problems,
             options: Options::default(),
         }
     }
