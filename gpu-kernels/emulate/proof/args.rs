@@ -11,6 +11,7 @@ A HEADING (any part of it, in any case) selects a section of the report.
   --seed N         what the random operands are drawn from (default 1)
   --problems N     random products with the kernels (default 240)
   --device N       which GPU (default 0)
+  --details        a row for each kind of operands, not for each instruction
   --emulator-only  without a GPU: runs the emulator, compares it with itself";
 
 /// The command line, read.
@@ -19,6 +20,7 @@ pub struct Args {
     pub seed: u64,
     pub problems: usize,
     pub device: usize,
+    pub details: bool,
     pub emulator_only: bool,
     headings: Vec<String>,
 }
@@ -30,6 +32,7 @@ impl Args {
             seed: 1,
             problems: 240,
             device: 0,
+            details: false,
             emulator_only: false,
             headings: Vec::new(),
         };
@@ -49,6 +52,7 @@ impl Args {
                 "--seed" => args.seed = number()?,
                 "--problems" => args.problems = number()? as usize,
                 "--device" => args.device = number()? as usize,
+                "--details" => args.details = true,
                 "--emulator-only" => args.emulator_only = true,
                 option if option.starts_with('-') => {
                     return Err(format!("unknown option {option}"));

@@ -29,46 +29,45 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     let mut rows: BTreeMap<String, (usize, Tally)> = BTreeMap::new();
     for index in 0..problems {
         eprint!("\rproduct {} of {problems}  ", index + 1);
-        let (case, compared) = (0..DRAWS)
-            .map(|_| {
-                let case = random_case(random);
-                let compared = compare_case(device, &case);
-                (case, compared)
-            })
-            .find(|(_, compared)| !matches!(compared, Err(Refused::Problem)))
-            .expect("some problem suits some kernel");
-        let (subject, operands) = row_names(&case);
+        let drawn = (0..DRAWS).find_map(|_| {
+            let case = random_case(random);
+            match compare_case(device, &case) {
+                Ok(tally) => Some((case, Ok(tally))),
+                Err(Refused::Failed(reason)) => Some((case, Err(reason))),
+                Err(Refused::Problem) => None,
+            }
+        });
+        let (case, compared) = drawn.expect("some problem suits some kernel");
         let (count, tally) = rows
-            .entry(format!("{subject} {operands}"))
-            .or_insert_with(|| (0, Tally::new(subject, operands)));
+            .entry(row_name(&case))
+            .or_insert_with_key(|name| (0, Tally::new(name, "")));
         *count += 1;
         match compared {
             Ok(of_case) => tally.add(of_case),
-            Err(Refused::Failed(reason)) => tally.fail(format!("{case:?}: {reason}")),
-            Err(Refused::Problem) => tally.fail("no kernel suits the problems"),
+            Err(reason) => tally.fail(format!("{case:?}: {reason}")),
         }
     }
     eprintln!();
-    let rows = rows.into_values().map(|(count, mut tally)| {
-        tally.case = format!("{}, {count} problems", tally.case);
-        tally
+    let rows = rows.into_values().map(|(problems, tally)| Tally {
+        case: format!("{problems} problems"),
+        ..tally
     });
     rows.collect()
 }
 
-/// The row that a case counts towards: what it is about, and its operands.
-fn row_names(case: &Case) -> (String, String) {
-    let input = case.kernel.input.name();
+/// The row that a case counts towards.
+fn row_name(case: &Case) -> String {
     let output = match case.output {
-        OutputType::Input => String::new(),
-        OutputType::F32 => " to f32".to_owned(),
+        OutputType::Input => "",
+        OutputType::F32 => " to f32",
     };
     let values = match case.values {
         Values::Uniform => "uniform in -1..1",
         Values::Integers => "integers",
     };
-    let family = case.kernel.family.name();
-    (format!("{family}, {input}{output}"), values.to_owned())
+    let kernel = &case.kernel;
+    let (family, input) = (kernel.family.name(), kernel.input.name());
+    format!("{family}, {input}{output}, {values}")
 }
 
 /// Why a case gave nothing to compare.

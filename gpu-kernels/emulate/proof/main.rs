@@ -68,16 +68,14 @@ fn main() -> ExitCode {
         }
     };
     let worlds = Worlds::new(&device, args.problems);
-    let mut report = Report::new(&device, args.seed);
+    let mut report = Report::new(&device, args.seed, args.details);
     for (index, (heading, compare)) in SECTIONS.into_iter().enumerate() {
         if !args.selects(heading) {
             continue;
         }
         // Each section by itself, so that one alone repeats.
         let mut random = StdRng::seed_from_u64(args.seed ^ (index as u64) << 32);
-        for tally in compare(&worlds, &mut random) {
-            report.add(heading, &tally);
-        }
+        report.add(heading, compare(&worlds, &mut random));
     }
     if report.finish() {
         ExitCode::SUCCESS

@@ -6,16 +6,17 @@ use tilewise::Device;
 
 use crate::tally::Tally;
 
-/// Collects rows, and prints them as they come.
+/// Collects comparisons, and prints the tables.
 pub struct Report {
-    heading: Option<&'static str>,
+    /// Whether every comparison has a row, or only every subject.
+    details: bool,
     failures: Vec<String>,
-    rows: usize,
+    comparisons: usize,
 }
 
 impl Report {
     /// Prints the head: where and when this is measured, and how to repeat it.
-    pub fn new(device: &Device, seed: u64) -> Self {
+    pub fn new(device: &Device, seed: u64, details: bool) -> Self {
         let cuda = device.gpu_info().map_or((0, 0), |info| info.driver_version);
         println!("- GPU: {}", device.name());
         println!(
@@ -28,49 +29,75 @@ impl Report {
         println!("- kernels compiled by: {}", toolchain());
         println!("- seed: {seed}");
         Report {
-            heading: None,
+            details,
             failures: Vec::new(),
-            rows: 0,
+            comparisons: 0,
         }
     }
 
-    /// Prints one row, under `heading`.
-    pub fn add(&mut self, heading: &'static str, tally: &Tally) {
-        if self.heading != Some(heading) {
-            self.heading = Some(heading);
-            println!("\n### {heading}\n");
-            println!("| what | operands | results | identical bits | within the bound | beyond |");
-            println!("|---|---|---:|---:|---:|---:|");
-        }
-        self.rows += 1;
-        println!(
-            "| {} | {} | {} | {} | {} | {} |",
-            tally.subject,
-            tally.case,
-            tally.values,
-            tally.identical,
-            tally.within,
-            tally.wrong()
-        );
-        if !tally.passed() {
+    /// Prints the table of one section.
+    pub fn add(&mut self, heading: &str, tallies: Vec<Tally>) {
+        self.comparisons += tallies.len();
+        for tally in tallies.iter().filter(|tally| !tally.passed()) {
             let reason = tally.failure.as_deref().unwrap_or("nothing was compared");
+            let (subject, case) = (&tally.subject, &tally.case);
             self.failures
-                .push(format!("{}, {}: {reason}", tally.subject, tally.case));
+                .push(format!("{heading}: {subject}, {case}: {reason}"));
+        }
+        let rows = if self.details {
+            tallies
+        } else {
+            by_subject(tallies)
+        };
+        println!("\n### {heading}\n");
+        println!("| what | operands | results | identical bits | within the bound | beyond |");
+        println!("|---|---|---:|---:|---:|---:|");
+        for row in rows {
+            let (subject, case) = (&row.subject, &row.case);
+            let (values, identical, within) = (row.values, row.identical, row.within);
+            let beyond = row.beyond();
+            println!("| {subject} | {case} | {values} | {identical} | {within} | {beyond} |");
         }
     }
 
     /// Prints what failed. Returns whether nothing did.
     pub fn finish(self) -> bool {
+        let failed = self.failures.len();
         println!(
-            "\n{} of {} rows hold.",
-            self.rows - self.failures.len(),
-            self.rows
+            "\n{} of {} comparisons hold.",
+            self.comparisons - failed,
+            self.comparisons
         );
         for failure in &self.failures {
             println!("\n- FAILED: {failure}");
         }
-        self.failures.is_empty() && self.rows > 0
+        failed == 0 && self.comparisons > 0
     }
+}
+
+/// One row for all that have a subject, in the order of the first.
+fn by_subject(tallies: Vec<Tally>) -> Vec<Tally> {
+    let mut rows: Vec<(usize, Tally)> = Vec::new();
+    for tally in tallies {
+        match rows
+            .iter_mut()
+            .find(|(_, row)| row.subject == tally.subject)
+        {
+            Some((count, row)) => {
+                *count += 1;
+                row.add(tally);
+            }
+            None => rows.push((1, tally)),
+        }
+    }
+    rows.into_iter()
+        .map(|(count, mut row)| {
+            if count > 1 {
+                row.case = format!("{count} kinds");
+            }
+            row
+        })
+        .collect()
 }
 
 /// The version of NVIDIA's kernel module, as it says itself.

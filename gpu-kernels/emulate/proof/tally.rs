@@ -81,7 +81,7 @@ impl Tally {
     }
 
     /// The results beyond what is documented.
-    pub fn wrong(&self) -> u64 {
+    pub fn beyond(&self) -> u64 {
         self.values - self.identical - self.within
     }
 }
