@@ -168,6 +168,9 @@ pub struct KernelInfo {
     pub b_major: Option<Major>,
     /// CTAs that form one cluster and share their loads.
     pub cluster: Cluster,
+    /// Whether a CTA's consumer warpgroups take turns at tiles, so that one
+    /// multiplies while the other stores.
+    pub ping_pong: bool,
     /// Threads a CTA (`.maxntid`).
     pub threads: u32,
     /// CTAs an SM must hold at once (`.minnctapersm`); bounds registers.

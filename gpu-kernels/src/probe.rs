@@ -49,6 +49,7 @@ const fn probe(input: DType, threads: u32, shared_bytes: u32) -> KernelInfo {
         a_major: None,
         b_major: None,
         cluster: Cluster::NONE,
+        ping_pong: false,
         threads,
         ctas_per_sm: 1,
         stages: 1,

@@ -95,6 +95,14 @@ impl TileWalk {
         Some(self.tile(id))
     }
 
+    /// Leaves to this walk every `of`th of its tiles, from the one at `turn` on.
+    #[inline(always)]
+    pub fn take_turns(&mut self, turn: u32, of: u32) {
+        let step = self.step.max(1);
+        self.id = self.id.saturating_add(turn.saturating_mul(step));
+        self.step = of.saturating_mul(step);
+    }
+
     /// The linear id of the next tile.
     #[inline(always)]
     pub(crate) fn next_id(&mut self) -> Option<u32> {

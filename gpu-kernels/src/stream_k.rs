@@ -172,7 +172,15 @@ impl PartWalk {
         Some(self.part(id, steps, role))
     }
 
-    /// The same where no tiles are shared, which the compiler may not see.
+    /// Leaves to this walk every `of`th of its tiles, from the one at `turn` on;
+    /// for a walk that shares none.
+    #[inline(always)]
+    pub fn take_turns(&mut self, turn: u32, of: u32) {
+        self.alone.take_turns(turn, of);
+    }
+
+    /// The same as [`PartWalk::next`] where no tiles are shared, which the compiler
+    /// may not see.
     #[inline(always)]
     pub fn next_whole(&mut self) -> Option<Part> {
         let id = self.alone.next_id()?;

@@ -18,6 +18,8 @@
 
 mod lru;
 
+use std::collections::HashMap;
+
 use gpu_kernels::{Block, TileGrid, TileOrder};
 
 use lru::Lru;
@@ -198,6 +200,33 @@ pub fn traffic(workload: &Workload, order: TileOrder, machine: Machine) -> Traff
                 total.count(&mut cache, block, cols_of(col) * depth, ctas);
             }
         }
+    }
+    total
+}
+
+/// Runs requests through an L2 of `l2_bytes`, in their order: pairs of what is asked
+/// for, by any number, and its bytes. [`traffic`] makes up such requests from a tile
+/// order; an emulated kernel makes its own.
+///
+/// ```
+/// use tilewise::l2::replay;
+///
+/// // Room for two blocks: the third drives out the first.
+/// let traffic = replay([(1, 64), (2, 64), (1, 64), (2, 64), (3, 64), (1, 64)], 128);
+/// assert_eq!((traffic.requests, traffic.hits, traffic.misses), (6, 2, 4));
+/// assert_eq!(traffic.dram_read_bytes, 4 * 64);
+/// ```
+pub fn replay(requests: impl IntoIterator<Item = (u64, u64)>, l2_bytes: u64) -> Traffic {
+    let requests: Vec<_> = requests.into_iter().collect();
+    let mut blocks = HashMap::new();
+    for (block, _) in &requests {
+        let next = blocks.len();
+        blocks.entry(*block).or_insert(next);
+    }
+    let mut cache = Lru::new(blocks.len(), l2_bytes);
+    let mut total = Traffic::default();
+    for (block, bytes) in requests {
+        total.count(&mut cache, blocks[&block], bytes, 1);
     }
     total
 }

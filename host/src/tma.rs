@@ -161,7 +161,7 @@ pub fn a_box(kernel: &KernelInfo, major: Major, m: u32) -> [u32; 2] {
             box_width(kernel.input),
             box_lines(kernel.block.m, kernel.cluster.n, m),
         ],
-        Major::Mn => [box_width(kernel.input), kernel.block.k],
+        Major::Mn => [box_width(kernel.input), box_width(kernel.input)],
     }
 }
 
@@ -173,7 +173,7 @@ pub fn b_box(kernel: &KernelInfo, major: Major, n: u32) -> [u32; 2] {
             box_width(kernel.input),
             box_lines(kernel.block.n, kernel.cluster.m, n),
         ],
-        Major::Mn => [box_width(kernel.input), kernel.block.k],
+        Major::Mn => [box_width(kernel.input), box_width(kernel.input)],
     }
 }
 
@@ -315,9 +315,19 @@ mod tests {
     }
 
     #[test]
+    fn boxes_are_one_layer_of_a_stage_deep() {
+        let named = |name| KERNELS.iter().find(|kernel| kernel.name == name).unwrap();
+        for name in ["hopper_f16_am_bn_64x64x128", "hopper_f16_am_bn_64x128x64"] {
+            let kernel = named(name);
+            assert_eq!(a_box(kernel, Major::Mn, 4096), [64, 64], "{name}");
+            assert_eq!(b_box(kernel, Major::Mn, 4096), [64, 64], "{name}");
+        }
+    }
+
+    #[test]
     fn ctas_that_split_k_store_the_rows_of_a_warp() {
         for (name, lines) in [
-            ("hopper_f16_ak_bk_64x64x64", 64),
+            ("hopper_f16_ak_bk_64x64x128", 64),
             ("hopper_f16_ak_bk_64x64x64_split2", 16),
         ] {
             let kernel = KERNELS.iter().find(|k| k.name == name).unwrap();

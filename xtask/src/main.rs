@@ -6,6 +6,8 @@
 
 mod bench;
 mod bundle;
+mod coverage;
+mod emulate;
 mod explain;
 mod project;
 mod ptx;
@@ -42,10 +44,22 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Run one kernel on the CPU, instruction by instruction: check it, verify it, count
+    #[command(disable_help_flag = true)]
+    Emulate {
+        /// Arguments of `tilewise-emulate`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
-    /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, a benchmark without a GPU
-    Test,
+    /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, every kernel in the
+    /// emulator, a benchmark without a GPU
+    Test {
+        /// Instead, measure how much of the kernels the CPU's tests execute
+        #[arg(long)]
+        coverage: bool,
+    },
     /// Collect the benchmark and the GPU tests in bundle/, to run on a machine without Rust
     Bundle,
 }
@@ -56,7 +70,9 @@ fn main() -> ExitCode {
         Command::Ptx { arch } => ptx::run(&arch),
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
-        Command::Test => test::run(),
+        Command::Emulate { arguments } => emulate::run(&arguments),
+        Command::Test { coverage: true } => coverage::run(),
+        Command::Test { coverage: false } => test::run(),
         Command::Bundle => bundle::run(),
     };
     match result {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::project::{self, cargo};
-use crate::{ptx, setup};
+use crate::{emulate, ptx, setup};
 
 /// One shape, small: CI has two cores and no GPU.
 const SMOKE_SHAPE: &str = "512x512x512";
@@ -35,7 +35,12 @@ const STEPS: &[Step] = &[
         project::run(doc.env("RUSTDOCFLAGS", "--deny=warnings"))
     }),
     ("tests", || {
-        project::run(cargo().args(["test", "--workspace"]))
+        // The emulator's package compiles every kernel for the host: once, below.
+        let exclude = "--exclude=tilewise-emulate";
+        project::run(cargo().args(["test", "--workspace", exclude]))
+    }),
+    ("every kernel in the emulator", || {
+        project::run(emulate::tests(&mut cargo()))
     }),
     ("benchmark without a GPU", || {
         let mut bench = cargo();

@@ -1,7 +1,8 @@
 //! One launch: a problem, a kernel, an order and a schedule.
 
 use gpu_kernels::entry::{FUNCTIONS, KERNELS};
-use gpu_kernels::{GemmParams, KernelInfo, Major, OutputType, Schedule, TileOrder};
+use gpu_kernels::{Family, GemmParams, KernelInfo, Major, OutputType, Schedule, TileOrder};
+use tilewise::select::{self, Choice, Packed};
 
 use crate::operand::Placement;
 
@@ -48,11 +49,40 @@ pub struct Case {
 }
 
 impl Case {
+    /// Columns of A: K, but for kernels that pack A to C.
+    pub fn a_columns(&self) -> u32 {
+        match self.kernel.family {
+            Family::Pack => self.n,
+            _ => self.k,
+        }
+    }
+
+    /// As the library's selection would put it.
+    pub(crate) fn choice(&self) -> Choice {
+        Choice {
+            kernel: self.kernel,
+            transposed: false,
+            packed: Packed::default(),
+            pack: None,
+            grid: select::tile_grid(&self.kernel, self.m, self.n),
+            order: self.order,
+            schedule: self.schedule,
+            sharers: self.sharers,
+        }
+    }
+
+    /// CTAs to launch.
+    pub fn ctas(&self) -> u32 {
+        let (x, y) = select::ctas(&self.choice(), self.resident);
+        x * y
+    }
+
     /// A product of `m`×`n`×`k` by `kernel`, in the layouts that it is made for,
     /// nothing between the lines but what TMA needs, C row-major, of the input's
     /// type; one tile a CTA in rows, where the kernel can.
     pub fn new(kernel: &KernelInfo, m: u32, n: u32, k: u32) -> Case {
         let bytes = kernel.input.bytes();
+        let packs = kernel.family == Family::Pack;
         let along_k = |major: Option<Major>| major.unwrap_or(Major::K) == Major::K;
         let schedule = if kernel.runs_under(Schedule::StreamK) {
             Schedule::StreamK
@@ -66,7 +96,7 @@ impl Case {
             k,
             output: OutputType::Input,
             a: if along_k(kernel.a_major) {
-                Placement::rows(k, bytes)
+                Placement::rows(if packs { n } else { k }, bytes)
             } else {
                 Placement::columns(m, bytes)
             },

@@ -9,11 +9,12 @@
 //! |---|---|
 //! | [`case`](mod@case) | a problem, a kernel for it, and how to launch it |
 //! | [`operand`] | matrices in emulated memory |
+//! | [`pick`] | the case that the library's rule makes of a wish |
 //! | [`run`](mod@run) | runs a case and compares |
-//! | [`replay`] | the requests to L2 through the L2 model |
 
 pub mod case;
 pub mod operand;
+pub mod pick;
 pub mod run;
 
 pub use case::{Case, Values};

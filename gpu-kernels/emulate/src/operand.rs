@@ -41,6 +41,16 @@ impl Placement {
         }
     }
 
+    /// As a launch parameter, of an allocation at `start` and elements of
+    /// `element_bytes`.
+    pub(crate) fn operand_at(&self, start: u64, element_bytes: u32) -> Operand {
+        Operand {
+            address: start + self.offset * u64::from(element_bytes),
+            row_stride: self.row_stride,
+            col_stride: self.col_stride,
+        }
+    }
+
     fn index(&self, row: u32, col: u32) -> u64 {
         self.offset + u64::from(row) * self.row_stride + u64::from(col) * self.col_stride
     }
@@ -52,7 +62,7 @@ pub(crate) struct Placed {
     placement: Placement,
     rows: u32,
     cols: u32,
-    element_bytes: u64,
+    element_bytes: u32,
     /// Of the allocation.
     start: u64,
     /// Of the allocation.
@@ -77,7 +87,7 @@ impl Placed {
             placement,
             rows,
             cols,
-            element_bytes: element_bytes.into(),
+            element_bytes,
             start: memory.allocate(bytes),
             bytes,
         }
@@ -85,15 +95,11 @@ impl Placed {
 
     /// As a launch parameter.
     pub(crate) fn operand(&self) -> Operand {
-        Operand {
-            address: self.start + self.placement.offset * self.element_bytes,
-            row_stride: self.placement.row_stride,
-            col_stride: self.placement.col_stride,
-        }
+        self.placement.operand_at(self.start, self.element_bytes)
     }
 
     fn address(&self, row: u32, col: u32) -> u64 {
-        self.start + self.placement.index(row, col) * self.element_bytes
+        self.start + self.placement.index(row, col) * u64::from(self.element_bytes)
     }
 
     /// Writes the elements, given row by row, and nothing between them.

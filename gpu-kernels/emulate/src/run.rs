@@ -7,7 +7,7 @@ use gpu_kernels::emulator::{self, Counts, Grid, Memory, NoSuchMemory, Options};
 use gpu_kernels::{DType, Family, GemmParams, OutputType};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tilewise::select::{self, Choice, Problem};
+use tilewise::select::{self, Problem};
 use tilewise::tma::{self, Lines};
 use tilewise::{Device, Element, bf16, f16, oracle};
 
@@ -108,6 +108,7 @@ fn run_as<T: Element>(
     let Case {
         kernel, m, n, k, ..
     } = *case;
+    let [a_shape, b_shape] = shapes(case);
     let [a_values, b_values] = operands::<T>(case);
 
     let mut memory = Memory::new();
@@ -116,8 +117,8 @@ fn run_as<T: Element>(
         OutputType::Input => T::DTYPE,
         OutputType::F32 => DType::F32,
     };
-    let a = Placed::allocate(&mut memory, case.a, (m, k), input_bytes);
-    let b = Placed::allocate(&mut memory, case.b, (k, n), input_bytes);
+    let a = Placed::allocate(&mut memory, case.a, a_shape, input_bytes);
+    let b = Placed::allocate(&mut memory, case.b, b_shape, input_bytes);
     let c = Placed::allocate(&mut memory, case.c, (m, n), output.bytes());
     a.upload(&memory, bytemuck::cast_slice(&a_values))?;
     b.upload(&memory, bytemuck::cast_slice(&b_values))?;
@@ -133,17 +134,7 @@ fn run_as<T: Element>(
         b: b.operand(),
         c: c.operand(),
     };
-    let choice = Choice {
-        kernel,
-        transposed: false,
-        packed: Default::default(),
-        pack: None,
-        grid: select::tile_grid(&kernel, m, n),
-        order: case.order,
-        schedule: case.schedule,
-        sharers: case.sharers,
-    };
-    let ctas = select::ctas(&choice, case.resident);
+    let ctas = select::ctas(&case.choice(), case.resident);
     let maps = match kernel.family {
         Family::Hopper => Some(tensor_maps(case, &problem)?),
         _ => None,
@@ -205,14 +196,19 @@ fn run_as<T: Element>(
         return Err(Error::Stray { offset });
     }
     let found = c.download(&memory)?;
-    let device = Device::cpu();
-    let (m, n, k) = (m as usize, n as usize, k as usize);
-    let a = device.from_slice(&a_values, m, k)?;
-    let b = device.from_slice(&b_values, k, n)?;
-    let product = oracle::product(a.view(), b.view())?;
-    let largest_error = match case.output {
-        OutputType::Input => compare::<T>(&product, &found, kernel.input, n)?,
-        OutputType::F32 => compare::<f32>(&product, &found, kernel.input, n)?,
+    let n = n as usize;
+    let largest_error = if kernel.family == Family::Pack {
+        compare_copies(&a_values, &found, kernel.input, n)?
+    } else {
+        let device = Device::cpu();
+        let (m, k) = (m as usize, k as usize);
+        let a = device.from_slice(&a_values, m, k)?;
+        let b = device.from_slice(&b_values, k, n)?;
+        let product = oracle::product(a.view(), b.view())?;
+        match case.output {
+            OutputType::Input => compare::<T>(&product, &found, kernel.input, n)?,
+            OutputType::F32 => compare::<f32>(&product, &found, kernel.input, n)?,
+        }
     };
     Ok(Outcome {
         counts,
@@ -222,14 +218,22 @@ fn run_as<T: Element>(
     })
 }
 
+/// Rows and columns of A and of B.
+fn shapes(case: &Case) -> [(u32, u32); 2] {
+    // A kernel that packs copies A to C, and has neither B nor K.
+    let b = match case.kernel.family {
+        Family::Pack => (0, 0),
+        _ => (case.k, case.n),
+    };
+    [(case.m, case.a_columns()), b]
+}
+
 /// What A and B of `case` hold, row by row. `T` is the type that its kernel reads.
 pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
-    let Case {
-        kernel, m, n, k, ..
-    } = *case;
+    let kernel = &case.kernel;
     let mut random = StdRng::seed_from_u64(case.seed);
-    let mut values = |count: u64| -> Vec<T> {
-        (0..count)
+    shapes(case).map(|(rows, cols)| {
+        (0..u64::from(rows) * u64::from(cols))
             .map(|_| {
                 let value = match case.values {
                     Values::Uniform => random.random_range(-1.0..1.0),
@@ -243,9 +247,7 @@ pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
                 }
             })
             .collect()
-    };
-    let a = values(u64::from(m) * u64::from(k));
-    [a, values(u64::from(k) * u64::from(n))]
+    })
 }
 
 /// The largest error, if every element is within its bound.
@@ -269,6 +271,35 @@ fn compare<O: Element>(
     Ok(errors.fold(0.0, |largest, (found, expected)| {
         f64::max(largest, (found.to_f64() - expected).abs())
     }))
+}
+
+/// As [`compare`], for copies, which are exact but for the rounding to TF32.
+fn compare_copies<T: Element>(
+    values: &[T],
+    found: &[u8],
+    input: DType,
+    n: usize,
+) -> Result<f64, Error> {
+    let found: Vec<T> = bytemuck::pod_collect_to_vec(found);
+    let mut largest = 0.0;
+    for (index, (value, found)) in values.iter().zip(&found).enumerate() {
+        let (value, found) = (value.to_f64(), found.to_f64());
+        let expected = match input {
+            DType::Tf32 => f32::from_bits(tf32_from_f32(value as f32)).into(),
+            _ => value,
+        };
+        if found != expected {
+            return Err(Error::Wrong {
+                row: index / n,
+                col: index % n,
+                found,
+                expected,
+                excess: f64::INFINITY,
+            });
+        }
+        largest = f64::max(largest, (found - value).abs());
+    }
+    Ok(largest)
 }
 
 /// The maps of A, B and, where TMA can write it, C.

@@ -2,8 +2,8 @@
 //! to it, one family a file as in [`isa`](crate::isa).
 //!
 //! Instructions are called by threads, which are fibers on one host thread. A call
-//! borrows the cluster ([`with`]), never across a switch; one that must wait says
-//! for what ([`block`]), and tries again when it is woken.
+//! borrows the cluster (`with`), never across a switch; one that must wait says for
+//! what (`block`), and tries again when it is woken.
 
 pub mod barrier;
 pub mod cluster;
@@ -21,23 +21,27 @@ pub mod warpgroup;
 pub mod wgmma;
 
 mod banks;
+mod broken;
+mod current;
 mod gather;
+mod order;
 mod stuck;
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 
+pub(super) use self::broken::Broken;
+pub(super) use self::current::{Aborted, enter};
+use self::current::{block, checked, fail, issue, with};
 use self::gather::Gather;
+use self::order::own_access;
 use super::agent::Agents;
-use super::clock::{Epoch, Knowledge};
+use super::clock::Knowledge;
 use super::counts::{Counts, Request};
-use super::fiber;
 use super::instruction::Instruction;
-use super::memory::{Actor, Memory, Violation};
-use super::options::{Options, Site};
+use super::memory::Memory;
+use super::options::Options;
 use super::random::Random;
 use super::report::{Address, Check, Report};
-use super::shadow::{Access, Conflict, Proxy};
 
 /// Lanes of a warp.
 pub(super) const WARP: u32 = 32;
@@ -143,126 +147,6 @@ pub(super) enum Wait {
     Flag(u64),
     /// Registers that others release.
     Registers,
-}
-
-/// A broken rule, before anything is known of who broke it.
-#[derive(Debug)]
-pub(super) struct Broken {
-    pub(super) check: Check,
-    pub(super) address: Option<Address>,
-    pub(super) detail: String,
-}
-
-impl Broken {
-    pub(super) fn new(check: Check, detail: impl Into<String>) -> Broken {
-        Broken {
-            check,
-            address: None,
-            detail: detail.into(),
-        }
-    }
-
-    fn at(self, address: Address) -> Broken {
-        Broken {
-            address: Some(address),
-            ..self
-        }
-    }
-}
-
-impl From<Violation> for Broken {
-    fn from(violation: Violation) -> Broken {
-        Broken {
-            check: violation.check,
-            address: Some(Address::Global(violation.address)),
-            detail: violation.detail,
-        }
-    }
-}
-
-/// The payload with which a thread unwinds that has broken a rule.
-pub(super) struct Aborted;
-
-/// The cluster and the thread that run.
-#[derive(Clone, Copy)]
-struct Current {
-    cluster: *mut Cluster<'static>,
-    thread: u32,
-}
-
-thread_local! {
-    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
-}
-
-/// Runs `resume`, during which `thread` of `cluster` executes.
-///
-/// # Safety
-/// `cluster` is valid, and nobody else refers to it until this returns.
-pub(super) unsafe fn enter<R>(
-    cluster: *mut Cluster<'_>,
-    thread: u32,
-    resume: impl FnOnce() -> R,
-) -> R {
-    CURRENT.set(Some(Current {
-        cluster: cluster.cast(),
-        thread,
-    }));
-    let result = resume();
-    CURRENT.set(None);
-    result
-}
-
-/// The cluster, and the number of the thread that executes.
-fn with<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> R) -> R {
-    let Some(current) = CURRENT.get() else {
-        panic!("an instruction was executed outside of a launch");
-    };
-    // SAFETY: `enter` vouches for the pointer, and no `with` is inside another.
-    f(unsafe { &mut *current.cluster }, current.thread)
-}
-
-/// As [`with`]; ends the cluster if a rule is broken.
-fn checked<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> Result<R, Broken>) -> R {
-    match with(f) {
-        Ok(result) => result,
-        Err(broken) => fail(broken),
-    }
-}
-
-/// Reports what the executing thread has broken, and leaves it for good.
-#[cold]
-fn fail(broken: Broken) -> ! {
-    let source = super::source::lines();
-    with(|cluster, thread| {
-        let report = cluster.report(Some(thread), broken);
-        cluster.failure = Some(Report { source, ..report });
-    });
-    std::panic::resume_unwind(Box::new(Aborted))
-}
-
-/// Begins an instruction: counts it and lets faults change it. `None` if a fault
-/// drops it.
-fn issue<const N: usize>(instruction: Instruction, arguments: [u64; N]) -> Option<[u64; N]> {
-    let (arguments, preempted) = with(|cluster, thread| {
-        cluster.counts.count(instruction);
-        cluster.threads[thread as usize].instruction = Some(instruction);
-        let arguments = cluster.apply_faults(instruction, thread, arguments);
-        let preempted = instruction.synchronises() && cluster.random.preempts();
-        if preempted {
-            cluster.ready.push_back(thread);
-        }
-        (arguments, preempted)
-    });
-    if preempted {
-        fiber::suspend();
-    }
-    arguments
-}
-
-/// Leaves the executing thread until somebody wakes it.
-fn block(wait: Wait) {
-    with(|cluster, thread| cluster.threads[thread as usize].status = Status::Waiting(wait));
-    fiber::suspend();
 }
 
 impl<'l> Cluster<'l> {
@@ -423,130 +307,9 @@ impl<'l> Cluster<'l> {
         }
     }
 
-    fn apply_faults<const N: usize>(
-        &mut self,
-        instruction: Instruction,
-        thread: u32,
-        mut arguments: [u64; N],
-    ) -> Option<[u64; N]> {
-        let faults = &self.launch.options.faults;
-        if faults.is_empty() {
-            return Some(arguments);
-        }
-        let cta = self.grid_index(self.threads[thread as usize].cta);
-        let thread = &mut self.threads[thread as usize];
-        if thread.executed.is_empty() {
-            thread.executed = vec![0; Instruction::ALL.len()];
-        }
-        let count = &mut thread.executed[instruction as usize];
-        let site = Site {
-            cta,
-            thread: thread.index,
-            occurrence: *count,
-        };
-        *count += 1;
-        faults
-            .iter()
-            .filter(|fault| fault.instruction == instruction)
-            .all(|fault| (fault.change)(&site, &mut arguments))
-            .then_some(arguments)
-    }
-
     /// Whether accesses are checked.
     fn checks(&self) -> bool {
         self.launch.options.checks
-    }
-
-    /// The epoch of a thread.
-    fn epoch(&self, thread: u32) -> Epoch {
-        Epoch {
-            agent: thread,
-            clock: self.threads[thread as usize].clock,
-        }
-    }
-
-    /// What `thread` knows, itself included, for others to learn. What it does
-    /// from now on is not part of it.
-    fn release(&mut self, thread: u32) -> Knowledge {
-        let epoch = self.epoch(thread);
-        let thread = &mut self.threads[thread as usize];
-        thread.clock += 1;
-        let mut knowledge = thread.knowledge.clone();
-        if self.launch.options.checks {
-            knowledge.generic.learn(epoch);
-        }
-        knowledge
-    }
-
-    /// What `thread` knows, and its epoch, for something that it starts.
-    fn start(&mut self, thread: u32) -> (Knowledge, Epoch) {
-        let epoch = self.epoch(thread);
-        let thread = &mut self.threads[thread as usize];
-        thread.clock += 1;
-        (thread.knowledge.clone(), epoch)
-    }
-
-    /// Passes knowledge on to a thread.
-    fn acquire(&mut self, thread: u32, knowledge: &Knowledge) {
-        if self.launch.options.checks {
-            self.threads[thread as usize].knowledge.join(knowledge);
-        }
-    }
-
-    /// Lets a thread know of an epoch.
-    fn learn(&mut self, thread: u32, epoch: Epoch) {
-        if self.launch.options.checks {
-            self.threads[thread as usize].knowledge.learn(epoch);
-        }
-    }
-
-    /// Puts everything a thread knows before the async proxy.
-    fn fence_proxy(&mut self, thread: u32) {
-        let knowledge = self.release(thread);
-        let thread = &mut self.threads[thread as usize];
-        thread.knowledge.asynchronous.join(&knowledge.generic);
-    }
-
-    /// A conflict in words.
-    fn broken(&self, cta: u32, conflict: Conflict) -> Broken {
-        let address = shared::BASE + conflict.offset;
-        let detail = format!("conflicts with {}", self.agent_name(conflict.other.agent));
-        Broken::new(conflict.check, detail).at(self.shared_address(cta, address))
-    }
-
-    fn agent_name(&self, agent: u32) -> String {
-        use super::agent::Role;
-        let of = |thread: u32| {
-            let thread = &self.threads[thread as usize];
-            format!(
-                "thread {} of CTA {}",
-                thread.index,
-                self.grid_index(thread.cta)
-            )
-        };
-        match self.agents.role(agent) {
-            Role::Thread(thread) => format!("an access of {}", of(thread)),
-            Role::Copies(thread) => format!("a cp.async of {}", of(thread)),
-            Role::Loads { cta, address } => format!(
-                "a TMA load to CTA {} that signals mbarrier {address:#x}",
-                self.grid_index(cta)
-            ),
-            Role::Stores(thread) | Role::StoreReads(thread) => {
-                format!("a TMA store of {}", of(thread))
-            }
-            Role::Multiplies(warpgroup) => {
-                format!("a wgmma of warpgroup {warpgroup} of the cluster")
-            }
-        }
-    }
-
-    /// A thread as global memory sees it; `None` where nobody checks.
-    fn actor(&self, thread: u32) -> Option<Actor<'_>> {
-        self.checks().then(|| Actor {
-            cluster: self.index,
-            epoch: self.epoch(thread),
-            knowledge: &self.threads[thread as usize].knowledge,
-        })
     }
 
     /// Notes a request to L2.
@@ -561,15 +324,5 @@ impl<'l> Cluster<'l> {
             };
             self.counts.requests.push(request);
         }
-    }
-}
-
-/// The end of `Access` that a thread's own instructions have.
-fn own_access(epoch: Epoch, knowledge: &Knowledge) -> Access<'_> {
-    Access {
-        epoch,
-        knowledge,
-        issuer: None,
-        proxy: Proxy::Generic,
     }
 }

@@ -16,14 +16,15 @@
 //! The ring's state carries over from tile to tile, so a persistent CTA loads
 //! the next tile while it still writes the last one. With clusters, CTAs side by
 //! side need the same rows of A, and those above each other the same columns of
-//! B: each loads a share and multicasts it to all who need it. Where C has fewer
-//! tiles than the GPU has SMs, a cluster splits the K of one tile instead. Where
+//! B: each loads a share and multicasts it to all who need it. Consumers share the
+//! rows of a tile, or take turns, one storing while the other multiplies. Where C
+//! has fewer tiles than the GPU has SMs, a cluster splits the K of one tile instead. Where
 //! tiles are left over after whole waves, the CTAs of some kernels share them by
 //! stream-K ([`Schedule::StreamK`](crate::Schedule)).
 //!
-//! The parts are those of CUTLASS's warp-specialised cooperative kernel and of
-//! DeepGEMM; the instructions are specified in the PTX ISA, sections `wgmma`,
-//! `cp.async.bulk.tensor`, `mbarrier` and `setmaxnreg`.
+//! The parts are those of CUTLASS's warp-specialised cooperative and ping-pong
+//! kernels and of DeepGEMM; the instructions are specified in the PTX ISA, sections
+//! `wgmma`, `cp.async.bulk.tensor`, `mbarrier` and `setmaxnreg`.
 
 use core::marker::PhantomData;
 
@@ -32,6 +33,10 @@ use crate::kernel::{
     Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo, Major, WARPGROUP,
 };
 use crate::problem::DType;
+
+mod form;
+
+pub use form::{Clusters, Cooperative, Form, PingPong, SplitK, StreamK};
 
 /// Bytes of one row of a stage: the span of the 128-byte swizzle.
 const ROW_BYTES: u32 = 128;
@@ -84,29 +89,19 @@ macro_rules! widths {
 widths! { 64 128 192 256 }
 
 /// The Hopper kernel. `T` is f16, bf16 or TF32 (which lies along K in both
-/// operands); `A` and `B` say how the operands lie;
-/// a CTA computes `M`×`N` of C; the ring holds `STAGES`; a cluster is `DOWN`
-/// CTAs along M, which share their loads of B, times `ACROSS` CTAs along N,
-/// which share those of A; or `DEEP` CTAs that split the K of one tile, for
-/// products with fewer tiles than SMs.
+/// operands); `A` and `B` say how the operands lie; a CTA computes `M`×`N` of C in
+/// steps of `K`; the ring holds `STAGES` of them; `F` says what CTAs and
+/// consumers do together.
 pub struct Hopper<
     T,
     A,
     B,
     const M: u32,
     const N: u32,
+    const K: u32,
     const STAGES: u32,
-    const DOWN: u32 = 1,
-    const ACROSS: u32 = 1,
-    const DEEP: u32 = 1,
-    const STREAM_K: bool = false,
->(PhantomData<(T, A, B)>);
-
-/// The Hopper kernel for [`Schedule::StreamK`](crate::Schedule), and that alone:
-/// the walk over parts of tiles would cost the others registers and instructions
-/// in the main loop.
-pub type HopperStreamK<T, A, B, const M: u32, const N: u32, const STAGES: u32> =
-    Hopper<T, A, B, M, N, STAGES, 1, 1, 1, true>;
+    F = Cooperative,
+>(PhantomData<(T, A, B, F)>);
 
 /// The constants of an instantiation, under one name for the parts below.
 trait Shape {
@@ -116,21 +111,28 @@ trait Shape {
     type Width: Width;
     const M: u32;
     const N: u32;
+    /// Depth of one stage: one or two layers.
+    const BLOCK_K: u32;
     const STAGES: u32;
-    const CLUSTER: Cluster;
-    const STREAM_K: bool;
+    type Form: Form;
+    const CLUSTER: Cluster = Self::Form::CLUSTER;
+    const STREAM_K: bool = Self::Form::STREAM_K;
+    const PING_PONG: bool = Self::Form::PING_PONG;
 
-    /// Depth of one stage: what a row of the swizzle holds.
-    const BLOCK_K: u32 = ROW_BYTES / Self::Element::DTYPE.bytes();
+    /// Depth of one layer of a stage: what a row of the swizzle holds.
+    const LAYER: u32 = ROW_BYTES / Self::Element::DTYPE.bytes();
+    const LAYERS: u32 = Self::BLOCK_K / Self::LAYER;
 
     /// Consumer warpgroups. Two share a tile of 128 or 256 rows, because one
-    /// cannot hold 128×256 accumulators in its registers.
+    /// cannot hold 128×256 accumulators in its registers; or they take turns.
     const CONSUMERS: u32 = match Self::M {
-        64 => 1,
+        64 if !Self::PING_PONG => 1,
         _ => 2,
     };
+    /// Those that work on the same tile, and read the same stages.
+    const TOGETHER: u32 = if Self::PING_PONG { 1 } else { Self::CONSUMERS };
     /// Slabs of 64 rows that one consumer accumulates.
-    const SLABS: u32 = Self::M / 64 / Self::CONSUMERS;
+    const SLABS: u32 = Self::M / 64 / Self::TOGETHER;
 
     /// Slabs of C that a consumer can have on their way to memory at once: all
     /// of its 16-bit tile if they fit beside the ring, else those of 64 rows, and
@@ -157,7 +159,9 @@ trait Shape {
 
     const A_BYTES: u32 = Self::M / 64 * SLAB_BYTES;
     const B_BYTES: u32 = Self::N / 64 * SLAB_BYTES;
-    const STAGE_BYTES: u32 = Self::A_BYTES + Self::B_BYTES;
+    /// A layer is a tile of A, then one of B.
+    const LAYER_BYTES: u32 = Self::A_BYTES + Self::B_BYTES;
+    const STAGE_BYTES: u32 = Self::LAYERS * Self::LAYER_BYTES;
 
     // Offsets in shared memory: ring, staging, sums from the peers along K, barriers.
     const STAGING: u32 = Self::STAGES * Self::STAGE_BYTES;
@@ -165,7 +169,9 @@ trait Shape {
     const BARRIERS: u32 = Self::EXCHANGE + 2 * Self::SLOTS_BYTES;
     const SHARED_BYTES: u32 = Self::BARRIERS + Self::BARRIER_BYTES;
 
-    const BARRIER_BYTES: u32 = 2 * Self::STAGES * 8;
+    const BARRIER_BYTES: u32 = (2 * Self::STAGES + Self::TURNS) * 8;
+    /// Barriers by which consumers hand each other the turn to multiply.
+    const TURNS: u32 = if Self::PING_PONG { Self::CONSUMERS } else { 0 };
     /// What is in shared memory besides ring and staging.
     const RESERVED: u32 = 2 * Self::SLOTS_BYTES + Self::BARRIER_BYTES;
     /// A CTA of compute capability 9.0 has at most 227 KiB.
@@ -197,8 +203,8 @@ trait Shape {
             DType::F32 => false,
         });
         assert!(
-            Self::M == 64 * Self::CONSUMERS * Self::SLABS,
-            "M is 64, 128 or 256"
+            Self::M == 64 * Self::TOGETHER * Self::SLABS && Self::SLABS <= 2,
+            "M is 64, 128 or 256; if the consumers take turns, 64 or 128"
         );
         assert!(
             Self::SLABS * Self::N <= 384,
@@ -222,6 +228,14 @@ trait Shape {
             !Self::STREAM_K || Self::CLUSTER.ctas() == 1,
             "CTAs that wait for each other's sums are each by themselves"
         );
+        assert!(
+            !Self::PING_PONG || !Self::STREAM_K && Self::CLUSTER.k == 1,
+            "only whole tiles can go to the consumers in turn"
+        );
+        assert!(
+            Self::BLOCK_K == Self::LAYERS * Self::LAYER && matches!(Self::LAYERS, 1 | 2),
+            "a step is one or two rows of the swizzle deep"
+        );
         assert!(Self::M / Self::CLUSTER.n >= 8 && Self::N / Self::CLUSTER.m >= 8);
         assert!(
             Self::STAGES >= 2,
@@ -234,23 +248,14 @@ trait Shape {
     };
 }
 
-impl<
-    T,
-    A,
-    B,
-    const M: u32,
-    const N: u32,
-    const STAGES: u32,
-    const DOWN: u32,
-    const ACROSS: u32,
-    const DEEP: u32,
-    const STREAM_K: bool,
-> Shape for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP, STREAM_K>
+impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, F> Shape
+    for Hopper<T, A, B, M, N, K, STAGES, F>
 where
     T: Element,
     A: Contiguous,
     B: Contiguous,
     Columns<N>: Width,
+    F: Form,
 {
     type Element = T;
     type A = A;
@@ -258,32 +263,19 @@ where
     type Width = Columns<N>;
     const M: u32 = M;
     const N: u32 = N;
+    const BLOCK_K: u32 = K;
     const STAGES: u32 = STAGES;
-    const CLUSTER: Cluster = Cluster {
-        m: DOWN,
-        n: ACROSS,
-        k: DEEP,
-    };
-    const STREAM_K: bool = STREAM_K;
+    type Form = F;
 }
 
-impl<
-    T,
-    A,
-    B,
-    const M: u32,
-    const N: u32,
-    const STAGES: u32,
-    const DOWN: u32,
-    const ACROSS: u32,
-    const DEEP: u32,
-    const STREAM_K: bool,
-> Kernel for Hopper<T, A, B, M, N, STAGES, DOWN, ACROSS, DEEP, STREAM_K>
+impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, F> Kernel
+    for Hopper<T, A, B, M, N, K, STAGES, F>
 where
     T: Element,
     A: Contiguous,
     B: Contiguous,
     Columns<N>: Width,
+    F: Form,
 {
     const INFO: KernelInfo = {
         let () = <Self as Shape>::VALID;
@@ -293,14 +285,11 @@ where
             arch: Arch::Sm90a,
             input: T::DTYPE,
             c_by_tma_only: <Self as Shape>::STORES_BY_TMA_ONLY,
-            block: Block {
-                m: M,
-                n: N,
-                k: <Self as Shape>::BLOCK_K,
-            },
+            block: Block { m: M, n: N, k: K },
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
-            cluster: <Self as Shape>::CLUSTER,
+            cluster: F::CLUSTER,
+            ping_pong: F::PING_PONG,
             threads: WARPGROUP * (1 + <Self as Shape>::CONSUMERS),
             ctas_per_sm: 1,
             stages: STAGES,
@@ -320,4 +309,6 @@ mod device;
 mod epilogue;
 mod fix_up;
 mod load;
+mod main_loop;
+mod ring;
 mod split;

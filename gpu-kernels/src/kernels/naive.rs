@@ -30,6 +30,7 @@ impl<T: Element> Kernel for Naive<T> {
         a_major: None,
         b_major: None,
         cluster: Cluster::NONE,
+        ping_pong: false,
         threads: SIDE * SIDE,
         ctas_per_sm: 1,
         stages: 1,

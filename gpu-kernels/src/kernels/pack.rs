@@ -51,6 +51,7 @@ impl<T: Element> Kernel for Pack<T> {
         a_major: None,
         b_major: None,
         cluster: Cluster::NONE,
+        ping_pong: false,
         threads: THREADS,
         ctas_per_sm: 2,
         stages: 1,

@@ -201,6 +201,7 @@ impl<
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
             cluster: Cluster::NONE,
+            ping_pong: false,
             threads: Self::THREADS,
             ctas_per_sm: 1,
             stages: STAGES,

@@ -59,6 +59,7 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
         a_major: None,
         b_major: None,
         cluster: Cluster::NONE,
+        ping_pong: false,
         threads: Self::THREADS.count(),
         // 16 warps an SM, with 128 registers a thread.
         ctas_per_sm: if Self::THREADS.count() < 512 {

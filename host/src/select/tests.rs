@@ -45,6 +45,7 @@ const fn kernel(
         a_major: None,
         b_major: None,
         cluster: Cluster::NONE,
+        ping_pong: false,
         threads: 128,
         ctas_per_sm: 1,
         stages: 1,

@@ -16,6 +16,7 @@ mod arrangement;
 mod capture;
 mod case;
 mod cases;
+mod chain;
 mod compare;
 mod errors;
 mod graph;

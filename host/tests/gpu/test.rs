@@ -10,7 +10,7 @@ use crate::case::{Case, Failure, Outcome};
 use crate::cases;
 use crate::large::{self, Large};
 use crate::shared::Shared;
-use crate::{errors, own, random, repeat, tune};
+use crate::{chain, errors, own, random, repeat, tune};
 
 /// What one test does.
 pub enum Work {
@@ -24,7 +24,7 @@ pub enum Work {
     Capture(Case, Scene),
     /// Operands past 2³¹ elements.
     Large(&'static KernelInfo, Large),
-    /// Errors that need a GPU, and tuning.
+    /// Errors that need a GPU, tuning, chains.
     Device(fn(&Device) -> Result<(), String>),
     /// Of the test program itself, without a GPU.
     Own(fn() -> Result<(), String>),
@@ -81,7 +81,8 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     };
     let errors = errors::CASES.into_iter().map(on_device("errors"));
     let tuning = tune::CASES.into_iter().map(on_device("tuning"));
-    let mut tests: Vec<Test> = own.chain(errors).chain(tuning).collect();
+    let chains = chain::CASES.into_iter().map(on_device("chains"));
+    let mut tests: Vec<Test> = own.chain(errors).chain(tuning).chain(chains).collect();
     // The kernels that pack are tested with those that read what they packed.
     let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
     for kernel in KERNELS.iter().filter(products) {

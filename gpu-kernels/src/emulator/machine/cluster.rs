@@ -89,6 +89,7 @@ pub fn wait() {
 }
 
 /// `st.shared::cluster` of `N` words.
+#[inline(never)]
 pub fn store<const N: usize>(address: u32, values: [u32; N]) {
     poison::check(&values);
     let Some([address]) = issue(Instruction::StoreCluster, [address.into()]) else {

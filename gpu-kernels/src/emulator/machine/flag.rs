@@ -10,13 +10,17 @@ pub fn raise(address: u64) {
         return;
     };
     checked(|cluster, thread| {
-        let knowledge = cluster.release(thread);
+        let mut knowledge = cluster.release(thread);
         let memory = cluster.launch.memory;
         if cluster.checks() {
+            // The store of the flag itself, too.
+            knowledge.generic.learn(cluster.epoch(thread));
             let message = Message::new(cluster.index, &knowledge);
             memory.messages().insert(address, message);
         }
-        cluster.store_global(thread, address, &[1, 0])
+        let stored = cluster.store_global(thread, address, &[1, 0]);
+        cluster.release(thread);
+        stored
     });
 }
 

@@ -27,6 +27,7 @@ pub fn load_u16(address: u64) -> u32 {
 }
 
 /// `ld.global.nc` of `N` words.
+#[inline(never)]
 pub fn load_constant<const N: usize>(address: u64) -> [u32; N] {
     let mut halves = [[0; 2]; N];
     load_halves(
@@ -38,6 +39,7 @@ pub fn load_constant<const N: usize>(address: u64) -> [u32; N] {
 }
 
 /// `ld.global` of `N` words.
+#[inline(never)]
 pub fn load<const N: usize>(address: u64) -> [u32; N] {
     let mut halves = [[0; 2]; N];
     load_halves(Instruction::LoadGlobal, address, halves.as_flattened_mut());
@@ -63,6 +65,7 @@ pub fn store_u16(address: u64, value: u16) {
 }
 
 /// `st.global` of `N` words.
+#[inline(never)]
 pub fn store<const N: usize>(address: u64, values: [u32; N]) {
     poison::check(&values);
     let halves = values.map(|value| [value as u16, (value >> 16) as u16]);

@@ -26,6 +26,7 @@ impl SharedMemory {
 }
 
 /// `ld.shared` of `N` words.
+#[inline(never)]
 pub fn load<const N: usize>(address: u32) -> [u32; N] {
     let Some([address]) = issue(Instruction::LoadShared, [address.into()]) else {
         return [0; N];
@@ -41,6 +42,7 @@ pub fn load<const N: usize>(address: u32) -> [u32; N] {
 }
 
 /// `st.shared` of `N` words.
+#[inline(never)]
 pub fn store<const N: usize>(address: u32, values: [u32; N]) {
     poison::check(&values);
     store_bytes(address, values.map(u32::to_le_bytes).as_flattened());
@@ -156,23 +158,33 @@ impl Cluster<'_> {
         found.map_err(|conflict| self.broken(cta, conflict))
     }
 
-    /// 16 bytes that an engine reads, at an offset that [`Cluster::locate`] gave;
-    /// `None` if nothing wrote them.
-    pub(super) fn engine_read(
+    /// Notes that an engine reads 16 bytes, at an offset that [`Cluster::locate`]
+    /// gave.
+    pub(super) fn engine_reads(
         &mut self,
         cta: u32,
         offset: u32,
         access: Access<'_>,
-    ) -> Result<Option<[u8; 16]>, Broken> {
-        let shared = &mut self.ctas[cta as usize].shared;
+    ) -> Result<(), Broken> {
+        let found = match &mut self.ctas[cta as usize].shared.shadow {
+            Some(shadow) => shadow.read((offset, 16), access, &self.agents),
+            None => Ok(true),
+        };
+        found
+            .map(|_| ())
+            .map_err(|conflict| self.broken(cta, conflict))
+    }
+
+    /// The 16 bytes there; `None` if nothing wrote them.
+    pub(super) fn engine_data(&self, cta: u32, offset: u32) -> Option<[u8; 16]> {
+        let shared = &self.ctas[cta as usize].shared;
+        if let Some(shadow) = &shared.shadow
+            && !shadow.is_written(offset, 16)
+        {
+            return None;
+        }
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&shared.data[offset as usize..][..16]);
-        let Some(shadow) = &mut shared.shadow else {
-            return Ok(Some(bytes));
-        };
-        match shadow.read((offset, 16), access, &self.agents) {
-            Ok(written) => Ok(written.then_some(bytes)),
-            Err(conflict) => Err(self.broken(cta, conflict)),
-        }
+        Some(bytes)
     }
 }

@@ -293,7 +293,8 @@ impl Cluster<'_> {
                 continue;
             }
             let offset = self.locate((cta, chunk.shared), CHUNK, CHUNK)?;
-            let Some(bytes) = self.engine_read(cta, offset, access)? else {
+            self.engine_reads(cta, offset, access)?;
+            let Some(bytes) = self.engine_data(cta, offset) else {
                 let address = self.shared_address(cta, chunk.shared);
                 return Err(Broken::new(Check::Uninitialized, "nothing wrote it").at(address));
             };

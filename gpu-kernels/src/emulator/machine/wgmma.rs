@@ -280,7 +280,7 @@ impl Cluster<'_> {
                 return Err(Broken::new(Check::AccumulatorInUse, detail));
             }
         };
-        warpgroup.pending.push_back(Multiply {
+        let multiply = Multiply {
             accumulator: number,
             dtype,
             majors,
@@ -288,7 +288,11 @@ impl Cluster<'_> {
             accumulates: accumulate != 0,
             group: warpgroup.committed + 1,
             knowledge: knowledge.unwrap_or_default(),
-        });
+        };
+        if checks {
+            self.note_operands(group, &multiply, columns as usize)?;
+        }
+        self.warpgroups[group as usize].pending.push_back(multiply);
         Ok(number)
     }
 
@@ -334,32 +338,48 @@ impl Cluster<'_> {
         Ok(())
     }
 
+    /// Notes which shared memory a multiply reads, from now until it is retired.
+    fn note_operands(
+        &mut self,
+        group: u32,
+        multiply: &Multiply,
+        columns: usize,
+    ) -> Result<(), Broken> {
+        let access = Access {
+            epoch: Epoch {
+                agent: self.agents.number(Role::Multiplies(group)),
+                clock: multiply.group,
+            },
+            knowledge: &multiply.knowledge,
+            issuer: None,
+            proxy: Proxy::Async,
+        };
+        let cta = self.threads[(group * WARPGROUP) as usize].cta;
+        for (which, lines) in [wgmma::ROWS, columns].into_iter().enumerate() {
+            let major = multiply.majors[which];
+            for chunk in multiply.descriptors[which].chunks(multiply.dtype, major, lines)? {
+                let offset = self.locate((cta, chunk.address), 16, 16)?;
+                self.engine_reads(cta, offset, access)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A (0) or B (1), read from shared memory.
     fn factor(
-        &mut self,
+        &self,
         group: u32,
         multiply: &Multiply,
         which: usize,
         lines: usize,
     ) -> Result<Factor, Broken> {
-        let epoch = Epoch {
-            agent: self.agents.number(Role::Multiplies(group)),
-            clock: multiply.group,
-        };
-        let access = Access {
-            epoch,
-            knowledge: &multiply.knowledge,
-            issuer: None,
-            proxy: Proxy::Async,
-        };
         let cta = self.threads[(group * WARPGROUP) as usize].cta;
         let (descriptor, major) = (multiply.descriptors[which], multiply.majors[which]);
         descriptor.read(multiply.dtype, major, lines, |address| {
             let offset = self.locate((cta, address), 16, 16)?;
             // Rows past the edge of an operand may never be written: they only
             // reach sums that nobody stores.
-            let bytes = self.engine_read(cta, offset, access)?;
-            Ok(bytes.unwrap_or(poison::CHUNK))
+            Ok(self.engine_data(cta, offset).unwrap_or(poison::CHUNK))
         })
     }
 }

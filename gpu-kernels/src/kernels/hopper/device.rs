@@ -1,13 +1,14 @@
 //! The Hopper kernel, in reading order: setup, producer, consumer. How the
-//! producer fills a stage is in [`super::load`]; the consumers' last step, from
-//! registers to memory, in [`super::epilogue`].
+//! producer fills a stage is in [`super::load`]; how consumers multiply it, in
+//! [`super::main_loop`]; their last step, from registers to memory, in
+//! [`super::epilogue`].
 
 use super::epilogue::SlabStore;
+use super::ring::RingPosition;
 use super::split::{Attendance, Exchange};
-use super::{SLAB_BYTES, Shape, WARPGROUP, Width};
+use super::{Shape, WARPGROUP, Width};
 use crate::isa::wgmma::Accumulator;
-use crate::isa::{cluster, dependency, mbarrier, shared, thread, tma, warpgroup, wgmma};
-use crate::kernel::Contiguous;
+use crate::isa::{cluster, dependency, mbarrier, shared, thread, tma, warpgroup};
 use crate::order::{Tile, TileGrid, ceil_div};
 use crate::problem::GemmParams;
 use crate::schedule::{CtaPosition, Schedule, TileWalk};
@@ -70,13 +71,6 @@ pub(super) unsafe fn run<S: Shape>(params: &GemmParams) {
     }
 }
 
-/// A position in the ring: a stage, and the parity of the round.
-#[derive(Clone, Copy)]
-struct RingPosition {
-    stage: u32,
-    parity: u32,
-}
-
 impl<S: Shape> Cta<'_, S> {
     // ------------------------------------------------------------- setup
 
@@ -88,8 +82,14 @@ impl<S: Shape> Cta<'_, S> {
 
     /// Barrier that completes when every reader of `stage` is done with it.
     #[inline(always)]
-    fn empty(&self, stage: u32) -> u32 {
+    pub(super) fn empty(&self, stage: u32) -> u32 {
         self.full(S::STAGES + stage)
+    }
+
+    /// Barrier that completes when it is the turn of `consumer` to multiply.
+    #[inline(always)]
+    pub(super) fn turn(&self, consumer: u32) -> u32 {
+        self.full(2 * S::STAGES + consumer)
     }
 
     /// The A tile of `stage`; the B tile follows it.
@@ -114,8 +114,13 @@ impl<S: Shape> Cta<'_, S> {
                     // One arrival a consumer, of every CTA that our loads write to:
                     // those in our row and column of the cluster.
                     let readers = S::CLUSTER.m + S::CLUSTER.n - 1;
-                    mbarrier::init(self.empty(stage), S::CONSUMERS * readers);
+                    mbarrier::init(self.empty(stage), S::TOGETHER * readers);
                     stage += 1;
+                }
+                let mut consumer = 0;
+                while consumer < S::TURNS {
+                    mbarrier::init(self.turn(consumer), 1);
+                    consumer += 1;
                 }
                 mbarrier::fence_init();
             }
@@ -218,8 +223,12 @@ impl<S: Shape> Cta<'_, S> {
                 unsafe {
                     mbarrier::wait(self.empty(position.stage), position.parity);
                     mbarrier::arrive_expecting(self.full(position.stage), bytes);
-                    self.load_a(position.stage, row, step * S::BLOCK_K);
-                    self.load_b(position.stage, col, step * S::BLOCK_K);
+                    let mut layer = 0;
+                    while layer < S::LAYERS {
+                        self.load_a(position.stage, layer, row, step * S::BLOCK_K);
+                        self.load_b(position.stage, layer, col, step * S::BLOCK_K);
+                        layer += 1;
+                    }
                 }
                 position = position.next::<S>();
                 step += 1;
@@ -250,14 +259,28 @@ impl<S: Shape> Cta<'_, S> {
         // SAFETY: the whole warpgroup, before its first tile.
         let mut exchange = unsafe { Exchange::<S>::begin(self.ring, self.rank, lane) };
         let mut walk = self.walk();
+        // The first consumer finds that it is its turn, as the producer does
+        // that every stage is free.
+        let mut turn = 1 - consumer % 2;
+        if S::PING_PONG {
+            walk.take_turns(consumer, S::CONSUMERS);
+            position = position.skip::<S>(consumer * self.k_steps);
+        }
         while let Some(part) = Self::next(&mut walk) {
             let (row, col) = self.origin(part.tile);
-            let row = row + consumer * (64 * S::SLABS);
+            let row = row + Self::share(consumer) * (64 * S::SLABS);
             // SAFETY: the whole warpgroup runs this loop together.
             unsafe {
                 let mut sums = [Slab::<S>::undefined(), Slab::<S>::undefined()];
                 let steps = part.end - part.first;
+                if S::PING_PONG {
+                    mbarrier::wait(self.turn(consumer), turn);
+                    turn ^= 1;
+                }
                 position = self.multiply(&mut sums, steps, position, consumer, lane);
+                if S::PING_PONG {
+                    position = position.skip::<S>(steps);
+                }
                 // From here on each warp goes its own way, where a cluster splits K.
                 if S::CLUSTER.k > 1 && !exchange.gather(&mut sums[0], row, self.params.m) {
                     continue;
@@ -275,121 +298,9 @@ impl<S: Shape> Cta<'_, S> {
         store.finish();
     }
 
-    /// The main loop, over `steps` stages. One group of multiplies stays in
-    /// flight: a stage is released one step after its multiplies were issued.
-    ///
-    /// # Safety
-    /// By the whole warpgroup together; the producer fills as many stages.
+    /// Which share of a tile's rows is that of `consumer`.
     #[inline(always)]
-    unsafe fn multiply(
-        &self,
-        sums: &mut [Slab<S>; 2],
-        steps: u32,
-        mut position: RingPosition,
-        consumer: u32,
-        lane: u32,
-    ) -> RingPosition {
-        let mut previous = position.stage;
-        let mut step = 0;
-        // K is at least 1. A loop that might not run would give the accumulators
-        // a second definition, and ptxas would serialise every wgmma (C7515).
-        loop {
-            // SAFETY: the stage has landed; the warpgroup is together.
-            unsafe {
-                mbarrier::wait(self.full(position.stage), position.parity);
-                let tile = self.a_tile(position.stage);
-                let a = tile + consumer * (S::SLABS * SLAB_BYTES);
-                let a = wgmma::descriptor(S::A::MAJOR, a);
-                let b = wgmma::descriptor(S::B::MAJOR, tile + S::A_BYTES);
-                wgmma::fence();
-                // The first multiply of a tile overwrites the accumulator.
-                multiply_step::<S>(sums, a, b, 0, (step != 0) as u32);
-                multiply_step::<S>(sums, a, b, 1, 1);
-                multiply_step::<S>(sums, a, b, 2, 1);
-                multiply_step::<S>(sums, a, b, 3, 1);
-                wgmma::commit();
-                if step != 0 {
-                    wgmma::wait::<1>();
-                    self.release(previous, lane);
-                }
-            }
-            previous = position.stage;
-            position = position.next::<S>();
-            step += 1;
-            if step >= steps {
-                break;
-            }
-        }
-        // SAFETY: the warpgroup is together.
-        unsafe {
-            sums[0].finish();
-            if S::SLABS > 1 {
-                sums[1].finish();
-            }
-            self.release(previous, lane);
-        }
-        position
-    }
-
-    /// Tells every producer that writes to `stage` that this consumer has read
-    /// it: those of our row and column of the cluster, one thread each.
-    ///
-    /// # Safety
-    /// By the whole warpgroup; the multiplies that read `stage` have finished.
-    #[inline(always)]
-    unsafe fn release(&self, stage: u32, lane: u32) {
-        // SAFETY: peers stay until the cluster barrier at the end.
-        unsafe {
-            if S::CLUSTER.sharing() > 1 {
-                let (down, across) = self.place();
-                let peer = (lane % S::CLUSTER.m, lane / S::CLUSTER.m);
-                if lane < S::CLUSTER.sharing() && (peer.0 == down || peer.1 == across) {
-                    mbarrier::arrive_at(self.empty(stage), lane);
-                }
-            } else if lane == 0 {
-                mbarrier::arrive(self.empty(stage));
-            }
-        }
-    }
-}
-
-impl RingPosition {
-    #[inline(always)]
-    fn next<S: Shape>(self) -> Self {
-        if self.stage + 1 == S::STAGES {
-            RingPosition {
-                stage: 0,
-                parity: self.parity ^ 1,
-            }
-        } else {
-            RingPosition {
-                stage: self.stage + 1,
-                parity: self.parity,
-            }
-        }
-    }
-}
-
-/// Issues the multiplies of a quarter of a stage, for every slab of the consumer.
-///
-/// # Safety
-/// See [`Accumulator::multiply`].
-#[inline(always)]
-unsafe fn multiply_step<S: Shape>(
-    sums: &mut [Slab<S>; 2],
-    a: u64,
-    b: u64,
-    quarter: u64,
-    accumulate: u32,
-) {
-    let a = a + quarter * wgmma::descriptor_step(S::A::MAJOR);
-    let b = b + quarter * wgmma::descriptor_step(S::B::MAJOR);
-    // SAFETY: the caller's duty.
-    unsafe {
-        sums[0].multiply::<S::Element, S::A, S::B>(a, b, accumulate);
-        if S::SLABS > 1 {
-            let a = a + (SLAB_BYTES >> 4) as u64;
-            sums[1].multiply::<S::Element, S::A, S::B>(a, b, accumulate);
-        }
+    pub(super) fn share(consumer: u32) -> u32 {
+        if S::PING_PONG { 0 } else { consumer }
     }
 }

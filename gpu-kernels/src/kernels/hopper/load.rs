@@ -35,17 +35,18 @@ impl<S: Shape> Cta<'_, S> {
         };
         let rows = lines(S::A::MAJOR, S::M, S::CLUSTER.n, self.params.m);
         let columns = lines(S::B::MAJOR, S::N, S::CLUSTER.m, self.params.n);
-        (rows + columns) * ROW_BYTES
+        (rows + columns) * ROW_BYTES * S::LAYERS
     }
 
-    /// Loads A's rows from `row`: the CTAs of our row of the cluster need the
-    /// same, and each loads a share for all of them.
+    /// Loads A's rows from `row` into one layer of the stage that begins at `k`: the
+    /// CTAs of our row of the cluster need the same, and each loads a share for all
+    /// of them.
     ///
     /// # Safety
     /// The stage is free in every CTA that the load writes to, and `full` of each
     /// expects the bytes.
     #[inline(always)]
-    pub(super) unsafe fn load_a(&self, stage: u32, row: u32, k: u32) {
+    pub(super) unsafe fn load_a(&self, stage: u32, layer: u32, row: u32, k: u32) {
         let (down, across) = self.place();
         let share = Share {
             index: across,
@@ -58,23 +59,23 @@ impl<S: Shape> Cta<'_, S> {
             self.load(
                 0,
                 S::A::MAJOR,
-                self.a_tile(stage),
+                self.a_tile(stage) + layer * S::LAYER_BYTES,
                 S::M,
                 stage,
-                (row, k),
+                (row, k + layer * S::LAYER),
                 share,
                 peers,
             )
         }
     }
 
-    /// Loads B's columns from `col`, shared with our column of the cluster.
+    /// Loads B's columns from `col` likewise, shared with our column of the cluster.
     ///
     /// # Safety
     /// The stage is free in every CTA that the load writes to, and `full` of each
     /// expects the bytes.
     #[inline(always)]
-    pub(super) unsafe fn load_b(&self, stage: u32, col: u32, k: u32) {
+    pub(super) unsafe fn load_b(&self, stage: u32, layer: u32, col: u32, k: u32) {
         let (down, across) = self.place();
         let share = Share {
             index: down,
@@ -82,9 +83,20 @@ impl<S: Shape> Cta<'_, S> {
         };
         // A run of m bits: one column of the cluster.
         let peers = ((1 << S::CLUSTER.m) - 1) << (across * S::CLUSTER.m);
-        let tile = self.a_tile(stage) + S::A_BYTES;
+        let tile = self.a_tile(stage) + layer * S::LAYER_BYTES + S::A_BYTES;
         // SAFETY: the caller waited for the stage.
-        unsafe { self.load(1, S::B::MAJOR, tile, S::N, stage, (col, k), share, peers) }
+        unsafe {
+            self.load(
+                1,
+                S::B::MAJOR,
+                tile,
+                S::N,
+                stage,
+                (col, k + layer * S::LAYER),
+                share,
+                peers,
+            )
+        }
     }
 
     /// Loads `share` of an operand's tile, `extent` rows of A or columns of B,

@@ -1,0 +1,192 @@
+//! Every kernel at shapes that fit no tile, over orders, schedules, layouts and
+//! output types: right against f64, and no rule broken.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Instant;
+
+use gpu_kernels::emulator::Options;
+use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{Family, KernelInfo, OutputType, Schedule, TileOrder};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tilewise_emulate::{Case, Placement, Values, run};
+
+/// Cases a kernel.
+const EACH: u64 = 4;
+
+const ORDERS: [TileOrder; 4] = [
+    TileOrder::RowMajor,
+    TileOrder::ColumnMajor,
+    TileOrder::GroupedM { size: 2 },
+    TileOrder::GroupedN { size: 3 },
+];
+
+/// Case `number` of a kernel.
+fn edge(kernel: &KernelInfo, number: u64) -> Case {
+    let name = kernel.name.bytes().fold(0, |hash: u64, byte| {
+        hash.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    let seed = name.wrapping_add(number);
+    let mut random = StdRng::seed_from_u64(seed);
+    let (height, width) = kernel.cluster_tile();
+    let depth = kernel.block.k;
+    // Just below, just above, far from a multiple of the tile; one line.
+    let mut extent = |tile: u32, most: u32| match random.random_range(0..5) {
+        0 => 1,
+        1 => tile - 1,
+        2 => tile + 1,
+        3 => most * tile + tile / 2 + 3,
+        _ => random.random_range(1..=most * tile + 1),
+    };
+    let m = extent(height, if height > 128 { 1 } else { 2 });
+    let mut n = extent(width, if width > 128 { 1 } else { 2 });
+    let k = match kernel.family {
+        Family::Naive => extent(16, 4),
+        _ => extent(depth, 5),
+    };
+    if kernel.c_by_tma_only {
+        n = n.next_multiple_of(8);
+    }
+    let mut case = Case::new(kernel, m, n, k);
+    case.seed = seed;
+    case.order = ORDERS[(number % 4) as usize];
+    case.values = match number % 3 {
+        0 => Values::Integers,
+        _ => Values::Uniform,
+    };
+    let one_output = kernel.c_by_tma_only || kernel.family == Family::Pack;
+    if !one_output && random.random_bool(0.4) {
+        case.output = OutputType::F32;
+    }
+    let schedules = [Schedule::Grid1d, Schedule::Persistent, Schedule::Grid2d];
+    let allowed: Vec<_> = schedules
+        .into_iter()
+        .filter(|&schedule| kernel.runs_under(schedule))
+        .collect();
+    match kernel.stream_k_bytes {
+        0 => {
+            case.schedule = allowed[random.random_range(0..allowed.len())];
+            case.resident = kernel.cluster.ctas() * random.random_range(1..=3);
+        }
+        _ => {
+            case.resident = random.random_range(2..=4);
+            case.sharers = random.random_range(1..=case.resident);
+        }
+    }
+    lay_out(&mut case, &mut random);
+    case
+}
+
+/// Other strides than the plain ones.
+fn lay_out(case: &mut Case, random: &mut StdRng) {
+    let aligned = 16 / u64::from(case.kernel.input.bytes());
+    let through_tma = case.kernel.family == Family::Hopper;
+    let mut pad = |placement: &mut Placement, unit: u64| {
+        placement.offset = unit * random.random_range(0..3);
+        let pitch = placement.row_stride.max(placement.col_stride);
+        let wider = pitch + unit * random.random_range(0..3);
+        if placement.row_stride >= placement.col_stride {
+            placement.row_stride = wider;
+        } else {
+            placement.col_stride = wider;
+        }
+    };
+    pad(&mut case.a, if through_tma { aligned } else { 1 });
+    pad(&mut case.b, if through_tma { aligned } else { 1 });
+    let c_aligned = case.kernel.c_by_tma_only;
+    pad(&mut case.c, if c_aligned { aligned } else { 1 });
+    if !c_aligned && random.random_bool(0.3) {
+        case.c = Placement {
+            offset: random.random_range(0..3),
+            ..Placement::columns(case.m, 2)
+        };
+    }
+    if !through_tma {
+        // Any layout, whatever the kernel's name says, and gaps between elements.
+        if random.random_bool(0.25) {
+            case.a = Placement::columns(case.m, 2);
+        }
+        if random.random_bool(0.25) {
+            case.b = Placement::rows(case.n, 2);
+        }
+        if random.random_bool(0.15) {
+            case.a = Placement {
+                offset: 1,
+                row_stride: 2 * u64::from(case.a_columns()) + 1,
+                col_stride: 2,
+            };
+        }
+    }
+}
+
+#[test]
+fn every_kernel_is_right_at_edge_shapes() {
+    let cases: Vec<Case> = KERNELS
+        .iter()
+        .flat_map(|kernel| (0..EACH).map(|number| edge(kernel, number)))
+        .collect();
+    assert!(cases.len() >= 500, "{} cases", cases.len());
+    let begin = Instant::now();
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let worker = || {
+            let mut failures = Vec::new();
+            while let Some(case) = cases.get(next.fetch_add(1, SeqCst)) {
+                let options = Options {
+                    workers: 1,
+                    ..Options::default()
+                };
+                if let Err(error) = run(case, &options) {
+                    failures.push(format!("{case:?}: {error}"));
+                }
+            }
+            failures
+        };
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<String>>| {
+            worker.join().expect("a case panicked")
+        };
+        workers.into_iter().flat_map(join).collect()
+    });
+    println!("{} cases in {:.1?}", cases.len(), begin.elapsed());
+    let shown = failures.iter().take(5).cloned().collect::<Vec<_>>();
+    assert!(
+        failures.is_empty(),
+        "{} of {} cases failed:\n{}",
+        failures.len(),
+        cases.len(),
+        shown.join("\n")
+    );
+}
+
+#[test]
+fn hopper_kernels_are_right_in_any_order_of_events() {
+    for name in [
+        "hopper_f16_ak_bk_128x128x64",
+        "hopper_bf16_am_bn_128x256x64_cluster2x1",
+        "hopper_f16_ak_bn_256x128x64_cluster1x2",
+        "hopper_f16_am_bk_64x64x64_split4",
+        "hopper_f16_ak_bk_128x128x64_streamk",
+    ] {
+        let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
+        let (height, width) = kernel.cluster_tile();
+        let mut case = Case::new(kernel, height + 40, width + 24, 9 * kernel.block.k);
+        if kernel.runs_under(Schedule::Persistent) {
+            case.schedule = Schedule::Persistent;
+        }
+        let mut first = None;
+        for seed in 0..8 {
+            let options = Options {
+                seed,
+                ..Options::default()
+            };
+            let outcome = match run(&case, &options) {
+                Ok(outcome) => outcome,
+                Err(error) => panic!("{name}: {error}"),
+            };
+            let c = first.get_or_insert_with(|| outcome.c.clone());
+            assert!(*c == outcome.c, "{name}, seed {seed}: another result");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! CTAs that reach into each other's shared memory.
+
+use gpu_kernels::emulator::{Check, Memory, Options};
+use gpu_kernels::isa::{cluster, dependency, global, mbarrier, shared, thread};
+
+use crate::{cluster as shape, cta, run_with, shared as at, tid, verdict};
+
+/// Rank 0 stores into rank 1's memory, between cluster barriers, and rank 1 reads it.
+fn exchange(release: bool, last_barrier: bool) -> Option<Check> {
+    verdict(shape(2, 32), move || {
+        // SAFETY: emulated; here and below, what is wrong is what the test is about.
+        unsafe {
+            cluster::arrive_relaxed();
+            cluster::wait();
+            if cluster::rank() == 0 && tid() == 0 {
+                cluster::store_f32x4(cluster::address_in(at(0), 1), [1.0; 4]);
+            }
+            if last_barrier {
+                if release {
+                    cluster::arrive();
+                } else {
+                    cluster::arrive_relaxed();
+                }
+                cluster::wait();
+                if cluster::rank() == 1 {
+                    assert_eq!(shared::load_f32(at(4)), 1.0);
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn a_released_store_is_seen_behind_the_clusters_barrier() {
+    assert_eq!(exchange(true, true), None);
+    assert_eq!(exchange(false, true), Some(Check::DataRace));
+}
+
+#[test]
+fn a_cta_stays_while_its_peers_use_its_memory() {
+    assert_eq!(exchange(true, false), Some(Check::PeerGone));
+}
+
+#[test]
+fn remote_arrivals_are_part_of_that() {
+    let arrive = |stays: bool| {
+        verdict(shape(2, 32), move || {
+            // SAFETY: emulated.
+            unsafe {
+                if tid() == 0 {
+                    mbarrier::init(at(0), 1);
+                    mbarrier::fence_init();
+                }
+                cluster::arrive_relaxed();
+                cluster::wait();
+                if tid() == 0 {
+                    mbarrier::arrive_at(at(0), 1 - cluster::rank());
+                }
+                if stays {
+                    cluster::arrive_relaxed();
+                    cluster::wait();
+                }
+            }
+        })
+    };
+    assert_eq!((arrive(true), arrive(false)), (None, Some(Check::PeerGone)));
+}
+
+#[test]
+fn mbarriers_of_peers_are_initialised_behind_a_fence() {
+    let arrive = |fence: bool| {
+        verdict(shape(2, 32), move || {
+            // SAFETY: emulated.
+            unsafe {
+                if tid() == 0 {
+                    mbarrier::init(at(0), 1);
+                    if fence {
+                        mbarrier::fence_init();
+                    }
+                }
+                cluster::arrive_relaxed();
+                cluster::wait();
+                if tid() == 0 {
+                    mbarrier::arrive_at(at(0), 1 - cluster::rank());
+                }
+                cluster::arrive_relaxed();
+                cluster::wait();
+            }
+        })
+    };
+    assert_eq!((arrive(true), arrive(false)), (None, Some(Check::DataRace)));
+}
+
+#[test]
+fn arrivals_and_waits_alternate() {
+    let twice = verdict(shape(2, 32), || {
+        // SAFETY: emulated.
+        unsafe {
+            cluster::arrive();
+            cluster::arrive();
+        }
+    });
+    assert_eq!(twice, Some(Check::BarrierDivergence));
+}
+
+#[test]
+fn ranks_are_those_of_the_cluster() {
+    let reach = |rank: u32| {
+        verdict(shape(2, 32), move || {
+            // SAFETY: emulated.
+            unsafe {
+                if tid() == 0 {
+                    cluster::store_f32x4(cluster::address_in(at(16 * tid()), rank), [0.0; 4]);
+                }
+                cluster::arrive();
+                cluster::wait();
+            }
+        })
+    };
+    // Both CTAs store there.
+    assert_eq!(reach(1), Some(Check::DataRace));
+    assert_eq!(reach(2), Some(Check::InvalidArgument));
+}
+
+#[test]
+fn an_earlier_grid_is_waited_for() {
+    let mut memory = Memory::new();
+    let address = memory.allocate(4);
+    memory.write(address, &[0; 4]).unwrap();
+    let overlapping = Options {
+        overlaps: true,
+        ..Options::default()
+    };
+    let mut load = |waits: bool, options: &Options| {
+        let kernel = || {
+            if waits {
+                dependency::wait();
+            }
+            if thread::thread_index() == 0 {
+                // SAFETY: emulated.
+                unsafe { global::load_u32(address) };
+            }
+        };
+        let reports = run_with(&mut memory, cta(32), options, kernel).err();
+        reports.map(|reports| reports[0].check)
+    };
+    assert_eq!(load(true, &overlapping), None);
+    assert_eq!(load(false, &overlapping), Some(Check::DependencyNotAwaited));
+    assert_eq!(load(false, &Options::default()), None);
+}

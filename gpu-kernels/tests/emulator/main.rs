@@ -1,0 +1,144 @@
+//! Each check of the emulator, on micro-kernels: one that breaks the rule, for which
+//! exactly that check must speak, and the same put right, which must pass.
+
+mod accumulators;
+mod barriers;
+mod clusters;
+mod copies;
+mod memory;
+mod proxies;
+mod races;
+mod scheduling;
+
+use gpu_kernels::emulator::semantics::swizzle::Swizzle;
+use gpu_kernels::emulator::semantics::tensor_map::TensorMap;
+use gpu_kernels::emulator::{Check, Counts, Error, Grid, Memory, Options, Report, launch};
+use gpu_kernels::{DType, isa};
+
+/// A CTA of `threads`, or a cluster or grid of them.
+#[derive(Clone, Copy)]
+struct Shape {
+    ctas: u32,
+    ctas_per_cluster: u32,
+    threads: u32,
+    shared_bytes: u32,
+}
+
+/// One CTA of `threads` with 64 KiB of shared memory.
+const fn cta(threads: u32) -> Shape {
+    Shape {
+        ctas: 1,
+        ctas_per_cluster: 1,
+        threads,
+        shared_bytes: 64 << 10,
+    }
+}
+
+/// One cluster of `ctas`, of `threads` each.
+const fn cluster(ctas: u32, threads: u32) -> Shape {
+    Shape {
+        ctas,
+        ctas_per_cluster: ctas,
+        ..cta(threads)
+    }
+}
+
+fn run_with(
+    memory: &mut Memory,
+    shape: Shape,
+    options: &Options,
+    body: impl Fn() + Sync,
+) -> Result<Counts, Vec<Report>> {
+    let grid = Grid {
+        kernel: "micro",
+        ctas: (shape.ctas, 1),
+        threads: shape.threads,
+        ctas_per_cluster: shape.ctas_per_cluster,
+        shared_bytes: shape.shared_bytes,
+        body: &body,
+    };
+    match launch(memory, &grid, options) {
+        Ok(counts) => Ok(counts),
+        Err(Error::Broken(reports)) => Err(reports),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The first report of a run in the plain order of events, and of several in random
+/// orders, which must agree on the check. `None` if all is well.
+fn run(memory: &mut Memory, shape: Shape, body: impl Fn() + Sync) -> Option<Report> {
+    let mut first: Option<Option<Report>> = None;
+    for seed in 0..6 {
+        let options = Options {
+            seed,
+            ..Options::default()
+        };
+        let report = run_with(memory, shape, &options, &body).err();
+        let report = report.map(|reports| reports.into_iter().next().expect("a report"));
+        let check = |report: &Option<Report>| report.as_ref().map(|report| report.check);
+        match &first {
+            None => first = Some(report),
+            Some(first) => assert_eq!(
+                check(first),
+                check(&report),
+                "seed 0: {first:?}, seed {seed}: {report:?}"
+            ),
+        }
+    }
+    first.flatten()
+}
+
+/// The check that speaks for a kernel without global memory.
+fn verdict(shape: Shape, body: impl Fn() + Sync) -> Option<Check> {
+    run(&mut Memory::new(), shape, body).map(|report| report.check)
+}
+
+/// Memory with a matrix of 64×64 f16 elements, all 1, and the addresses of the
+/// matrix and of its tensor map, whose box is the whole matrix.
+fn matrix() -> (Memory, u64, u64) {
+    let mut memory = Memory::new();
+    let address = memory.allocate(64 * 128);
+    let ones: Vec<u8> = 0x3c00_u16.to_le_bytes().repeat(64 * 64);
+    memory.write(address, &ones).unwrap();
+    let map = memory.allocate(128);
+    memory
+        .write(map, &map_of(address).encode().unwrap())
+        .unwrap();
+    (memory, address, map)
+}
+
+fn map_of(address: u64) -> TensorMap {
+    TensorMap {
+        address,
+        dtype: DType::F16,
+        dims: [64, 64],
+        pitch_bytes: 128,
+        box_dims: [64, 64],
+        swizzle: Swizzle::Bytes128,
+    }
+}
+
+/// Bytes of that box.
+const BOX_BYTES: u32 = 64 * 128;
+
+/// `%tid.x`.
+fn tid() -> u32 {
+    isa::thread::thread_index()
+}
+
+/// Shared address `offset` bytes from the first, which is a multiple of 1024.
+fn shared(offset: u32) -> u32 {
+    isa::shared::base().wrapping_add(offset)
+}
+
+/// Thread 0 initialises an mbarrier at `barrier`, and all threads know of it.
+unsafe fn set_up(barrier: u32, arrivals: u32) {
+    // SAFETY: all threads of the CTA call it.
+    unsafe {
+        if tid() == 0 {
+            isa::mbarrier::init(barrier, arrivals);
+            isa::mbarrier::fence_init();
+        }
+        isa::thread::sync_cta();
+    }
+}

@@ -1,0 +1,153 @@
+//! Orders of events: from a seed, the same each time, and all of the possible ones.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use gpu_kernels::emulator::{Check, Fault, Instruction, Memory, Options};
+use gpu_kernels::isa::{mbarrier, shared, thread};
+
+use crate::{Shape, cta, run_with, set_up, shared as at, tid};
+
+/// The order in which the warps' first lanes come to an mbarrier.
+fn arrivals(seed: u64) -> Vec<u32> {
+    let order = std::sync::Mutex::new(Vec::new());
+    let kernel = || {
+        // SAFETY: all threads set up; the mbarrier is initialised.
+        unsafe {
+            set_up(at(0), 4);
+            if tid() % 32 == 0 {
+                mbarrier::arrive(at(0));
+                order.lock().unwrap().push(tid() / 32);
+                mbarrier::wait(at(0), 0);
+            }
+        }
+    };
+    let options = Options {
+        seed,
+        ..Options::default()
+    };
+    run_with(&mut Memory::new(), cta(128), &options, kernel).unwrap();
+    order.into_inner().unwrap()
+}
+
+#[test]
+fn a_seed_replays_and_seeds_differ() {
+    let orders: BTreeSet<_> = (0..20).map(arrivals).collect();
+    assert!(orders.len() > 5, "{orders:?}");
+    for seed in 0..20 {
+        assert_eq!(arrivals(seed), arrivals(seed));
+    }
+    let report = |seed| {
+        let options = Options {
+            seed,
+            ..Options::default()
+        };
+        // SAFETY: emulated; a race, which every order shows.
+        let kernel = || unsafe { shared::store_u32(at(0), 1) };
+        run_with(&mut Memory::new(), cta(64), &options, kernel).unwrap_err()
+    };
+    assert_eq!(report(5), report(5));
+    assert_eq!(report(5)[0].seed, 5);
+}
+
+#[test]
+fn what_goes_wrong_in_some_orders_is_found_in_one() {
+    // A wait for the wrong phase: where the arrivals come first, it waits for ever.
+    let result = |seed| {
+        let options = Options {
+            seed,
+            ..Options::default()
+        };
+        let kernel = || {
+            // SAFETY: emulated.
+            unsafe {
+                set_up(at(0), 1);
+                if tid() == 32 {
+                    mbarrier::arrive(at(0));
+                }
+                if tid() == 0 {
+                    mbarrier::wait(at(0), 1);
+                }
+            }
+        };
+        let reports = run_with(&mut Memory::new(), cta(64), &options, kernel).err();
+        reports.map(|reports| reports[0].check)
+    };
+    let found: BTreeSet<_> = (0..30).map(result).collect();
+    assert_eq!(found, BTreeSet::from([None, Some(Check::Deadlock)]));
+}
+
+#[test]
+fn every_cta_runs_once_on_any_number_of_workers() {
+    for (slots, workers) in [(1, 1), (3, 2), (7, 4), (100, 100)] {
+        let (ran, sum) = (AtomicU32::new(0), AtomicU32::new(0));
+        let options = Options {
+            slots,
+            workers,
+            ..Options::default()
+        };
+        let shape = Shape {
+            ctas: 25,
+            ..cta(32)
+        };
+        let kernel = || {
+            if tid() == 0 {
+                ran.fetch_add(1, SeqCst);
+                sum.fetch_add(thread::cta_position().x, SeqCst);
+            }
+        };
+        run_with(&mut Memory::new(), shape, &options, kernel).unwrap();
+        assert_eq!((ran.into_inner(), sum.into_inner()), (25, 300));
+    }
+}
+
+#[test]
+fn faults_change_and_drop_instructions() {
+    let kernel = || {
+        if tid() == 0 {
+            // SAFETY: emulated.
+            unsafe {
+                shared::store_u32(at(0), 1);
+                shared::store_u32(at(4), 2);
+            }
+        }
+    };
+    let run = |change| {
+        let options = Options {
+            faults: vec![Fault {
+                instruction: Instruction::StoreShared,
+                change,
+            }],
+            ..Options::default()
+        };
+        let counts = run_with(&mut Memory::new(), cta(32), &options, kernel);
+        counts.map_err(|reports| reports[0].check)
+    };
+    let moved = run(|site, arguments| {
+        arguments[0] += u64::from(2 * site.occurrence);
+        true
+    });
+    assert_eq!(moved.unwrap_err(), Check::Misaligned);
+    assert!(run(|_, _| false).is_ok());
+}
+
+#[test]
+fn counts_are_those_of_the_kernel() {
+    let kernel = || {
+        // SAFETY: each thread has its word.
+        unsafe {
+            shared::store_u32(at(128 * tid()), 1);
+            thread::sync_cta();
+            shared::load_u32(at(128 * tid()));
+        }
+    };
+    let counts = run_with(&mut Memory::new(), cta(32), &Options::default(), kernel).unwrap();
+    let executed = [
+        Instruction::StoreShared,
+        Instruction::LoadShared,
+        Instruction::SyncCta,
+        Instruction::LoadGlobal,
+    ];
+    assert_eq!(executed.map(|i| counts.executed(i)), [32, 32, 32, 0]);
+    assert_eq!((counts.shared_accesses, counts.bank_conflicts), (2, 62));
+}

@@ -1,0 +1,118 @@
+//! Products that need each other's results, launched without a pause: a short
+//! launch may begin before the one ahead has ended, and must not read what is
+//! still to be written, nor write what is still to be read.
+//!
+//! The chain is compared, bit by bit, with itself when each launch is waited for.
+
+use gpu_kernels::entry::KERNELS;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tilewise::select::Catalog;
+use tilewise::{Device, Error, Family, Gemm, KernelInfo, Matrix, f16};
+
+use crate::errors::ErrorCase;
+
+/// All of them. compute-sanitizer runs one kernel at a time: it need not see them.
+pub const CASES: [ErrorCase; 2] = [
+    ("chain/chosen", chosen, false),
+    ("chain/every-hopper-kernel", every_hopper_kernel, false),
+];
+
+/// Products in a chain.
+const LINKS: usize = 60;
+
+/// Rows and columns: one tile, some tiles, ragged; launches of a few microseconds.
+const SIZES: [usize; 3] = [64, 328, 776];
+
+fn chosen(device: &Device) -> Result<(), String> {
+    SIZES
+        .iter()
+        .try_for_each(|size| check(device, *size, "chosen", || Gemm::new(device)))
+}
+
+fn every_hopper_kernel(device: &Device) -> Result<(), String> {
+    let runs = |kernel: &&KernelInfo| {
+        let (major, minor) = device.gpu_info().map_or((0, 0), |i| i.compute_capability);
+        kernel.family == Family::Hopper
+            && kernel.input == tilewise::DType::F16
+            && kernel.arch.runs_on(major, minor)
+            && (Catalog::embedded().is_built)(kernel.name)
+    };
+    KERNELS.iter().filter(runs).try_for_each(|kernel| {
+        let gemm = || Gemm::new(device).kernel(kernel.name);
+        SIZES
+            .iter()
+            .try_for_each(|size| check(device, *size, kernel.name, gemm))
+    })
+}
+
+/// Compares two chains of `size` by `gemm`: launched at once, and one by one.
+fn check(device: &Device, size: usize, name: &str, gemm: impl Fn() -> Gemm) -> Result<(), String> {
+    let ends = Chain::new(device, size).and_then(|mut chain| {
+        let waited = chain.run(device, &gemm, true)?;
+        Ok((waited, chain.run(device, &gemm, false)?))
+    });
+    let (waited, at_once) = ends.map_err(|error| format!("{name}, {size}: {error}"))?;
+    let different = |(a, b): &(&f16, &f16)| a.to_bits() != b.to_bits();
+    match waited.iter().zip(&at_once).filter(different).count() {
+        0 => Ok(()),
+        count => Err(format!(
+            "{name}: {count} of {} elements differ after {LINKS} products of {size}³ at once",
+            waited.len()
+        )),
+    }
+}
+
+/// Two square matrices that hold every other result, and what each is multiplied by.
+struct Chain {
+    start: Vec<f16>,
+    results: [Matrix<f16>; 2],
+    factor: Matrix<f16>,
+}
+
+impl Chain {
+    fn new(device: &Device, size: usize) -> Result<Chain, Error> {
+        let mut random = StdRng::seed_from_u64(size as u64);
+        // Of a spread that keeps the results of all products about as large.
+        let spread = (3.0 / size as f32).sqrt();
+        let mut draw = |spread: f32| -> Vec<f16> {
+            let value = |_| f16::from_f32(random.random_range(-spread..spread));
+            (0..size * size).map(value).collect()
+        };
+        let (start, factor) = (draw(1.0), draw(spread));
+        Ok(Chain {
+            results: [
+                device.from_slice(&start, size, size)?,
+                device.zeros(size, size)?,
+            ],
+            factor: device.from_slice(&factor, size, size)?,
+            start,
+        })
+    }
+
+    /// The last result, of launches at once or each `waited` for.
+    fn run(
+        &mut self,
+        device: &Device,
+        gemm: impl Fn() -> Gemm,
+        waited: bool,
+    ) -> Result<Vec<f16>, Error> {
+        let [even, odd] = &mut self.results;
+        even.copy_from_slice(&self.start)?;
+        let factor = self.factor.view();
+        // A plan a direction, so that no launch has to wait for new addresses.
+        let mut there = gemm().plan(even.view(), factor, odd.view_mut())?;
+        let mut back = gemm().plan(odd.view(), factor, even.view_mut())?;
+        for link in 0..LINKS {
+            if link % 2 == 0 {
+                there.run(even.view(), factor, odd.view_mut())?;
+            } else {
+                back.run(odd.view(), factor, even.view_mut())?;
+            }
+            if waited {
+                device.synchronize()?;
+            }
+        }
+        self.results[LINKS % 2].to_vec()
+    }
+}
