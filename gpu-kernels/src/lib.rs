@@ -21,6 +21,7 @@
 //! | [`epilogue`] | how does an accumulator become an element of C? |
 //! | [`isa`] | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
+//! | [`probe`] | does one instruction do on a GPU what it does in the emulator? |
 //! | `emulator` | what does all that do on a CPU? (feature `emulator`) |
 
 #![cfg_attr(

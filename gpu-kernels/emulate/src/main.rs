@@ -51,7 +51,8 @@ struct Arguments {
     /// Simulated SMs
     #[arg(long, default_value_t = 8)]
     sms: u32,
-    /// Host threads [default: one a core]
+    /// Host threads [default: one a core; one for stream-k, whose CTAs wait for each
+    /// other, so that a seed does the same again]
     #[arg(long)]
     workers: Option<usize>,
     /// Integers from -4 to 4, whose sums are exact, instead of uniform numbers
@@ -101,7 +102,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     for seed in arguments.seed..=last {
         let begin = Instant::now();
         let progress = progress(&case, seed);
-        let result = run_watched(&case, &options(arguments, seed), &|ctas| {
+        let result = run_watched(&case, &options(arguments, case.schedule, seed), &|ctas| {
             progress.inc(ctas.into());
         });
         progress.finish_and_clear();
@@ -161,13 +162,17 @@ fn case(arguments: &Arguments) -> Result<Case, String> {
     Ok(case)
 }
 
-fn options(arguments: &Arguments, seed: u64) -> Options {
+fn options(arguments: &Arguments, schedule: Schedule, seed: u64) -> Options {
     let defaults = Options::default();
+    let workers = match schedule {
+        Schedule::StreamK => 1,
+        _ => defaults.workers,
+    };
     Options {
         checks: !arguments.no_checks,
         seed,
         slots: arguments.sms.max(1),
-        workers: arguments.workers.unwrap_or(defaults.workers),
+        workers: arguments.workers.unwrap_or(workers),
         trace: true,
         ..defaults
     }

@@ -161,6 +161,29 @@ fn every_kernel_is_right_at_edge_shapes() {
 }
 
 #[test]
+fn a_seed_does_the_same_on_any_number_of_host_threads() {
+    for (name, seed) in [
+        ("tensor_core_f16_ak_bk_64x64x64", 3),
+        ("hopper_f16_ak_bk_128x256x64_cluster2x1", 0),
+        ("hopper_f16_ak_bk_128x256x64_cluster2x1", 9),
+    ] {
+        let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
+        let case = Case::new(kernel, 300, 600, 200);
+        let counts = [1, 4].map(|workers| {
+            let options = Options {
+                seed,
+                workers,
+                trace: true,
+                ..Options::default()
+            };
+            run(&case, &options).expect("a product").counts
+        });
+        assert!(!counts[0].requests.is_empty());
+        assert_eq!(counts[0], counts[1], "{name}, seed {seed}");
+    }
+}
+
+#[test]
 fn hopper_kernels_are_right_in_any_order_of_events() {
     for name in [
         "hopper_f16_ak_bk_128x128x64",

@@ -21,6 +21,8 @@ const STAGE_BYTES: u64 = 2 * 128 * 128;
 const PLAIN: &str = "hopper_f16_ak_bk_128x128x64";
 /// B along N.
 const ALONG_N: &str = "hopper_f16_ak_bn_128x128x64";
+/// Two consumers take turns.
+const PING_PONG: &str = "hopper_f16_ak_bk_128x128x64_pingpong";
 /// Two CTAs share their loads of B.
 const CLUSTER: &str = "hopper_f16_ak_bk_128x256x64_cluster2x1";
 /// Two CTAs share K.
@@ -40,6 +42,13 @@ struct Mutation {
 fn is_empty_barrier(address: u64) -> bool {
     let end = BASE + u64::from(case::kernel(PLAIN).expect("a kernel").shared_bytes);
     address >= end - STAGES * BARRIER_BYTES
+}
+
+/// Whether an mbarrier of [`PING_PONG`] is one by which consumers pass on the turn:
+/// its last two.
+fn is_turn_barrier(address: u64) -> bool {
+    let end = BASE + u64::from(case::kernel(PING_PONG).expect("a kernel").shared_bytes);
+    address >= end - 2 * BARRIER_BYTES
 }
 
 const MUTATIONS: &[Mutation] = &[
@@ -305,6 +314,18 @@ const MUTATIONS: &[Mutation] = &[
         change: |_, _| false,
     },
     Mutation {
+        what: "a consumer does not wait for its turn",
+        kernel: PING_PONG,
+        instruction: Instruction::BarrierWait,
+        change: |_, arguments| !is_turn_barrier(arguments[0]),
+    },
+    Mutation {
+        what: "a consumer keeps the turn",
+        kernel: PING_PONG,
+        instruction: Instruction::BarrierArrive,
+        change: |_, arguments| !is_turn_barrier(arguments[0]),
+    },
+    Mutation {
         what: "a CTA leaves its cluster early",
         kernel: CLUSTER,
         instruction: Instruction::ClusterWait,
@@ -391,7 +412,7 @@ fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error
 
 #[test]
 fn without_faults_all_is_well() {
-    for kernel in [PLAIN, ALONG_N, CLUSTER, SPLIT, STREAM_K] {
+    for kernel in [PLAIN, ALONG_N, PING_PONG, CLUSTER, SPLIT, STREAM_K] {
         for seed in 0..3 {
             if let Err(error) = emulate(kernel, Vec::new(), seed) {
                 panic!("{kernel}, seed {seed}: {error}");

@@ -3,8 +3,7 @@
 //! A slot holds one cluster at a time and runs the clusters with its number, modulo
 //! the number of slots, in order: a GPU with that many places. The slots of one
 //! host thread take turns when all threads of a cluster wait for flags that other
-//! clusters raise; nothing else that clusters do depends on each other, so what a
-//! seed does is the same on any number of host threads.
+//! clusters raise; nothing else that clusters do depends on each other.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -5,12 +5,14 @@ use super::instruction::Instruction;
 /// How to run a launch.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether memory accesses are checked (see [`Check`](super::Check)); a fifth
-    /// of the time without. Deadlocks and divergence are found in any case.
+    /// Whether memory accesses are checked (see [`Check`](super::Check)). Deadlocks
+    /// and divergence are found in any case.
     pub checks: bool,
     /// Which of the possible orders of events happens. With 0 a thread runs until
     /// it must wait, the others in turn, and copies land as late as possible;
-    /// any other seed draws at random, also where a thread could go on.
+    /// any other seed draws at random, also where a thread could go on. Clusters do
+    /// not depend on each other, so a seed does the same again on any number of
+    /// workers; but where they wait for each other's flags, on one only.
     pub seed: u64,
     /// Clusters that run at once. A kernel whose CTAs wait for each other needs as
     /// many as do so.

@@ -28,10 +28,8 @@ pub fn rank() -> u32 {
 #[inline(always)]
 pub unsafe fn arrive() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe { asm!("barrier.cluster.arrive.release;", options(nostack)) }
-        },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { asm!("barrier.cluster.arrive.release;", options(nostack)) },
         emulated = machine::cluster::arrive()
     )
 }
@@ -44,10 +42,8 @@ pub unsafe fn arrive() {
 #[inline(always)]
 pub unsafe fn arrive_relaxed() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe { asm!("barrier.cluster.arrive.relaxed;", options(nostack)) }
-        },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { asm!("barrier.cluster.arrive.relaxed;", options(nostack)) },
         emulated = machine::cluster::arrive_relaxed()
     )
 }
@@ -60,10 +56,8 @@ pub unsafe fn arrive_relaxed() {
 #[inline(always)]
 pub unsafe fn wait() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe { asm!("barrier.cluster.wait.acquire;", options(nostack)) }
-        },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { asm!("barrier.cluster.wait.acquire;", options(nostack)) },
         emulated = machine::cluster::wait()
     )
 }

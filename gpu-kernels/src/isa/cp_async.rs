@@ -16,14 +16,12 @@
 #[inline(always)]
 pub unsafe fn copy_16_if(active: bool, destination: u32, source: u64) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("{{ .reg .pred p; setp.ne.u32 p, {2}, 0;",
-                     "@p cp.async.cg.shared.global.L2::128B [{0}], [{1}], 16; }}",
-                     in(reg32) destination, in(reg64) source, in(reg32) active as u32,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("{{ .reg .pred p; setp.ne.u32 p, {2}, 0;",
+                 "@p cp.async.cg.shared.global.L2::128B [{0}], [{1}], 16; }}",
+                 in(reg32) destination, in(reg64) source, in(reg32) active as u32,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::cp_async::copy_16_if(active, destination, source)
     )
@@ -37,13 +35,11 @@ pub unsafe fn copy_16_if(active: bool, destination: u32, source: u64) {
 #[inline(always)]
 pub unsafe fn copy_16_clipped(destination: u32, source: u64, bytes: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("cp.async.cg.shared.global [{}], [{}], 16, {};",
-                     in(reg32) destination, in(reg64) source, in(reg32) bytes,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("cp.async.cg.shared.global [{}], [{}], 16, {};",
+                 in(reg32) destination, in(reg64) source, in(reg32) bytes,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::cp_async::copy_16_clipped(destination, source, bytes)
     )
@@ -54,10 +50,8 @@ pub unsafe fn copy_16_clipped(destination: u32, source: u64, bytes: u32) {
 #[inline(always)]
 pub fn commit_group() {
     instruction!(
-        ptx = {
-            // SAFETY: bookkeeping of this thread's own copies.
-            unsafe { asm!("cp.async.commit_group;", options(nostack, preserves_flags)) }
-        },
+        // SAFETY: bookkeeping of this thread's own copies.
+        ptx = unsafe { asm!("cp.async.commit_group;", options(nostack, preserves_flags)) },
         emulated = machine::cp_async::commit_group()
     )
 }
@@ -68,11 +62,9 @@ pub fn commit_group() {
 #[inline(always)]
 pub fn wait_for_oldest<const STAGES: u32>() {
     instruction!(
-        ptx = {
-            // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
-            unsafe {
-                asm!("cp.async.wait_group {};", const STAGES - 2, options(nostack, preserves_flags))
-            }
+        // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
+        ptx = unsafe {
+            asm!("cp.async.wait_group {};", const STAGES - 2, options(nostack, preserves_flags))
         },
         emulated = machine::cp_async::wait(STAGES - 2)
     )
@@ -82,10 +74,8 @@ pub fn wait_for_oldest<const STAGES: u32>() {
 #[inline(always)]
 pub fn wait_all() {
     instruction!(
-        ptx = {
-            // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
-            unsafe { asm!("cp.async.wait_all;", options(nostack, preserves_flags)) }
-        },
+        // SAFETY: only waits; the missing `nomem` keeps reads of the data after it.
+        ptx = unsafe { asm!("cp.async.wait_all;", options(nostack, preserves_flags)) },
         emulated = machine::cp_async::wait_all()
     )
 }

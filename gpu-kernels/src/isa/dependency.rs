@@ -10,10 +10,8 @@
 #[inline(always)]
 pub fn launch_dependents() {
     instruction!(
-        ptx = {
-            // SAFETY: a hint to the scheduler.
-            unsafe { asm!("griddepcontrol.launch_dependents;", options(nostack)) }
-        },
+        // SAFETY: a hint to the scheduler.
+        ptx = unsafe { asm!("griddepcontrol.launch_dependents;", options(nostack)) },
         emulated = machine::dependency::launch_dependents()
     )
 }
@@ -24,10 +22,8 @@ pub fn launch_dependents() {
 #[inline(always)]
 pub fn wait() {
     instruction!(
-        ptx = {
-            // SAFETY: waits.
-            unsafe { asm!("griddepcontrol.wait;", options(nostack)) }
-        },
+        // SAFETY: waits.
+        ptx = unsafe { asm!("griddepcontrol.wait;", options(nostack)) },
         emulated = machine::dependency::wait()
     )
 }

@@ -18,12 +18,10 @@
 #[inline(always)]
 pub unsafe fn raise(address: u64) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-            unsafe {
-                asm!("st.release.gpu.global.u32 [{}], {};", in(reg64) address, in(reg32) 1_u32,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+        ptx = unsafe {
+            asm!("st.release.gpu.global.u32 [{}], {};", in(reg64) address, in(reg32) 1_u32,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::flag::raise(address)
     )

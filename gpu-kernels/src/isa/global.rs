@@ -74,12 +74,10 @@ pub unsafe fn load_u32x4(address: u64) -> [u32; 4] {
 #[inline(always)]
 pub unsafe fn store_u16(address: u64, value: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.global.u16 [{}], {};", in(reg64) address, in(reg16) value as u16,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.global.u16 [{}], {};", in(reg64) address, in(reg16) value as u16,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::global::store_u16(address, value as u16)
     )
@@ -92,12 +90,10 @@ pub unsafe fn store_u16(address: u64, value: u32) {
 #[inline(always)]
 pub unsafe fn store_u32(address: u64, value: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.global.u32 [{}], {};", in(reg64) address, in(reg32) value,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.global.u32 [{}], {};", in(reg64) address, in(reg32) value,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::global::store(address, [value])
     )
@@ -110,13 +106,11 @@ pub unsafe fn store_u32(address: u64, value: u32) {
 #[inline(always)]
 pub unsafe fn store_u32x2(address: u64, [x, y]: [u32; 2]) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.global.v2.u32 [{}], {{{}, {}}};",
-                     in(reg64) address, in(reg32) x, in(reg32) y,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.global.v2.u32 [{}], {{{}, {}}};",
+                 in(reg64) address, in(reg32) x, in(reg32) y,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::global::store(address, [x, y])
     )
@@ -151,13 +145,11 @@ pub unsafe fn load_f32x4(address: u64) -> [f32; 4] {
 #[inline(always)]
 pub unsafe fn store_f32x4(address: u64, [x, y, z, w]: [f32; 4]) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.global.v4.f32 [{}], {{{}, {}, {}, {}}};",
-                     in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.global.v4.f32 [{}], {{{}, {}, {}, {}}};",
+                 in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::global::store(address, [x, y, z, w].map(f32::to_bits))
     )
@@ -170,13 +162,11 @@ pub unsafe fn store_f32x4(address: u64, [x, y, z, w]: [f32; 4]) {
 #[inline(always)]
 pub unsafe fn store_u32x4(address: u64, [x, y, z, w]: [u32; 4]) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.global.v4.u32 [{}], {{{}, {}, {}, {}}};",
-                     in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.global.v4.u32 [{}], {{{}, {}, {}, {}}};",
+                 in(reg64) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::global::store(address, [x, y, z, w])
     )

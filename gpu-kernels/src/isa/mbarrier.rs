@@ -15,12 +15,10 @@ pub const BYTES: u32 = 8;
 #[inline(always)]
 pub unsafe fn init(barrier: u32, arrivals: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("mbarrier.init.shared::cta.b64 [{}], {};", in(reg32) barrier, in(reg32) arrivals,
-                     options(nostack));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("mbarrier.init.shared::cta.b64 [{}], {};", in(reg32) barrier, in(reg32) arrivals,
+                 options(nostack));
         },
         emulated = machine::mbarrier::init(barrier, arrivals)
     )
@@ -31,12 +29,10 @@ pub unsafe fn init(barrier: u32, arrivals: u32) {
 #[inline(always)]
 pub fn fence_init() {
     instruction!(
-        ptx = {
-            // SAFETY: fences only order what is around them.
-            unsafe {
-                asm!("fence.mbarrier_init.release.cluster;", options(nostack));
-                asm!("fence.proxy.async.shared::cta;", options(nostack));
-            }
+        // SAFETY: fences only order what is around them.
+        ptx = unsafe {
+            asm!("fence.mbarrier_init.release.cluster;", options(nostack));
+            asm!("fence.proxy.async.shared::cta;", options(nostack));
         },
         emulated = machine::mbarrier::fence_init()
     )
@@ -50,12 +46,10 @@ pub fn fence_init() {
 #[inline(always)]
 pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};",
-                     in(reg32) barrier, in(reg32) bytes, options(nostack));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};",
+                 in(reg32) barrier, in(reg32) bytes, options(nostack));
         },
         emulated = machine::mbarrier::arrive_expecting(barrier, bytes)
     )
@@ -68,11 +62,9 @@ pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
 #[inline(always)]
 pub unsafe fn arrive(barrier: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("mbarrier.arrive.shared::cta.b64 _, [{}];", in(reg32) barrier, options(nostack));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("mbarrier.arrive.shared::cta.b64 _, [{}];", in(reg32) barrier, options(nostack));
         },
         emulated = machine::mbarrier::arrive(barrier)
     )
@@ -90,16 +82,14 @@ pub unsafe fn arrive(barrier: u32) {
 #[inline(always)]
 pub unsafe fn arrive_at(barrier: u32, rank: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!(
-                    "{{ .reg .b32 remote;",
-                    "mapa.shared::cluster.u32 remote, {0}, {1};",
-                    "mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
-                    in(reg32) barrier, in(reg32) rank, options(nostack)
-                );
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!(
+                "{{ .reg .b32 remote;",
+                "mapa.shared::cluster.u32 remote, {0}, {1};",
+                "mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
+                in(reg32) barrier, in(reg32) rank, options(nostack)
+            );
         },
         emulated = machine::mbarrier::arrive_at(barrier, rank)
     )

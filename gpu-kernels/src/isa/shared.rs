@@ -81,12 +81,10 @@ pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
 #[inline(always)]
 pub unsafe fn store_f32(address: u32, value: f32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.shared.f32 [{}], {};", in(reg32) address, in(reg32) value,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.shared.f32 [{}], {};", in(reg32) address, in(reg32) value,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::shared::store(address, [value.to_bits()])
     )
@@ -119,12 +117,10 @@ pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
 #[inline(always)]
 pub unsafe fn store_u16(address: u32, value: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.shared.u16 [{}], {};", in(reg32) address, in(reg16) value as u16,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.shared.u16 [{}], {};", in(reg32) address, in(reg16) value as u16,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::shared::store_u16(address, value as u16)
     )
@@ -137,12 +133,10 @@ pub unsafe fn store_u16(address: u32, value: u32) {
 #[inline(always)]
 pub unsafe fn store_u32(address: u32, value: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!("st.shared.u32 [{}], {};", in(reg32) address, in(reg32) value,
-                     options(nostack, preserves_flags));
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("st.shared.u32 [{}], {};", in(reg32) address, in(reg32) value,
+                 options(nostack, preserves_flags));
         },
         emulated = machine::shared::store(address, [value])
     )

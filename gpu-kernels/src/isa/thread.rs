@@ -74,10 +74,8 @@ pub unsafe fn broadcast(value: u32) -> u32 {
 #[inline(always)]
 pub unsafe fn sync_cta() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-            unsafe { asm!("bar.sync 0;", options(nostack)) }
-        },
+        // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+        ptx = unsafe { asm!("bar.sync 0;", options(nostack)) },
         emulated = machine::barrier::sync_cta()
     )
 }
@@ -89,10 +87,8 @@ pub unsafe fn sync_cta() {
 #[inline(always)]
 pub unsafe fn sync_warp() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-            unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) }
-        },
+        // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
+        ptx = unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) },
         emulated = machine::barrier::sync_warp()
     )
 }
@@ -101,10 +97,8 @@ pub unsafe fn sync_warp() {
 #[inline(always)]
 pub fn trap() -> ! {
     instruction!(
-        ptx = {
-            // SAFETY: `trap` does not return.
-            unsafe { asm!("trap;", options(noreturn, nostack)) }
-        },
+        // SAFETY: `trap` does not return.
+        ptx = unsafe { asm!("trap;", options(noreturn, nostack)) },
         emulated = machine::thread::trap()
     )
 }

@@ -14,10 +14,8 @@
 #[inline(always)]
 pub unsafe fn prefetch_map(map: u64) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe { asm!("prefetch.tensormap [{}];", in(reg64) map, options(nostack)) }
-        },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { asm!("prefetch.tensormap [{}];", in(reg64) map, options(nostack)) },
         emulated = machine::tma::prefetch_map(map)
     )
 }
@@ -30,16 +28,14 @@ pub unsafe fn prefetch_map(map: u64) {
 #[inline(always)]
 pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!(
-                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-                    "[{0}], [{1}, {{{2}, {3}}}], [{4}];",
-                    in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
-                    options(nostack)
-                );
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!(
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+                "[{0}], [{1}, {{{2}, {3}}}], [{4}];",
+                in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
+                options(nostack)
+            );
         },
         emulated = machine::tma::load(shared, map, x, y, barrier)
     )
@@ -53,16 +49,14 @@ pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
 #[inline(always)]
 pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas: u16) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!(
-                    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
-                    "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5};",
-                    in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
-                    in(reg16) ctas, options(nostack)
-                );
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!(
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+                "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5};",
+                in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
+                in(reg16) ctas, options(nostack)
+            );
         },
         emulated = machine::tma::load_multicast(shared, map, x, y, barrier, ctas)
     )
@@ -77,14 +71,12 @@ pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32
 #[inline(always)]
 pub unsafe fn store(map: u64, shared: u32, x: u32, y: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe {
-                asm!(
-                    "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{0}, {{{2}, {3}}}], [{1}];",
-                    in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y, options(nostack)
-                );
-            }
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!(
+                "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{0}, {{{2}, {3}}}], [{1}];",
+                in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y, options(nostack)
+            );
         },
         emulated = machine::tma::store(map, shared, x, y)
     )
@@ -94,10 +86,8 @@ pub unsafe fn store(map: u64, shared: u32, x: u32, y: u32) {
 #[inline(always)]
 pub fn commit_stores() {
     instruction!(
-        ptx = {
-            // SAFETY: names a group; touches no memory.
-            unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) }
-        },
+        // SAFETY: names a group; touches no memory.
+        ptx = unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) },
         emulated = machine::tma::commit_stores()
     )
 }
@@ -107,10 +97,8 @@ pub fn commit_stores() {
 #[inline(always)]
 pub fn wait_stores_read<const PENDING: u32>() {
     instruction!(
-        ptx = {
-            // SAFETY: waits.
-            unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) }
-        },
+        // SAFETY: waits.
+        ptx = unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) },
         emulated = machine::tma::wait_stores_read(PENDING)
     )
 }
@@ -119,10 +107,8 @@ pub fn wait_stores_read<const PENDING: u32>() {
 #[inline(always)]
 pub fn wait_stores() {
     instruction!(
-        ptx = {
-            // SAFETY: waits.
-            unsafe { asm!("cp.async.bulk.wait_group 0;", options(nostack)) }
-        },
+        // SAFETY: waits.
+        ptx = unsafe { asm!("cp.async.bulk.wait_group 0;", options(nostack)) },
         emulated = machine::tma::wait_stores()
     )
 }
@@ -132,10 +118,8 @@ pub fn wait_stores() {
 #[inline(always)]
 pub fn fence_shared() {
     instruction!(
-        ptx = {
-            // SAFETY: fences only order what is around them.
-            unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) }
-        },
+        // SAFETY: fences only order what is around them.
+        ptx = unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) },
         emulated = machine::tma::fence_shared()
     )
 }

@@ -10,11 +10,9 @@ use crate::kernel::WARPGROUP;
 #[inline(always)]
 pub unsafe fn release_registers<const REGISTERS: u32>() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
-            unsafe {
-                asm!("setmaxnreg.dec.sync.aligned.u32 {};", const REGISTERS, options(nostack))
-            }
+        // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
+        ptx = unsafe {
+            asm!("setmaxnreg.dec.sync.aligned.u32 {};", const REGISTERS, options(nostack))
         },
         emulated = machine::warpgroup::release_registers(REGISTERS)
     )
@@ -27,11 +25,9 @@ pub unsafe fn release_registers<const REGISTERS: u32>() {
 #[inline(always)]
 pub unsafe fn claim_registers<const REGISTERS: u32>() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
-            unsafe {
-                asm!("setmaxnreg.inc.sync.aligned.u32 {};", const REGISTERS, options(nostack))
-            }
+        // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
+        ptx = unsafe {
+            asm!("setmaxnreg.inc.sync.aligned.u32 {};", const REGISTERS, options(nostack))
         },
         emulated = machine::warpgroup::claim_registers(REGISTERS)
     )
@@ -44,11 +40,9 @@ pub unsafe fn claim_registers<const REGISTERS: u32>() {
 #[inline(always)]
 pub unsafe fn sync(barrier: u32) {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty (PTX ISA, "bar, barrier").
-            unsafe {
-                asm!("bar.sync {}, {};", in(reg32) barrier, const WARPGROUP, options(nostack))
-            }
+        // SAFETY: the caller's duty (PTX ISA, "bar, barrier").
+        ptx = unsafe {
+            asm!("bar.sync {}, {};", in(reg32) barrier, const WARPGROUP, options(nostack))
         },
         emulated = machine::barrier::sync(barrier, WARPGROUP)
     )

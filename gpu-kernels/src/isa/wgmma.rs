@@ -51,10 +51,8 @@ pub const fn descriptor_step(major: Major) -> u64 {
 #[inline(always)]
 pub unsafe fn fence() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe { asm!("wgmma.fence.sync.aligned;", options(nostack)) }
-        },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { asm!("wgmma.fence.sync.aligned;", options(nostack)) },
         emulated = machine::wgmma::fence()
     )
 }
@@ -66,10 +64,8 @@ pub unsafe fn fence() {
 #[inline(always)]
 pub unsafe fn commit() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) }
-        },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) },
         emulated = machine::wgmma::commit()
     )
 }
@@ -82,10 +78,8 @@ pub unsafe fn commit() {
 #[inline(always)]
 pub unsafe fn wait<const PENDING: u32>() {
     instruction!(
-        ptx = {
-            // SAFETY: the caller's duty.
-            unsafe { asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack)) }
-        },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack)) },
         emulated = machine::wgmma::wait(PENDING)
     )
 }
@@ -223,14 +217,12 @@ macro_rules! accumulators {
             #[inline(always)]
             unsafe fn finish(&mut self) {
                 instruction!(
-                    ptx = {
-                        // SAFETY: the caller's duty.
-                        unsafe {
-                            asm!(
-                                concat!("wgmma.wait_group.sync.aligned 0; // {0}", $(" {", $i, "}",)*),
-                                inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)
-                            );
-                        }
+                    // SAFETY: the caller's duty.
+                    ptx = unsafe {
+                        asm!(
+                            concat!("wgmma.wait_group.sync.aligned 0; // {0}", $(" {", $i, "}",)*),
+                            inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)
+                        );
                     },
                     emulated = machine::wgmma::finish(self)
                 )

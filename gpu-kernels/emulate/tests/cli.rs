@@ -1,0 +1,96 @@
+//! The command line.
+
+use std::process::{Command, Output};
+
+/// Runs the program with these arguments, separated by spaces.
+fn emulate(arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilewise-emulate"))
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("the program runs")
+}
+
+/// What it printed, if it succeeded.
+fn stdout(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_product_is_verified_and_counted() {
+    let output = emulate("--kernel hopper --shape 130x72x96 --order grouped:8 --schedules 2");
+    let text = stdout(&output);
+    for part in [
+        "order grouped:8",
+        "seed 0: right",
+        "seed 1: right",
+        "wgmma.mma_async",
+        "tensor-core operations",
+        "bytes read from DRAM",
+    ] {
+        assert!(text.contains(part), "no '{part}' in\n{text}");
+    }
+}
+
+#[test]
+fn every_family_runs() {
+    for (family, dtype) in [
+        ("naive", "f32"),
+        ("tiled", "bf16"),
+        ("tensor_core", "tf32"),
+        ("hopper", "tf32"),
+        ("hopper", "bf16"),
+    ] {
+        let arguments = format!("--kernel {family} --dtype {dtype} --shape 33x40x50 --layout nn");
+        assert!(stdout(&emulate(&arguments)).contains("seed 0: right"));
+    }
+}
+
+#[test]
+fn the_trace_is_in_the_order_of_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("requests.csv");
+    let kernel = "--kernel hopper_f16_ak_bn_128x128x64 --shape 256x256x128";
+    let output = emulate(&format!("{kernel} --trace {}", path.display()));
+    stdout(&output);
+    let text = std::fs::read_to_string(&path).expect("a trace");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("time,cta,access,address,bytes"));
+    let fields = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
+    let requests: Vec<_> = lines.map(fields).collect();
+    let times: Vec<u64> = requests
+        .iter()
+        .map(|r| r[0].parse().expect("a time"))
+        .collect();
+    assert!(times.is_sorted());
+    // Four tiles, each of two steps with a box of A and two of B; and two boxes of C
+    // for each of two consumers.
+    let count = |access: &str| {
+        requests
+            .iter()
+            .filter(|request| request[2] == access)
+            .count()
+    };
+    assert_eq!((count("read"), count("write")), (4 * 2 * 3, 4 * 2 * 2));
+    let bytes: u64 = requests
+        .iter()
+        .filter(|request| request[2] == "write")
+        .map(|request| request[4].parse::<u64>().expect("bytes"))
+        .sum();
+    assert_eq!(bytes, 256 * 256 * 2);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    for (arguments, part) in [
+        ("--kernel hopper_f64", "is no kernel"),
+        ("--kernel tiled --dtype tf32", "error: "),
+        ("--kernel naive --shape 0x1x1", "is no shape"),
+    ] {
+        let output = emulate(arguments);
+        assert!(!output.status.success(), "{arguments}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(part), "{arguments}: {errors}");
+    }
+}
