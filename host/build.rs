@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use gpu_kernels::Arch;
-use ptx_builder::{Choice, Codegen, Error, Generator, codegen};
+use ptx_builder::{Build, Choice, Codegen, Error, Generator, codegen};
 
 fn main() {
     let directory = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
@@ -70,6 +70,25 @@ impl Embedded {
             self.table, self.digest.0
         )
     }
+
+    /// Writes the programs of `build`, of `what`, into files in `out`, and adds them.
+    fn add(&mut self, what: &str, build: Build, out: &Path) {
+        for warning in build.warnings {
+            println!("cargo::warning={what}: {warning}");
+        }
+        for program in build.programs {
+            let name = program.kernel.name;
+            let file = format!("{name}.ptx");
+            self.digest.add(name);
+            self.digest.add(&program.ptx);
+            fs::write(out.join(&file), program.ptx).expect("OUT_DIR can be written");
+            write!(
+                self.table,
+                "\n    ({name:?}, include_str!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
+            )
+            .expect("a String takes any text");
+        }
+    }
 }
 
 /// Compiles all kernels into files in `out`.
@@ -96,20 +115,20 @@ fn embed(generator: &Generator, out: &Path) -> Result<Embedded, Error> {
     let cache = ptx_builder::cache_dir(out);
     for arch in Arch::ALL {
         let build = ptx_builder::build(generator, arch, &cache)?;
-        for warning in build.warnings {
-            println!("cargo::warning={}: {warning}", arch.name());
-        }
-        for program in build.programs {
-            let name = program.kernel.name;
-            let file = format!("{name}.ptx");
-            embedded.digest.add(name);
-            embedded.digest.add(&program.ptx);
-            fs::write(out.join(&file), program.ptx).expect("OUT_DIR can be written");
-            write!(
-                embedded.table,
-                "\n    ({name:?}, include_str!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
-            )
-            .expect("a String takes any text");
+        embedded.add(arch.name(), build, out);
+    }
+    if env::var_os("CARGO_FEATURE_PROBES").is_some() {
+        match generator {
+            Generator::Rustc(toolchain) => {
+                embedded.add(
+                    "the probes",
+                    ptx_builder::build_probes(toolchain, &cache)?,
+                    out,
+                );
+            }
+            Generator::RustCuda(_) => {
+                println!("cargo::warning=built without the probes, which rustc compiles");
+            }
         }
     }
     Ok(embedded)

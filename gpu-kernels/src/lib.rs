@@ -22,6 +22,7 @@
 //! | [`epilogue`] | how does an accumulator become an element of C? |
 //! | [`isa`] | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
+//! | [`probe`] | does one instruction do on a GPU what it does in the emulator? |
 //! | `emulator` | what does all that do on a CPU? (feature `emulator`) |
 
 #![cfg_attr(
@@ -45,6 +46,7 @@ pub mod isa;
 pub mod kernel;
 pub mod kernels;
 pub mod order;
+pub mod probe;
 pub mod problem;
 pub mod schedule;
 pub mod stream_k;

@@ -61,6 +61,8 @@ mod layout;
 mod matrix;
 pub mod oracle;
 mod plan_info;
+#[cfg(feature = "probes")]
+pub mod probe;
 pub mod select;
 mod storage;
 pub mod tma;

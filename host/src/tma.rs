@@ -35,7 +35,7 @@ pub const ALIGNMENT: u64 = 16;
 const MAX_PITCH: u64 = 1 << 40;
 
 /// Bytes across a box: the span of the 128-byte swizzle.
-const BOX_BYTES: u32 = 128;
+pub(crate) const BOX_BYTES: u32 = 128;
 
 /// Why TMA cannot read or write an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -21,6 +21,7 @@ NVIDIA driver.
 
   ./tilewise-bench bench      measure tile orders, kernels and peers (--help for the choices)
   ./gpu-tests                 the GPU tests; a name as argument selects some
+  ./emulator-proof            the emulator against the GPU, instruction by instruction
 
 bench uses cuBLASLt where the system has it, and Triton where python3 has it.
 ";
@@ -45,7 +46,17 @@ pub fn run() -> Result<()> {
     ];
     let tests = ["test", "--package", "tilewise", "--test", "gpu", "--no-run"];
     add_program(&bench, "tilewise-bench", &dir.join("tilewise-bench"))?;
+    let proof = [
+        "build",
+        "--package",
+        "tilewise-emulate",
+        "--bin",
+        "emulator-proof",
+        "--features",
+        "proof",
+    ];
     add_program(&tests, "gpu", &dir.join("gpu-tests"))?;
+    add_program(&proof, "emulator-proof", &dir.join("emulator-proof"))?;
     for script in python_scripts(&project::root().join("benches"))? {
         let name = script.file_name().context("a script without a name")?;
         fs::copy(&script, dir.join(name))?;

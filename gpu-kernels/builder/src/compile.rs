@@ -28,6 +28,10 @@ use crate::toolchain::{CoreLibrary, TARGET, Toolchain};
 /// it has every instruction the kernels use.
 const PTX_ISA: &str = "+ptx80";
 
+/// The device crate's cargo feature for the probes; that of an [`Arch`]'s kernels has
+/// the architecture's name.
+pub const PROBES_FEATURE: &str = "probes";
+
 /// The directory of the device crate.
 pub(crate) fn device_crate() -> PathBuf {
     // This package lies inside it.
@@ -36,19 +40,25 @@ pub(crate) fn device_crate() -> PathBuf {
     dir
 }
 
-/// Compiles the device crate for `arch`, with its outputs and the compiled
-/// `core` kept under `cache`. Quick when nothing has changed.
+/// Compiles the device crate for `arch`, with the entry points that its cargo
+/// feature `entries` names. Outputs and the compiled `core` are kept under `cache`.
+/// Quick when nothing has changed.
 ///
 /// # Errors
 /// `cargo` does not run, the sources do not compile, or `cache` is not writable.
-pub fn compile(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Compiled, Error> {
+pub fn compile(
+    toolchain: &Toolchain,
+    arch: Arch,
+    entries: &str,
+    cache: &Path,
+) -> Result<Compiled, Error> {
     let flags = rustflags(arch);
     let manifest_text = manifest(&device_crate());
     // Cargo overwrites the one output file, and calls it fresh after a switch
     // back: whatever changes the output changes the directory.
     let mut hasher = DefaultHasher::new();
     (&toolchain.verbose_version, &flags, &manifest_text).hash(&mut hasher);
-    let dir = absolute(cache)?.join(format!("{}-{:016x}", arch.name(), hasher.finish()));
+    let dir = absolute(cache)?.join(format!("{entries}-{:016x}", hasher.finish()));
 
     let manifest_path = dir.join("Cargo.toml");
     write_if_changed(&manifest_path, &manifest_text)?;
@@ -60,7 +70,7 @@ pub fn compile(toolchain: &Toolchain, arch: Arch, cache: &Path) -> Result<Compil
         .current_dir(&dir)
         .args(["rustc", "--release", "--lib", "--manifest-path"])
         .arg(&manifest_path)
-        .args(["--features", arch.name(), "--target", TARGET])
+        .args(["--features", entries, "--target", TARGET])
         .arg("--target-dir")
         .arg(&target_dir)
         .env("CARGO_BUILD_BUILD_DIR", &target_dir)
@@ -128,7 +138,9 @@ fn rustflags(arch: Arch) -> Vec<String> {
 /// The manifest of the nested build.
 fn manifest(device_crate: &Path) -> String {
     // The emulator is for the host alone, but its name must be known.
-    let mut features = "default = [\"standalone\"]\nstandalone = []\nemulator = []\n".to_owned();
+    let mut features = format!(
+        "default = [\"standalone\"]\nstandalone = []\nemulator = []\n{PROBES_FEATURE} = []\n"
+    );
     for arch in Arch::ALL {
         let _ = writeln!(features, "{} = []", arch.name());
     }
@@ -169,5 +181,6 @@ mod tests {
                 "{text}"
             );
         }
+        assert!(text.contains("\nprobes = []\n"), "{text}");
     }
 }

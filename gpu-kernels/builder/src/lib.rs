@@ -49,9 +49,11 @@ pub mod toolchain;
 use std::path::{Path, PathBuf};
 
 use gpu_kernels::entry::KERNELS;
+use gpu_kernels::probe::PROBES;
 use gpu_kernels::{Arch, KernelInfo};
 
 pub use codegen::{Choice, Codegen, Generator};
+pub use compile::PROBES_FEATURE;
 pub use error::Error;
 pub use nested::Compiled;
 pub use toolchain::{NoToolchain, Toolchain};
@@ -59,7 +61,7 @@ pub use toolchain::{NoToolchain, Toolchain};
 /// One kernel as the driver gets it: a PTX module with one entry point.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The kernel's row in [`KERNELS`]; `kernel.name` is the entry point.
+    /// The kernel's row in [`KERNELS`] or [`PROBES`]; `kernel.name` is the entry point.
     pub kernel: &'static KernelInfo,
     /// The text of the module, launch bounds included.
     pub ptx: String,
@@ -86,7 +88,30 @@ pub struct Build {
 /// The compiler fails, or its output and [`KERNELS`] disagree about which entry
 /// points there are.
 pub fn build(generator: &Generator, arch: Arch, cache: &Path) -> Result<Build, Error> {
-    let kernels: Vec<&'static KernelInfo> = KERNELS.iter().filter(|k| k.arch == arch).collect();
+    let kernels = KERNELS.iter().filter(|k| k.arch == arch);
+    programs(kernels, || match generator {
+        Generator::Rustc(toolchain) => compile::compile(toolchain, arch, arch.name(), cache),
+        Generator::RustCuda(rust_cuda) => rust_cuda::compile(rust_cuda, arch, cache),
+    })
+}
+
+/// [`build`] by rustc, for the [`PROBES`], which are all of one target.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_probes(toolchain: &Toolchain, cache: &Path) -> Result<Build, Error> {
+    let probes = PROBES.iter().map(|probe| &probe.info);
+    programs(probes, || {
+        compile::compile(toolchain, Arch::Sm90a, PROBES_FEATURE, cache)
+    })
+}
+
+/// The programs of `kernels`, of what `compile` gives; nothing is compiled for none.
+fn programs(
+    kernels: impl Iterator<Item = &'static KernelInfo>,
+    compile: impl FnOnce() -> Result<Compiled, Error>,
+) -> Result<Build, Error> {
+    let kernels: Vec<_> = kernels.collect();
     if kernels.is_empty() {
         return Ok(Build {
             programs: Vec::new(),
@@ -94,10 +119,7 @@ pub fn build(generator: &Generator, arch: Arch, cache: &Path) -> Result<Build, E
             leftovers: Vec::new(),
         });
     }
-    let compiled = match generator {
-        Generator::Rustc(toolchain) => compile::compile(toolchain, arch, cache)?,
-        Generator::RustCuda(rust_cuda) => rust_cuda::compile(rust_cuda, arch, cache)?,
-    };
+    let compiled = compile()?;
     let mut module = ptx::Module::parse(&compiled.ptx)?;
     launch_bounds::add(&mut module, &kernels)?;
     let programs = kernels

@@ -19,4 +19,4 @@ pub mod run;
 
 pub use case::{Case, Values};
 pub use operand::Placement;
-pub use run::{Error, Outcome, run, run_watched};
+pub use run::{Error, Outcome, operands, run, run_watched};

@@ -108,30 +108,8 @@ fn run_as<T: Element>(
     let Case {
         kernel, m, n, k, ..
     } = *case;
-    let mut random = StdRng::seed_from_u64(case.seed);
-    let mut values = |count: u64| -> Vec<T> {
-        (0..count)
-            .map(|_| {
-                let value = match case.values {
-                    Values::Uniform => random.random_range(-1.0..1.0),
-                    Values::Integers => f64::from(random.random_range(-4..=4)),
-                };
-                // TMA moves f32 as it is; the library packs, and rounds, before.
-                if kernel.family == Family::Hopper && kernel.input == DType::Tf32 {
-                    T::from_f64(f32::from_bits(tf32_from_f32(value as f32)).into())
-                } else {
-                    T::from_f64(value)
-                }
-            })
-            .collect()
-    };
-    // A kernel that packs copies A to C, and has neither B nor K.
-    let packs = kernel.family == Family::Pack;
-    let a_shape = (m, case.a_columns());
-    let b_shape = if packs { (0, 0) } else { (k, n) };
-    let elements = |(rows, cols): (u32, u32)| u64::from(rows) * u64::from(cols);
-    let a_values = values(elements(a_shape));
-    let b_values = values(elements(b_shape));
+    let [a_shape, b_shape] = shapes(case);
+    let [a_values, b_values] = operands::<T>(case);
 
     let mut memory = Memory::new();
     let input_bytes = kernel.input.bytes();
@@ -219,7 +197,7 @@ fn run_as<T: Element>(
     }
     let found = c.download(&memory)?;
     let n = n as usize;
-    let largest_error = if packs {
+    let largest_error = if kernel.family == Family::Pack {
         compare_copies(&a_values, &found, kernel.input, n)?
     } else {
         let device = Device::cpu();
@@ -237,6 +215,38 @@ fn run_as<T: Element>(
         ctas: ctas.0 * ctas.1,
         largest_error,
         c: found,
+    })
+}
+
+/// Rows and columns of A and of B.
+fn shapes(case: &Case) -> [(u32, u32); 2] {
+    // A kernel that packs copies A to C, and has neither B nor K.
+    let b = match case.kernel.family {
+        Family::Pack => (0, 0),
+        _ => (case.k, case.n),
+    };
+    [(case.m, case.a_columns()), b]
+}
+
+/// What A and B of `case` hold, row by row. `T` is the type that its kernel reads.
+pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
+    let kernel = &case.kernel;
+    let mut random = StdRng::seed_from_u64(case.seed);
+    shapes(case).map(|(rows, cols)| {
+        (0..u64::from(rows) * u64::from(cols))
+            .map(|_| {
+                let value = match case.values {
+                    Values::Uniform => random.random_range(-1.0..1.0),
+                    Values::Integers => f64::from(random.random_range(-4..=4)),
+                };
+                // TMA moves f32 as it is; the library packs, and rounds, before.
+                if kernel.family == Family::Hopper && kernel.input == DType::Tf32 {
+                    T::from_f64(f32::from_bits(tf32_from_f32(value as f32)).into())
+                } else {
+                    T::from_f64(value)
+                }
+            })
+            .collect()
     })
 }
 

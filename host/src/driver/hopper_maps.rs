@@ -69,6 +69,7 @@ impl HopperMaps {
             dims: lines.dims,
             pitch_bytes: lines.pitch_bytes,
             box_dims,
+            swizzle_bytes: tma::BOX_BYTES,
         };
         Ok(HopperMaps {
             device: DeviceBuffer::zeroed(gpu, 3 * TensorMap::BYTES)?,

@@ -28,9 +28,12 @@ pub(crate) struct TensorMapSpec {
     /// Bytes from one line of contiguous elements to the next: a multiple of
     /// 16, below 2⁴⁰.
     pub(crate) pitch_bytes: u64,
-    /// Elements one copy moves in each direction, at most 256; 128 bytes or
-    /// fewer along the first, which is the width of the swizzle.
+    /// Elements one copy moves in each direction, at most 256; as many bytes as
+    /// the swizzle spans or fewer along the first.
     pub(crate) box_dims: [u32; 2],
+    /// Bytes within which the swizzle permutes 16-byte chunks: 32, 64 or 128;
+    /// 16 for none.
+    pub(crate) swizzle_bytes: u32,
 }
 
 /// Values of the driver's enums (cuda.h).
@@ -39,6 +42,9 @@ mod cuda_h {
     pub(super) const TENSOR_MAP_DATA_TYPE_FLOAT32: u32 = 7;
     pub(super) const TENSOR_MAP_DATA_TYPE_BFLOAT16: u32 = 9;
     pub(super) const TENSOR_MAP_INTERLEAVE_NONE: u32 = 0;
+    pub(super) const TENSOR_MAP_SWIZZLE_NONE: u32 = 0;
+    pub(super) const TENSOR_MAP_SWIZZLE_32B: u32 = 1;
+    pub(super) const TENSOR_MAP_SWIZZLE_64B: u32 = 2;
     pub(super) const TENSOR_MAP_SWIZZLE_128B: u32 = 3;
     pub(super) const TENSOR_MAP_L2_PROMOTION_L2_128B: u32 = 2;
     pub(super) const TENSOR_MAP_FLOAT_OOB_FILL_NONE: u32 = 0;
@@ -87,6 +93,12 @@ impl TensorMapSpec {
             DType::F32 | DType::Tf32 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
             // Stored as f32, rounded on the way into shared memory.
         };
+        let swizzle = match self.swizzle_bytes {
+            128 => cuda_h::TENSOR_MAP_SWIZZLE_128B,
+            64 => cuda_h::TENSOR_MAP_SWIZZLE_64B,
+            32 => cuda_h::TENSOR_MAP_SWIZZLE_32B,
+            _ => cuda_h::TENSOR_MAP_SWIZZLE_NONE,
+        };
         let mut map = TensorMap([0; TensorMap::BYTES]);
         let element_strides = [1, 1];
         // SAFETY: all arrays have `rank` elements (the strides one fewer) and
@@ -102,7 +114,7 @@ impl TensorMapSpec {
                 self.box_dims.as_ptr(),
                 element_strides.as_ptr(),
                 cuda_h::TENSOR_MAP_INTERLEAVE_NONE,
-                cuda_h::TENSOR_MAP_SWIZZLE_128B,
+                swizzle,
                 // 256 bytes were a fifth slower where the pitch is no multiple of 128,
                 // and no faster elsewhere (`docs/perf-log.md`).
                 cuda_h::TENSOR_MAP_L2_PROMOTION_L2_128B,

@@ -34,14 +34,8 @@ const fn b_element(lane: usize, register: usize, part: usize, parts: usize) -> (
     (parts * (lane % 4 + 4 * register) + part, lane / 4)
 }
 
-/// `mma.m16n8k16` for f16 and bf16, `mma.m16n8k8` for TF32: D += A·B, all in the
-/// registers of each lane. [`DType::F32`] is read as TF32.
-pub fn multiply(
-    dtype: DType,
-    d: &mut [[f32; 4]; LANES],
-    a: &[[u32; 4]; LANES],
-    b: &[[u32; 2]; LANES],
-) {
+/// A and B, from the registers of each lane. [`DType::F32`] is read as TF32.
+pub fn factors(dtype: DType, a: &[[u32; 4]; LANES], b: &[[u32; 2]; LANES]) -> (Factor, Factor) {
     let parts = 4 / dtype.bytes() as usize;
     let element = |register: u32, part: usize| match parts {
         1 => register,
@@ -61,6 +55,18 @@ pub fn multiply(
             }
         }
     }
+    (rows, columns)
+}
+
+/// `mma.m16n8k16` for f16 and bf16, `mma.m16n8k8` for TF32: D += A·B, all in the
+/// registers of each lane.
+pub fn multiply(
+    dtype: DType,
+    d: &mut [[f32; 4]; LANES],
+    a: &[[u32; 4]; LANES],
+    b: &[[u32; 2]; LANES],
+) {
+    let (rows, columns) = factors(dtype, a, b);
     let mut tile = [0.0; ROWS * COLUMNS];
     let places = |lane: usize| {
         (0..4).map(move |register| {

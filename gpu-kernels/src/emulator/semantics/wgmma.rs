@@ -41,25 +41,6 @@ pub fn tile_from_registers(threads: &[impl AsRef<[f32]>]) -> Vec<f32> {
     tile
 }
 
-/// The inverse of [`tile_from_registers`].
-///
-/// # Panics
-/// As there, or `tile` has another size.
-pub fn registers_from_tile(tile: &[f32], threads: &mut [impl AsMut<[f32]>]) {
-    assert_eq!(threads.len(), THREADS);
-    let columns = tile.len() / ROWS;
-    for (thread, registers) in threads.iter_mut().enumerate() {
-        let registers = registers.as_mut();
-        assert_eq!(2 * registers.len(), columns);
-        for (quad, values) in registers.chunks_exact_mut(4).enumerate() {
-            let (row, column) = d_element(thread, 4 * quad);
-            let at = row * columns + column;
-            values[..2].copy_from_slice(&tile[at..at + 2]);
-            values[2..].copy_from_slice(&tile[at + 8 * columns..][..2]);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,17 +71,16 @@ mod tests {
     }
 
     #[test]
-    fn registers_and_tiles_hold_the_same() {
+    fn a_tile_has_the_element_of_each_register_at_its_place() {
         for columns in [8, 64, 256] {
+            let element = |thread, register| {
+                let (row, column) = d_element(thread, register);
+                (row * columns + column) as f32
+            };
+            let threads: Vec<Vec<f32>> = (0..THREADS)
+                .map(|thread| (0..columns / 2).map(|r| element(thread, r)).collect())
+                .collect();
             let tile: Vec<f32> = (0..ROWS * columns).map(|i| i as f32).collect();
-            let mut threads = vec![vec![f32::NAN; columns / 2]; THREADS];
-            registers_from_tile(&tile, &mut threads);
-            for (thread, registers) in threads.iter().enumerate() {
-                for (register, &value) in registers.iter().enumerate() {
-                    let (row, column) = d_element(thread, register);
-                    assert_eq!(value, (row * columns + column) as f32);
-                }
-            }
             assert_eq!(tile_from_registers(&threads), tile);
         }
     }

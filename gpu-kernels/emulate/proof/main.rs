@@ -1,0 +1,85 @@
+//! `emulator-proof`: shows that the emulator computes what a GPU does.
+//!
+//! The same launches run in both worlds on the same random bits: a probe
+//! ([`gpu_kernels::probe`]) for each family of instructions, then random products
+//! with the kernels themselves. It prints a report in Markdown, for
+//! `docs/emulator.md`. `cargo xtask bundle` carries it to a machine with a GPU;
+//! without one it says so and ends well.
+
+mod args;
+mod boxes;
+mod conversions;
+mod kernels;
+mod matrices;
+mod report;
+mod tally;
+mod values;
+mod warp_products;
+mod warpgroup_products;
+mod worlds;
+
+use std::process::ExitCode;
+
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use tilewise::Device;
+
+use args::{Args, USAGE};
+use report::Report;
+use tally::Tally;
+use worlds::Worlds;
+
+/// A family of launches, and the heading of its rows.
+type Section = (&'static str, fn(&Worlds, &mut StdRng) -> Vec<Tally>);
+
+/// TMA last: an address that a GPU refuses ends its context.
+const SECTIONS: [Section; 6] = [
+    ("Conversions", conversions::compare),
+    ("Matrices of a warp", matrices::compare),
+    ("Products of a warp", warp_products::compare),
+    ("Products of a warpgroup", warpgroup_products::compare),
+    ("Kernels", kernels::compare),
+    ("TMA", boxes::compare),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let args = match Args::parse(words.into_iter()) {
+        Ok(args) => args,
+        Err(message) => {
+            eprintln!("{message}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let device = if args.emulator_only {
+        Device::cpu()
+    } else {
+        let device = Device::gpu(args.device);
+        match device.and_then(|device| tilewise::probe::check(&device).map(|()| device)) {
+            Ok(device) => device,
+            Err(error) => {
+                println!("skipped: {error}");
+                return ExitCode::SUCCESS;
+            }
+        }
+    };
+    let worlds = Worlds::new(&device, args.problems);
+    let mut report = Report::new(&device, args.seed, args.details);
+    for (index, (heading, compare)) in SECTIONS.into_iter().enumerate() {
+        if !args.selects(heading) {
+            continue;
+        }
+        // Each section by itself, so that one alone repeats.
+        let mut random = StdRng::seed_from_u64(args.seed ^ (index as u64) << 32);
+        report.add(heading, compare(&worlds, &mut random));
+    }
+    if report.finish() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,87 @@
+//! What a comparison counted.
+
+use std::fmt;
+
+/// One row of the report.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// The instruction.
+    pub subject: String,
+    /// With which operands.
+    pub case: String,
+    /// Results compared.
+    pub values: u64,
+    /// Those with the same bits on the GPU and in the emulator.
+    pub identical: u64,
+    /// Those with different bits, but no further apart than documented.
+    pub within: u64,
+    /// The first result that is neither, or why nothing could be compared.
+    pub failure: Option<String>,
+}
+
+/// How two results that differ in bits are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Documented.
+    Allowed,
+    /// Not.
+    Wrong,
+}
+
+impl Tally {
+    pub fn new(subject: impl Into<String>, case: impl Into<String>) -> Self {
+        Tally {
+            subject: subject.into(),
+            case: case.into(),
+            values: 0,
+            identical: 0,
+            within: 0,
+            failure: None,
+        }
+    }
+
+    /// Compares results bit by bit; `judge` is asked about those that differ, by
+    /// index.
+    pub fn compare<T: PartialEq + fmt::LowerHex>(
+        &mut self,
+        gpu: &[T],
+        emulated: &[T],
+        judge: impl Fn(usize) -> Difference,
+    ) {
+        assert_eq!(gpu.len(), emulated.len(), "results of one launch");
+        for (index, (gpu, emulated)) in gpu.iter().zip(emulated).enumerate() {
+            self.values += 1;
+            if gpu == emulated {
+                self.identical += 1;
+            } else if judge(index) == Difference::Allowed {
+                self.within += 1;
+            } else if self.failure.is_none() {
+                self.failure = Some(format!(
+                    "result {index}: GPU {gpu:#x}, emulator {emulated:#x}"
+                ));
+            }
+        }
+    }
+
+    /// Adds another comparison's counts.
+    pub fn add(&mut self, other: Tally) {
+        self.values += other.values;
+        self.identical += other.identical;
+        self.within += other.within;
+        self.failure = self.failure.take().or(other.failure);
+    }
+
+    /// Notes why nothing was compared.
+    pub fn fail(&mut self, reason: impl fmt::Display) {
+        self.failure.get_or_insert_with(|| reason.to_string());
+    }
+
+    pub fn passed(&self) -> bool {
+        self.failure.is_none() && self.values > 0
+    }
+
+    /// The results beyond what is documented.
+    pub fn beyond(&self) -> u64 {
+        self.values - self.identical - self.within
+    }
+}

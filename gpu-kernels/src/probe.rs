@@ -1,0 +1,130 @@
+//! Probes: one kernel for each family of instructions, to show that the emulator
+//! computes what a GPU does.
+//!
+//! A probe reads random bits, executes one instruction of `isa` on them and writes
+//! down every bit of the result. It is written once and runs in both worlds, like
+//! the kernels; the program `emulator-proof` compares. Probes are built into PTX by
+//! the cargo feature `probes` alone, so a build of the kernels has none of them.
+//!
+//! They take [`GemmParams`], like every entry point, and read them as each of
+//! them says. CTA i works on record i of its operands.
+
+#![cfg_attr(
+    all(target_arch = "nvptx64", not(feature = "probes")),
+    allow(
+        unused_imports,
+        unused_macros,
+        dead_code,
+        reason = "a build of the kernels"
+    )
+)]
+
+mod convert;
+mod matrix;
+mod mma;
+mod tma;
+mod wgmma;
+
+pub use convert::{CONVERSION_WORDS, Conversions};
+pub use matrix::{LoadMatrices, MATRIX_BYTES, StoreMatrices};
+pub use mma::{FRAGMENT_WORDS, Multiply};
+pub use tma::{BOX_AREA_BYTES, LoadBox, StoreBox, UNTOUCHED};
+pub use wgmma::{A_AREA_BYTES, B_AREA_BYTES, MultiplyShared};
+
+use crate::element::{Bf16, F16, Tf32};
+use crate::kernel::{AlongK, AlongMn, Arch, Block, Cluster, Family, Kernel, KernelInfo};
+use crate::problem::{DType, GemmParams};
+
+/// The constants of a probe with `threads` threads and `shared_bytes` of shared
+/// memory, on elements of type `input`.
+const fn probe(input: DType, threads: u32, shared_bytes: u32) -> KernelInfo {
+    KernelInfo {
+        name: "",
+        // Not a product, and in no list of kernels.
+        family: Family::Pack,
+        arch: Arch::Sm90a,
+        input,
+        c_by_tma_only: false,
+        block: Block { m: 1, n: 1, k: 1 },
+        a_major: None,
+        b_major: None,
+        cluster: Cluster::NONE,
+        ping_pong: false,
+        threads,
+        ctas_per_sm: 1,
+        stages: 1,
+        shared_bytes,
+        stream_k_bytes: 0,
+    }
+}
+
+macro_rules! for_each_probe {
+    ($instantiate:ident) => {
+        $instantiate! {
+            probe_convert: Conversions;
+            probe_ldmatrix: LoadMatrices;
+            probe_stmatrix: StoreMatrices;
+            probe_mma_f16: Multiply<F16>;
+            probe_mma_bf16: Multiply<Bf16>;
+            probe_mma_tf32: Multiply<Tf32>;
+            probe_wgmma_f16_ak_bk_n64: MultiplyShared<F16, AlongK, AlongK, [f32; 32]>;
+            probe_wgmma_f16_ak_bn_n64: MultiplyShared<F16, AlongK, AlongMn, [f32; 32]>;
+            probe_wgmma_f16_am_bk_n64: MultiplyShared<F16, AlongMn, AlongK, [f32; 32]>;
+            probe_wgmma_f16_am_bn_n64: MultiplyShared<F16, AlongMn, AlongMn, [f32; 32]>;
+            probe_wgmma_f16_ak_bk_n128: MultiplyShared<F16, AlongK, AlongK, [f32; 64]>;
+            probe_wgmma_f16_ak_bk_n192: MultiplyShared<F16, AlongK, AlongK, [f32; 96]>;
+            probe_wgmma_f16_ak_bk_n256: MultiplyShared<F16, AlongK, AlongK, [f32; 128]>;
+            probe_wgmma_f16_am_bn_n256: MultiplyShared<F16, AlongMn, AlongMn, [f32; 128]>;
+            probe_wgmma_bf16_ak_bk_n64: MultiplyShared<Bf16, AlongK, AlongK, [f32; 32]>;
+            probe_wgmma_bf16_ak_bn_n64: MultiplyShared<Bf16, AlongK, AlongMn, [f32; 32]>;
+            probe_wgmma_bf16_am_bk_n64: MultiplyShared<Bf16, AlongMn, AlongK, [f32; 32]>;
+            probe_wgmma_bf16_am_bn_n64: MultiplyShared<Bf16, AlongMn, AlongMn, [f32; 32]>;
+            probe_wgmma_tf32_ak_bk_n64: MultiplyShared<Tf32, AlongK, AlongK, [f32; 32]>;
+            probe_wgmma_tf32_ak_bk_n256: MultiplyShared<Tf32, AlongK, AlongK, [f32; 128]>;
+            probe_tma_load: LoadBox;
+            probe_tma_store: StoreBox;
+        }
+    };
+}
+
+#[cfg(all(target_arch = "nvptx64", feature = "probes"))]
+macro_rules! define_entry_points {
+    ($($name:ident: $probe:ty;)*) => {$(
+        /// # Safety
+        /// See [`Kernel::run`].
+        #[unsafe(no_mangle)]
+        pub unsafe extern "ptx-kernel" fn $name(params: GemmParams) {
+            // SAFETY: the launcher's duty.
+            unsafe { <$probe as Kernel>::run(&params) }
+        }
+    )*};
+}
+
+#[cfg(all(target_arch = "nvptx64", feature = "probes"))]
+for_each_probe!(define_entry_points);
+
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! define_table {
+    ($($name:ident: $probe:ty;)*) => {
+        /// Every probe there is.
+        pub const PROBES: &[Probe] = &[$(
+            Probe {
+                info: KernelInfo { name: stringify!($name), ..<$probe as Kernel>::INFO },
+                run: <$probe as Kernel>::run,
+            },
+        )*];
+    };
+}
+
+/// A probe, for the host.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// How it is launched; `info.name` is its entry point.
+    pub info: KernelInfo,
+    /// [`Kernel::run`], for the emulator.
+    pub run: unsafe fn(&GemmParams),
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+for_each_probe!(define_table);

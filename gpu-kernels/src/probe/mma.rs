@@ -1,0 +1,46 @@
+//! `mma.sync`: one product on the registers of a warp.
+
+use core::marker::PhantomData;
+
+use super::probe;
+use crate::element::Element;
+use crate::isa::{global, mma, thread};
+use crate::kernel::{Kernel, KernelInfo};
+use crate::problem::{DType, GemmParams};
+
+/// Words of A that [`Multiply`] reads for each lane.
+pub const FRAGMENT_WORDS: u32 = 12;
+
+/// A lane reads its fragments from A: four registers of A, two of B, two unused,
+/// four of C. It writes the four of D to C.
+pub struct Multiply<T>(PhantomData<T>);
+
+impl<T: Element> Kernel for Multiply<T> {
+    const INFO: KernelInfo = probe(T::DTYPE, 32, 0);
+
+    #[inline(always)]
+    unsafe fn run(params: &GemmParams) {
+        let index = thread::cta_position().x * 32 + thread::thread_index();
+        let fragments = params.a.address + 4 * (index * FRAGMENT_WORDS) as u64;
+        // SAFETY: the operands have a record for each CTA; the warp is together.
+        unsafe {
+            let a = global::load_u32x4(fragments);
+            let [b0, b1, ..] = global::load_u32x4(fragments + 16);
+            let [x, y, z, w] = global::load_u32x4(fragments + 32);
+            let mut d = [
+                f32::from_bits(x),
+                f32::from_bits(y),
+                f32::from_bits(z),
+                f32::from_bits(w),
+            ];
+            match T::DTYPE {
+                DType::F16 => mma::multiply_f16(&mut d, a, [b0, b1]),
+                DType::Bf16 => mma::multiply_bf16(&mut d, a, [b0, b1]),
+                DType::Tf32 | DType::F32 => mma::multiply_tf32(&mut d, a, [b0, b1]),
+            }
+            let [x, y, z, w] = d;
+            let words = [x.to_bits(), y.to_bits(), z.to_bits(), w.to_bits()];
+            global::store_u32x4(params.c.address + 16 * index as u64, words);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `wgmma`: a product of operands in shared memory, whose layout the host chooses.
+
+use core::marker::PhantomData;
+
+use super::probe;
+use crate::element::Element;
+use crate::isa::wgmma::{Accumulator, SupplyColumns, VisitColumns};
+use crate::isa::{global, shared, thread, tma, wgmma};
+use crate::kernel::{Contiguous, Kernel, KernelInfo, WARPGROUP};
+use crate::problem::GemmParams;
+
+/// Bytes of shared memory in which A lies.
+pub const A_AREA_BYTES: u32 = 8 * 1024;
+
+/// Bytes of shared memory in which B lies, behind A.
+pub const B_AREA_BYTES: u32 = 32 * 1024;
+
+/// Fills the areas of shared memory with the operands' records, and multiplies
+/// `k` times: D (the record of C, 64 × N / 128 words a thread) is A·B, plus D but
+/// for the first time where `m` is 0.
+///
+/// The row stride of A and of B is its descriptor, but for the area's
+/// address; the column stride is what is added to that after each multiply.
+pub struct MultiplyShared<T, A, B, D>(PhantomData<(T, A, B, D)>);
+
+impl<T, A, B, D> Kernel for MultiplyShared<T, A, B, D>
+where
+    T: Element,
+    A: Contiguous,
+    B: Contiguous,
+    D: Accumulator,
+{
+    const INFO: KernelInfo = probe(T::DTYPE, WARPGROUP, A_AREA_BYTES + B_AREA_BYTES);
+
+    #[inline(always)]
+    unsafe fn run(params: &GemmParams) {
+        let cta = thread::cta_position().x as u64;
+        let a_area = shared::base();
+        let b_area = a_area + A_AREA_BYTES;
+        // SAFETY: the operands have a record for each CTA; the descriptors stay in
+        // their areas, which are complete before the barrier.
+        unsafe {
+            copy_to_shared(
+                params.a.address + cta * A_AREA_BYTES as u64,
+                a_area,
+                A_AREA_BYTES,
+            );
+            copy_to_shared(
+                params.b.address + cta * B_AREA_BYTES as u64,
+                b_area,
+                B_AREA_BYTES,
+            );
+            tma::fence_shared();
+            thread::sync_cta();
+
+            let thread = cta * WARPGROUP as u64 + thread::thread_index() as u64;
+            let mut registers = Registers(params.c.address + thread * 2 * D::N as u64);
+            let mut d: D = core::mem::zeroed();
+            d.add(&registers);
+            let mut a = params.a.row_stride + (a_area >> 4) as u64;
+            let mut b = params.b.row_stride + (b_area >> 4) as u64;
+            let mut accumulate = params.m;
+            wgmma::fence();
+            let mut step = 0;
+            while step < params.k {
+                d.multiply::<T, A, B>(a, b, accumulate);
+                accumulate = 1;
+                a += params.a.col_stride;
+                b += params.b.col_stride;
+                step += 1;
+            }
+            wgmma::commit();
+            d.finish();
+            d.columns(&mut registers);
+        }
+    }
+}
+
+/// A thread's accumulators in global memory, in their order, from this address.
+struct Registers(u64);
+
+impl Registers {
+    /// Address of the eight registers of 16 columns.
+    #[inline(always)]
+    fn group(&self, group: u32) -> u64 {
+        self.0 + 32 * group as u64
+    }
+}
+
+impl SupplyColumns for Registers {
+    #[inline(always)]
+    unsafe fn supply(&self, group: u32) -> [f32; 8] {
+        // SAFETY: inside the thread's share of C.
+        unsafe {
+            let [a, b, c, d] = global::load_f32x4(self.group(group));
+            let [e, f, g, h] = global::load_f32x4(self.group(group) + 16);
+            [a, b, c, d, e, f, g, h]
+        }
+    }
+}
+
+impl VisitColumns for Registers {
+    #[inline(always)]
+    unsafe fn visit(&mut self, group: u32, [a, b, c, d, e, f, g, h]: [f32; 8]) {
+        // SAFETY: inside the thread's share of C.
+        unsafe {
+            global::store_f32x4(self.group(group), [a, b, c, d]);
+            global::store_f32x4(self.group(group) + 16, [e, f, g, h]);
+        }
+    }
+}
+
+/// Copies `bytes` from `source` to shared memory, all threads together.
+///
+/// # Safety
+/// Both ranges exist; a barrier follows.
+#[inline(always)]
+unsafe fn copy_to_shared(source: u64, destination: u32, bytes: u32) {
+    let mut at = 16 * thread::thread_index();
+    while at < bytes {
+        // SAFETY: the caller's duty.
+        unsafe {
+            shared::store_u32x4(destination + at, global::load_u32x4(source + at as u64));
+        }
+        at += 16 * WARPGROUP;
+    }
+}

@@ -1,0 +1,174 @@
+//! Launches [`gpu_kernels::probe`]s on a GPU, for the program `emulator-proof`.
+//! Feature `probes`.
+
+use std::sync::Arc;
+
+use gpu_kernels::emulator::semantics::tensor_map::TensorMap;
+use gpu_kernels::problem::GemmParams;
+use gpu_kernels::{Operand, OutputType, Schedule, TileOrder};
+
+pub use gpu_kernels::probe::{PROBES, Probe};
+
+use crate::device::{Device, Kind};
+use crate::driver::launch::{self, Shape};
+use crate::driver::memory::DeviceBuffer;
+use crate::driver::tensor_map::{self, TensorMapSpec};
+use crate::driver::{gpu::Gpu, module};
+use crate::embedded;
+use crate::error::Error;
+
+/// Whether probes run on `device`.
+///
+/// # Errors
+/// [`Error::NoDevice`] for the CPU, for a GPU that they are not for, and where they
+/// were not built.
+pub fn check(device: &Device) -> Result<(), Error> {
+    gpu(device).map(drop)
+}
+
+/// The GPU, if probes run on it.
+fn gpu(device: &Device) -> Result<&Arc<Gpu>, Error> {
+    let (ordinal, found) = match device.kind() {
+        Kind::Cpu => (0, "the CPU, which runs no PTX".to_owned()),
+        Kind::Gpu(gpu) => {
+            let (major, minor) = gpu.info().compute_capability;
+            let fits = |probe: &Probe| probe.info.arch.runs_on(major, minor);
+            let is_built = |probe: &Probe| embedded::ptx(probe.info.name).is_some();
+            if !PROBES.iter().all(fits) {
+                let found = format!("one of compute capability {major}.{minor}, accepted: 9.0");
+                (gpu.info().ordinal, found)
+            } else if !PROBES.iter().all(is_built) {
+                let found = "no probes in this build, which had no device toolchain";
+                (gpu.info().ordinal, found.to_owned())
+            } else {
+                return Ok(gpu);
+            }
+        }
+    };
+    Err(Error::NoDevice { ordinal, found })
+}
+
+/// One launch of a probe, the same for a GPU and the emulator.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Which probe.
+    pub probe: &'static Probe,
+    /// CTAs of the one-dimensional grid.
+    pub ctas: u32,
+    /// The parameters. Addresses are whoever launches it to fill in.
+    pub params: GemmParams,
+    /// What operand A holds.
+    pub a: Vec<u8>,
+    /// What operand B holds.
+    pub b: Vec<u8>,
+    /// What operand C holds before the launch.
+    pub c: Vec<u8>,
+    /// The tensor map of operand A, its address counted from the operand's first byte.
+    pub a_map: Option<TensorMap>,
+    /// The tensor map of operand C, likewise.
+    pub c_map: Option<TensorMap>,
+}
+
+impl Launch {
+    /// A launch of the probe with entry point `name`, without operands.
+    ///
+    /// # Panics
+    /// There is none of that name.
+    pub fn new(name: &str, ctas: u32) -> Self {
+        let probe = PROBES.iter().find(|probe| probe.info.name == name);
+        let nowhere = Operand {
+            address: 0,
+            row_stride: 0,
+            col_stride: 0,
+        };
+        Launch {
+            probe: probe.unwrap_or_else(|| panic!("no probe `{name}`")),
+            ctas,
+            params: GemmParams {
+                a: nowhere,
+                b: nowhere,
+                c: nowhere,
+                tensor_maps: 0,
+                workspace: 0,
+                m: 0,
+                n: 0,
+                k: 0,
+                output: OutputType::Input,
+                order: TileOrder::RowMajor,
+                schedule: Schedule::Grid1d,
+                store_by_tma: 0,
+                sharers: 0,
+            },
+            a: Vec::new(),
+            b: Vec::new(),
+            c: Vec::new(),
+            a_map: None,
+            c_map: None,
+        }
+    }
+
+    /// Runs it on `device`. Returns what C holds afterwards.
+    ///
+    /// # Errors
+    /// Those of [`check`], and what the driver says.
+    pub fn run(&self, device: &Device) -> Result<Vec<u8>, Error> {
+        let gpu = gpu(device)?;
+        let operand = |bytes: &[u8]| {
+            let buffer = DeviceBuffer::zeroed(gpu, bytes.len())?;
+            if !bytes.is_empty() {
+                buffer.write(0, bytes)?;
+            }
+            Ok::<_, Error>(buffer)
+        };
+        let (a, b, c) = (operand(&self.a)?, operand(&self.b)?, operand(&self.c)?);
+        let mut maps = [0; 3 * tensor_map::TensorMap::BYTES];
+        for (index, operand, map, address) in [
+            (0, "a", self.a_map, a.address()),
+            (2, "c", self.c_map, c.address()),
+        ] {
+            if let Some(map) = map {
+                let spec = TensorMapSpec {
+                    dtype: map.dtype,
+                    dims: map.dims,
+                    pitch_bytes: map.pitch_bytes,
+                    box_dims: map.box_dims,
+                    swizzle_bytes: map.swizzle.span_bytes(),
+                };
+                let encoded = spec.encode(operand, address + map.address)?;
+                maps[index * encoded.bytes().len()..][..encoded.bytes().len()]
+                    .copy_from_slice(encoded.bytes());
+            }
+        }
+        let maps_on_device = DeviceBuffer::zeroed(gpu, maps.len())?;
+        maps_on_device.write(0, &maps)?;
+        let params = self.placed(
+            [a.address(), b.address(), c.address()],
+            maps_on_device.address(),
+        );
+        let function = module::function(gpu, &self.probe.info)?;
+        let shape = Shape {
+            ctas: (self.ctas, 1),
+            threads: self.probe.info.threads,
+            shared_bytes: self.probe.info.shared_bytes,
+            overlaps: false,
+        };
+        // SAFETY: the operands are allocated, and outlive the read below, which waits.
+        unsafe { launch::launch(gpu, function, shape, &params)? };
+        let mut result = vec![0; self.c.len()];
+        c.read(0, &mut result)?;
+        Ok(result)
+    }
+
+    /// The parameters with the operands and the three tensor maps at these
+    /// addresses.
+    pub fn placed(&self, [a, b, c]: [u64; 3], tensor_maps: u64) -> GemmParams {
+        let at = |operand: Operand, address| Operand { address, ..operand };
+        GemmParams {
+            a: at(self.params.a, a),
+            b: at(self.params.b, b),
+            c: at(self.params.c, c),
+            tensor_maps,
+            ..self.params
+        }
+    }
+}
