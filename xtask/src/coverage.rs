@@ -47,17 +47,23 @@ pub fn run() -> Result<()> {
     let tools = Tools::find()?;
     let target = project::root().join("target/coverage");
     let profiles = target.join("profiles");
-    if profiles.exists() {
-        fs::remove_dir_all(&profiles).context("old profiles")?;
-    }
+    let pattern = profiles.join("%p-%m.profraw");
     let mut tests = project::cargo();
     emulate::tests(&mut tests)
         .env("CARGO_TARGET_DIR", &target)
         .env("RUSTFLAGS", "-Cinstrument-coverage")
-        .env("LLVM_PROFILE_FILE", profiles.join("%p-%m.profraw"))
+        .env("LLVM_PROFILE_FILE", &pattern)
         .env("TILEWISE_PTX", "skip");
     let programs = programs(&mut tests)?;
-    project::run(&mut tests)?;
+    // What the compiler's own plug-ins have left there.
+    if profiles.exists() {
+        fs::remove_dir_all(&profiles).context("profiles of the build")?;
+    }
+    for (program, directory) in &programs {
+        let mut test = Command::new(program);
+        test.current_dir(directory);
+        project::run(test.env("LLVM_PROFILE_FILE", &pattern))?;
+    }
     let merged = target.join("merged.profdata");
     let mut merge = Command::new(&tools.profdata);
     merge.args(["merge", "--sparse", "--output"]).arg(&merged);
@@ -71,17 +77,10 @@ pub fn run() -> Result<()> {
     print(&files)
 }
 
-/// The test programs that `tests` would run.
-fn programs(tests: &mut Command) -> Result<Vec<PathBuf>> {
-    let mut build = Command::new(tests.get_program());
-    build.current_dir(project::root()).args(tests.get_args());
-    for (name, value) in tests.get_envs() {
-        if let Some(value) = value {
-            build.env(name, value);
-        }
-    }
-    build.args(["--no-run", "--message-format=json"]);
-    let output = build
+/// The test programs that `tests` would run, and where.
+fn programs(tests: &mut Command) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let output = tests
+        .args(["--no-run", "--message-format=json"])
         .stderr(Stdio::inherit())
         .output()
         .context("cannot build the tests")?;
@@ -90,17 +89,20 @@ fn programs(tests: &mut Command) -> Result<Vec<PathBuf>> {
     let executable = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;
         let test = message["profile"]["test"] == true;
-        test.then(|| message["executable"].as_str().map(PathBuf::from))?
+        let program = test.then(|| message["executable"].as_str())??;
+        let mut directory = PathBuf::from(message["manifest_path"].as_str()?);
+        directory.pop();
+        Some((PathBuf::from(program), directory))
     };
     Ok(messages.lines().filter_map(executable).collect())
 }
 
 /// llvm-cov's summary, as JSON.
-fn summary(tools: &Tools, profile: &Path, programs: &[PathBuf]) -> Result<Value> {
+fn summary(tools: &Tools, profile: &Path, programs: &[(PathBuf, PathBuf)]) -> Result<Value> {
     let mut cov = Command::new(&tools.cov);
     cov.args(["export", "--summary-only", "--instr-profile"])
         .arg(profile);
-    for program in programs {
+    for (program, _) in programs {
         cov.arg("--object").arg(program);
     }
     for source in SOURCES {
