@@ -12,7 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use tilewise_emulate::{Case, Placement, Values, run};
 
 /// Cases a kernel.
-const EACH: u64 = 4;
+const EACH: u64 = 6;
 
 const ORDERS: [TileOrder; 4] = [
     TileOrder::RowMajor,
@@ -38,12 +38,20 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
         3 => most * tile + tile / 2 + 3,
         _ => random.random_range(1..=most * tile + 1),
     };
-    let m = extent(height, if height > 128 { 1 } else { 2 });
+    let mut m = extent(height, if height > 128 { 1 } else { 2 });
     let mut n = extent(width, if width > 128 { 1 } else { 2 });
-    let k = match kernel.family {
+    let mut k = match kernel.family {
         Family::Naive => extent(16, 4),
         _ => extent(depth, 5),
     };
+    // The last two are for the paths of whole vectors, and of whole tiles.
+    let is_aligned = number + 2 >= EACH;
+    if is_aligned {
+        [m, n, k] = [m, n, k].map(|extent| extent.next_multiple_of(16));
+    }
+    if number + 1 == EACH {
+        [m, n, k] = [height, width, 3 * depth];
+    }
     if kernel.c_by_tma_only {
         n = n.next_multiple_of(8);
     }
@@ -73,8 +81,28 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
             case.sharers = random.random_range(1..=case.resident);
         }
     }
-    lay_out(&mut case, &mut random);
+    if is_aligned {
+        turn(&mut case, &mut random);
+    } else {
+        lay_out(&mut case, &mut random);
+    }
     case
+}
+
+/// Operands that lie the other way than the kernel's name says, where it can.
+fn turn(case: &mut Case, random: &mut StdRng) {
+    let bytes = case.kernel.input.bytes();
+    if case.kernel.family != Family::Hopper {
+        if random.random_bool(0.5) {
+            case.a = Placement::columns(case.m, bytes);
+        }
+        if random.random_bool(0.5) {
+            case.b = Placement::rows(case.n, bytes);
+        }
+    }
+    if !case.kernel.c_by_tma_only && random.random_bool(0.3) {
+        case.c = Placement::columns(case.m, bytes);
+    }
 }
 
 /// Other strides than the plain ones.
