@@ -87,7 +87,7 @@ macro_rules! for_each_probe {
     };
 }
 
-#[cfg(all(target_arch = "nvptx64", feature = "probes"))]
+#[cfg(all(target_arch = "nvptx64", feature = "standalone", feature = "probes"))]
 macro_rules! define_entry_points {
     ($($name:ident: $probe:ty;)*) => {$(
         /// # Safety
@@ -100,7 +100,7 @@ macro_rules! define_entry_points {
     )*};
 }
 
-#[cfg(all(target_arch = "nvptx64", feature = "probes"))]
+#[cfg(all(target_arch = "nvptx64", feature = "standalone", feature = "probes"))]
 for_each_probe!(define_entry_points);
 
 #[cfg(not(target_arch = "nvptx64"))]

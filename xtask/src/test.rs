@@ -43,7 +43,8 @@ const STEPS: &[Step] = &[
         project::run(cargo().args(["test", "--workspace", exclude]))
     }),
     ("every kernel in the emulator", || {
-        project::run(emulate::tests(&mut cargo()))
+        project::run(emulate::tests(&mut cargo()))?;
+        emulate::run(&["--shape=96x80x72".into(), "--schedules=2".into()])
     }),
     ("benchmark without a GPU", || {
         let mut bench = cargo();
