@@ -20,11 +20,12 @@ mod worlds;
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tilewise::Device;
 
-use args::{Args, USAGE};
+use args::Args;
 use report::Report;
 use tally::Tally;
 use worlds::Worlds;
@@ -43,18 +44,7 @@ const SECTIONS: [Section; 6] = [
 ];
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.iter().any(|word| word == "--help" || word == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let args = match Args::parse(words.into_iter()) {
-        Ok(args) => args,
-        Err(message) => {
-            eprintln!("{message}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+    let args = Args::parse();
     let device = if args.emulator_only {
         Device::cpu()
     } else {

@@ -91,30 +91,25 @@ pub fn undefined<const N: usize>() -> [f32; N] {
 
 /// `wgmma.fence`.
 pub fn fence() {
-    let instruction = Instruction::WgmmaFence;
-    if issue(instruction, []).is_some() {
-        gather(
-            Scope::Warpgroup,
-            instruction,
-            operands([]),
-            |cluster, number, _| {
-                cluster.warpgroups[number as usize].fenced = true;
-                Ok(())
-            },
-        );
-    }
+    mark(Instruction::WgmmaFence, |warpgroup| warpgroup.fenced = true);
 }
 
 /// `wgmma.commit_group`.
 pub fn commit() {
-    let instruction = Instruction::WgmmaCommit;
+    mark(Instruction::WgmmaCommit, |warpgroup| {
+        warpgroup.committed += 1;
+    });
+}
+
+/// An instruction of a whole warpgroup that changes nothing but its state.
+fn mark(instruction: Instruction, change: impl FnOnce(&mut Warpgroup)) {
     if issue(instruction, []).is_some() {
         gather(
             Scope::Warpgroup,
             instruction,
             operands([]),
             |cluster, number, _| {
-                cluster.warpgroups[number as usize].committed += 1;
+                change(&mut cluster.warpgroups[number as usize]);
                 Ok(())
             },
         );
