@@ -78,9 +78,10 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',')]
     pub kernels: Vec<KernelChoice>,
 
-    /// Tile orders: row, col, grouped:SIZE, groupedn:SIZE.
+    /// Tile orders: row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE,
+    /// serpentinen:SIZE, morton, hilbert.
     /// [default: row-major against the library's choice]
-    #[arg(long, value_delimiter = ',', value_parser = choice::parse_order)]
+    #[arg(long, value_delimiter = ',')]
     pub orders: Vec<TileOrder>,
 
     /// Schedules: grid2d, grid1d, persistent, stream-k (hopper only).
@@ -259,7 +260,7 @@ pub struct MatmulArgs {
     #[arg(long)]
     pub kernel: Option<KernelChoice>,
     /// Tile order. [default: chosen by the library]
-    #[arg(long, value_parser = choice::parse_order)]
+    #[arg(long)]
     pub order: Option<TileOrder>,
     /// Files of 16-bit unsigned integers hold bfloat16; write C so too.
     #[arg(long)]
