@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::choice::{self, KernelChoice};
+use crate::order::OrderArgs;
 use crate::shape::{Layout, Shape};
 use crate::suite::{self, Suite};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -27,6 +28,8 @@ pub enum Command {
     /// Time a launch on the host, against the driver's bare launch of the same
     /// kernel.
     HostCost(HostCostArgs),
+    /// Draw the order of tiles, and print what the model says of it.
+    Order(OrderArgs),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }
@@ -287,7 +290,9 @@ mod tests {
             .command
         {
             Command::Bench(args) => Ok(*args),
-            Command::HostCost(_) | Command::Matmul(_) => unreachable!("the arguments say bench"),
+            Command::HostCost(_) | Command::Matmul(_) | Command::Order(_) => {
+                unreachable!("the arguments say bench")
+            }
         }
     }
 
