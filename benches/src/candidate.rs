@@ -1,6 +1,6 @@
 //! What is measured: one way to compute a problem.
 
-use crate::choice::{KernelChoice, Placement, order_name, schedule_name};
+use crate::choice::{KernelChoice, Placement, schedule_name};
 use crate::error::Error;
 use crate::model;
 use crate::workload::Workload;
@@ -151,7 +151,7 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
             Some(entry) => Label {
                 implementation: implementation.to_owned(),
                 kernel: entry.name.to_owned(),
-                order: order_name(info.order),
+                order: info.order.to_string(),
                 schedule: schedule_name(info.schedule).to_owned(),
                 ctas: Some(u64::from(info.ctas)),
                 note: String::new(),

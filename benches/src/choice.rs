@@ -1,5 +1,5 @@
-//! How kernels, orders, schedules and types are named on the command line and
-//! in reports: one parser and one printer each.
+//! How kernels, schedules and types are named on the command line and in reports:
+//! one parser and one printer each. (Orders name themselves: `TileOrder` has both.)
 
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{DType, Family, OutputType, Schedule, TileOrder};
@@ -63,33 +63,6 @@ impl FromStr for KernelChoice {
                     .join(", "),
             )),
         }
-    }
-}
-
-/// `row`, `col`, `grouped:SIZE` (along M) or `groupedn:SIZE` (along N).
-pub fn parse_order(text: &str) -> Result<TileOrder, String> {
-    let (name, size) = match text.split_once(':') {
-        Some((name, size)) => (name, size.parse().ok().filter(|&size: &u32| size > 0)),
-        None => (text, None),
-    };
-    match (name, size, text.contains(':')) {
-        ("row", None, false) => Ok(TileOrder::RowMajor),
-        ("col", None, false) => Ok(TileOrder::ColumnMajor),
-        ("grouped", Some(size), _) => Ok(TileOrder::GroupedM { size }),
-        ("groupedn", Some(size), _) => Ok(TileOrder::GroupedN { size }),
-        _ => Err(format!(
-            "'{text}' is no order: row, col, grouped:SIZE or groupedn:SIZE with a size of at least 1"
-        )),
-    }
-}
-
-/// The text that [`parse_order`] reads.
-pub fn order_name(order: TileOrder) -> String {
-    match order {
-        TileOrder::RowMajor => "row".to_owned(),
-        TileOrder::ColumnMajor => "col".to_owned(),
-        TileOrder::GroupedM { size } => format!("grouped:{size}"),
-        TileOrder::GroupedN { size } => format!("groupedn:{size}"),
     }
 }
 
@@ -195,28 +168,6 @@ fn or_open<T: Copy>(choices: &[T]) -> Vec<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn orders_survive_their_text() {
-        for text in ["row", "col", "grouped:8", "groupedn:4"] {
-            assert_eq!(order_name(parse_order(text).unwrap()), text);
-        }
-    }
-
-    #[test]
-    fn malformed_orders_are_refused() {
-        for text in [
-            "",
-            "grouped",
-            "grouped:",
-            "grouped:0",
-            "grouped:-1",
-            "row:3",
-            "hilbert",
-        ] {
-            assert!(parse_order(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn schedules_and_types_survive_their_text() {

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::choice::{self, KernelChoice};
+use crate::order::OrderArgs;
 use crate::shape::{Layout, Shape};
 use crate::suite::{self, Suite};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -27,6 +28,8 @@ pub enum Command {
     /// Time a launch on the host, against the driver's bare launch of the same
     /// kernel.
     HostCost(HostCostArgs),
+    /// Draw the order of tiles, and print what the model says of it.
+    Order(OrderArgs),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }
@@ -78,9 +81,10 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',')]
     pub kernels: Vec<KernelChoice>,
 
-    /// Tile orders: row, col, grouped:SIZE, groupedn:SIZE.
+    /// Tile orders: row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE,
+    /// serpentinen:SIZE, morton, hilbert.
     /// [default: row-major against the library's choice]
-    #[arg(long, value_delimiter = ',', value_parser = choice::parse_order)]
+    #[arg(long, value_delimiter = ',')]
     pub orders: Vec<TileOrder>,
 
     /// Schedules: grid2d, grid1d, persistent, stream-k (hopper only).
@@ -259,7 +263,7 @@ pub struct MatmulArgs {
     #[arg(long)]
     pub kernel: Option<KernelChoice>,
     /// Tile order. [default: chosen by the library]
-    #[arg(long, value_parser = choice::parse_order)]
+    #[arg(long)]
     pub order: Option<TileOrder>,
     /// Files of 16-bit unsigned integers hold bfloat16; write C so too.
     #[arg(long)]
@@ -286,7 +290,9 @@ mod tests {
             .command
         {
             Command::Bench(args) => Ok(*args),
-            Command::HostCost(_) | Command::Matmul(_) => unreachable!("the arguments say bench"),
+            Command::HostCost(_) | Command::Matmul(_) | Command::Order(_) => {
+                unreachable!("the arguments say bench")
+            }
         }
     }
 

@@ -29,6 +29,10 @@ pub enum Error {
         /// Its status, by name.
         status: String,
     },
+    /// A product that `order` cannot model or draw, or a file it cannot write: which,
+    /// and what would be accepted.
+    #[error("{0}")]
+    Order(String),
     /// A `.npy` file that holds no matrix we can multiply.
     #[error("{}: {reason}", path.display())]
     Npy {

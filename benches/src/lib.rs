@@ -19,7 +19,7 @@
 //! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
 //! | [`stats`], [`record`], [`report`], [`summary`], [`regret`] | what is written down? |
-//! | [`model`] | what can be said without a GPU? |
+//! | [`model`], [`order`] | what can be said, and drawn, without a GPU? |
 //! | [`host_cost`] | what does a launch cost on the host? |
 //! | [`matmul`], [`npy`] | how are two files multiplied? |
 
@@ -38,6 +38,7 @@ pub mod matmul;
 pub mod memory;
 pub mod model;
 pub mod npy;
+pub mod order;
 pub mod peak;
 pub mod peers;
 pub mod power;

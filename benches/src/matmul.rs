@@ -1,6 +1,6 @@
 //! `tilewise-bench matmul A.npy B.npy --out C.npy`.
 
-use crate::choice::{KernelChoice, order_name, schedule_name};
+use crate::choice::{KernelChoice, schedule_name};
 use crate::cli::MatmulArgs;
 use crate::error::Error;
 use crate::npy::{self, NpyElement, Values};
@@ -70,7 +70,7 @@ fn multiply<T: NpyElement>(
         Some(kernel) => format!(
             "{} {} {}",
             kernel.name,
-            order_name(info.order),
+            info.order,
             schedule_name(info.schedule)
         ),
         None => "the gemm crate".to_owned(),

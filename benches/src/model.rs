@@ -4,7 +4,7 @@
 //!
 //! The kernel is chosen by the library's own rule, as if its PTX were built.
 
-use crate::choice::{KernelChoice, Placement, order_name};
+use crate::choice::{KernelChoice, Placement};
 use crate::report::{Table, shorten};
 use crate::shape::Shape;
 use crate::workload::Problem;
@@ -202,7 +202,7 @@ fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
         kernel.name.to_owned(),
         format!("{}x{}x{}", block.m, block.n, block.k),
         format!("{tiles_m}x{tiles_n}"),
-        order_name(order),
+        order.to_string(),
         machine.ctas.to_string(),
         format!("{unshared:.0}"),
         format!("{a:.0}"),

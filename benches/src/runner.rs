@@ -229,7 +229,9 @@ impl<'a> Runner<'a> {
             }
             .to_owned(),
             kernel: kernel.map_or(String::new(), |kernel| kernel.to_string()),
-            order: placement.order.map_or(String::new(), choice::order_name),
+            order: placement
+                .order
+                .map_or(String::new(), |order| order.to_string()),
             schedule: placement
                 .schedule
                 .map_or("", choice::schedule_name)

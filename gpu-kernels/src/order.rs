@@ -7,7 +7,28 @@
 //! `docs/tile-order.md` derives it.
 //!
 //! Orders are pure integer functions without a panic path: the device calls
-//! them for every tile, the host for its figures and property tests.
+//! them for every tile, the host for its figures and property tests. They need no
+//! table and take O(log tiles) steps at most.
+//!
+//! # A new order
+//!
+//! 1. A variant of [`TileOrder`]. At most one `u32` of its own: the type is a part
+//!    of the launch parameters.
+//! 2. Its arm in [`TileOrder::tile`], and the function there. No recursion, no
+//!    array that a variable indexes, wrapping arithmetic: what would be a panic, a
+//!    call or a stack frame on the device is refused by `cargo xtask ptx`.
+//! 3. Its place in [`TileOrder::all`] and its name in `order/name.rs`.
+//!
+//! The property tests, the tests on a GPU, the model, the benchmark and
+//! `cargo xtask order` take it from there.
+
+mod curve;
+mod cutlass;
+#[cfg(not(target_arch = "nvptx64"))]
+mod name;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use name::ParseOrderError;
 
 use core::num::NonZeroU32;
 
@@ -77,39 +98,82 @@ pub enum TileOrder {
         /// Columns of tiles in a group.
         size: u32,
     },
+    /// [`TileOrder::GroupedM`] with every other group walked backwards along N, so
+    /// that a group starts on the columns of B on which the last one ended, which
+    /// L2 still holds. With a size of 1 (or 0) each tile is a neighbour of the one
+    /// before.
+    SerpentineM {
+        /// Rows of tiles in a group.
+        size: u32,
+    },
+    /// [`TileOrder::GroupedN`] with every other group walked backwards along M.
+    SerpentineN {
+        /// Columns of tiles in a group.
+        size: u32,
+    },
+    /// Z-order: tiles sorted by the bits of their row and column, interleaved, the
+    /// row's above the column's. On a grid of any shape: what of the plane's
+    /// Z-order lies outside is left out.
+    Morton,
+    /// A Hilbert curve, generalised to a grid of any shape: along the longer side,
+    /// through every tile, each a neighbour of the one before. (One step may be
+    /// diagonal where the longer side is odd and the shorter even.) Any piece of the
+    /// curve is compact, so that a wave is nearly square, in tiles, whatever its
+    /// size.
+    Hilbert,
 }
 
 impl TileOrder {
+    /// Every order, those in groups with groups of `size`.
+    pub const fn all(size: u32) -> [TileOrder; 8] {
+        [
+            TileOrder::RowMajor,
+            TileOrder::ColumnMajor,
+            TileOrder::GroupedM { size },
+            TileOrder::GroupedN { size },
+            TileOrder::SerpentineM { size },
+            TileOrder::SerpentineN { size },
+            TileOrder::Morton,
+            TileOrder::Hilbert,
+        ]
+    }
+
     /// The tile that `id` means. For `id >= grid.tiles()` the answer is some
     /// tile or lies outside the grid; nothing panics.
     #[inline(always)]
     pub fn tile(self, grid: TileGrid, id: u32) -> Tile {
-        match self {
-            TileOrder::RowMajor => {
-                let (m, n) = div_rem(id, grid.tiles_n);
-                Tile { m, n }
-            }
-            TileOrder::ColumnMajor => {
-                let (n, m) = div_rem(id, grid.tiles_m);
-                Tile { m, n }
-            }
-            TileOrder::GroupedM { size } => {
-                let (m, n) = grouped(id, grid.tiles_m, grid.tiles_n, size);
-                Tile { m, n }
-            }
-            TileOrder::GroupedN { size } => {
-                let (n, m) = grouped(id, grid.tiles_n, grid.tiles_m, size);
-                Tile { m, n }
-            }
+        // All that walk in groups share one piece of code: it is instantiated in
+        // every kernel.
+        let (size, along_n, serpentine) = match self {
+            TileOrder::RowMajor => (1, false, false),
+            TileOrder::ColumnMajor => (1, true, false),
+            TileOrder::GroupedM { size } => (size, false, false),
+            TileOrder::GroupedN { size } => (size, true, false),
+            TileOrder::SerpentineM { size } => (size, false, true),
+            TileOrder::SerpentineN { size } => (size, true, true),
+            TileOrder::Morton => return curve::morton(id, grid),
+            TileOrder::Hilbert => return curve::hilbert(id, grid),
+        };
+        let TileGrid { tiles_m, tiles_n } = grid;
+        let (major, minor) = if along_n {
+            (tiles_n, tiles_m)
+        } else {
+            (tiles_m, tiles_n)
+        };
+        let (major, minor) = grouped(id, major, minor, size, serpentine);
+        if along_n {
+            Tile { m: minor, n: major }
+        } else {
+            Tile { m: major, n: minor }
         }
     }
 }
 
 /// Walks a `major`×`minor` grid in bands of `size` along the major axis, major
 /// fastest inside a band; returns (major, minor). (Triton's matmul tutorial,
-/// "L2 cache optimizations".)
+/// "L2 cache optimizations".) `serpentine`: odd bands from their far end.
 #[inline(always)]
-fn grouped(id: u32, major: u32, minor: u32, size: u32) -> (u32, u32) {
+fn grouped(id: u32, major: u32, minor: u32, size: u32, serpentine: bool) -> (u32, u32) {
     // A group larger than the grid is the whole grid; the clamp also keeps
     // `size · minor` from wrapping.
     let size = size.clamp(1, major.max(1));
@@ -117,6 +181,11 @@ fn grouped(id: u32, major: u32, minor: u32, size: u32) -> (u32, u32) {
     let first = group.wrapping_mul(size);
     let height = major.wrapping_sub(first).min(size);
     let (step, offset) = div_rem(within, height);
+    let step = if serpentine && group & 1 == 1 {
+        minor.wrapping_sub(1).wrapping_sub(step)
+    } else {
+        step
+    };
     (first.wrapping_add(offset), step)
 }
 

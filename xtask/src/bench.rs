@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: the benchmark, with the device code in it.
+//! `cargo xtask bench` and `order`: the program `tilewise-bench`, with the device
+//! code in it.
 
 use anyhow::Result;
 
@@ -10,7 +11,16 @@ pub fn run(arguments: &[String]) -> Result<()> {
         // Without one the benchmark still runs, on the CPU, and says so.
         let _ = setup::device_toolchain();
     }
+    program("bench", arguments)
+}
+
+/// Runs `tilewise-bench order` with these arguments, in release.
+pub fn order(arguments: &[String]) -> Result<()> {
+    program("order", arguments)
+}
+
+fn program(command: &str, arguments: &[String]) -> Result<()> {
     let mut cargo = project::cargo();
     cargo.args(["run", "--release", "--package", "tilewise-bench", "--"]);
-    project::run(cargo.arg("bench").args(arguments))
+    project::run(cargo.arg(command).args(arguments))
 }

@@ -60,6 +60,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Draw the order of tiles, by wave, and print what the model of L2 says: `tilewise-bench order`
+    #[command(disable_help_flag = true)]
+    Order {
+        /// Arguments of `tilewise-bench order`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
     /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, every kernel in the
@@ -85,6 +92,7 @@ fn main() -> ExitCode {
             _ => ptx::run(&arch, codegen),
         },
         Command::Bench { arguments } => bench::run(&arguments),
+        Command::Order { arguments } => bench::order(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Emulate { arguments } => emulate::run(&arguments),
         Command::Test { coverage: true } => coverage::run(),
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_benchmark_gets_its_flags_unread() {
+    fn the_benchmark_program_gets_its_flags_unread() {
         let parsed = Arguments::try_parse_from(["xtask", "bench", "--json", "out.json", "--help"]);
         let Ok(Arguments {
             command: Command::Bench { arguments },
@@ -165,5 +173,13 @@ mod tests {
             panic!("not accepted");
         };
         assert_eq!(arguments, ["--json", "out.json", "--help"]);
+        let parsed = Arguments::try_parse_from(["xtask", "order", "--gpu", "t4", "--help"]);
+        let Ok(Arguments {
+            command: Command::Order { arguments },
+        }) = parsed
+        else {
+            panic!("not accepted");
+        };
+        assert_eq!(arguments, ["--gpu", "t4", "--help"]);
     }
 }

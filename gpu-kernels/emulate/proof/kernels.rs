@@ -250,15 +250,7 @@ fn random_case(random: &mut StdRng) -> Case {
     );
     case.seed = random.random();
     let size = random.random_range(1..=9);
-    case.order = choose(
-        random,
-        &[
-            TileOrder::RowMajor,
-            TileOrder::ColumnMajor,
-            TileOrder::GroupedM { size },
-            TileOrder::GroupedN { size },
-        ],
-    );
+    case.order = choose(random, &TileOrder::all(size));
     let schedules = [
         Schedule::Grid1d,
         Schedule::Persistent,

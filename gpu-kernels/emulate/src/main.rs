@@ -12,7 +12,7 @@ use gpu_kernels::{Block, DType, KernelInfo, OutputType, Schedule, TileOrder};
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewise::l2;
 use tilewise_bench::choice::{
-    KernelChoice, order_name, parse_dtype, parse_order, parse_output, parse_schedule, schedule_name,
+    KernelChoice, parse_dtype, parse_output, parse_schedule, schedule_name,
 };
 use tilewise_bench::shape::{Layout, Shape};
 use tilewise_emulate::{Case, Outcome, Values, pick, run_watched};
@@ -43,7 +43,7 @@ struct Arguments {
     #[arg(long)]
     block: Option<Shape>,
     /// row, col, grouped:SIZE or groupedn:SIZE [default: the rule's]
-    #[arg(long, value_parser = parse_order)]
+    #[arg(long)]
     order: Option<TileOrder>,
     /// grid2d, grid1d, persistent or stream-k [default: the rule's]
     #[arg(long, value_parser = parse_schedule)]
@@ -93,7 +93,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         "{name}: {} {}, order {}, {}, on {} simulated SMs",
         arguments.shape,
         case.kernel.input.name(),
-        order_name(case.order),
+        case.order,
         schedule_name(case.schedule),
         arguments.sms
     );

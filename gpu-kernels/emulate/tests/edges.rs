@@ -14,13 +14,6 @@ use tilewise_emulate::{Case, Placement, Values, run};
 /// Cases a kernel.
 const EACH: u64 = 6;
 
-const ORDERS: [TileOrder; 4] = [
-    TileOrder::RowMajor,
-    TileOrder::ColumnMajor,
-    TileOrder::GroupedM { size: 2 },
-    TileOrder::GroupedN { size: 3 },
-];
-
 /// Case `number` of a kernel.
 fn edge(kernel: &KernelInfo, number: u64) -> Case {
     let name = kernel.name.bytes().fold(0, |hash: u64, byte| {
@@ -57,7 +50,9 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
     }
     let mut case = Case::new(kernel, m, n, k);
     case.seed = seed;
-    case.order = ORDERS[(number % 4) as usize];
+    // By the seed, so that the kernels between them have every order at every shape.
+    let orders = TileOrder::all(2 + (number % 2) as u32);
+    case.order = orders[(seed % orders.len() as u64) as usize];
     case.values = match number % 3 {
         0 => Values::Integers,
         _ => Values::Uniform,

@@ -70,12 +70,7 @@ fn agrees_with_one_request_at_a_time() {
         n: 96,
         k: 32,
     };
-    for order in [
-        TileOrder::RowMajor,
-        TileOrder::ColumnMajor,
-        TileOrder::GroupedM { size: 3 },
-        TileOrder::GroupedN { size: 5 },
-    ] {
+    for order in TileOrder::all(3) {
         for l2_bytes in [40_000, 200_000, 1 << 20, 1 << 30] {
             let machine = Machine { ctas: 13, l2_bytes };
             assert_eq!(
@@ -94,7 +89,7 @@ fn an_endless_cache_reads_each_operand_once() {
         ctas: 7,
         l2_bytes: u64::MAX,
     };
-    for order in [TileOrder::RowMajor, TileOrder::GroupedN { size: 3 }] {
+    for order in TileOrder::all(3) {
         let counted = traffic(&product, order, machine);
         assert_eq!(counted.dram_read_bytes, (1001 * 777 + 777 * 2003) * 2);
         assert_eq!(counted.c_write_bytes, 1001 * 2003 * 2);

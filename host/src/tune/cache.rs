@@ -94,7 +94,7 @@ impl Winner {
         Winner {
             kernel: kernel.name.to_owned(),
             transposed: *transposed,
-            order: format!("{order:?}"),
+            order: order.to_string(),
             schedule: format!("{schedule:?}"),
             milliseconds,
         }

@@ -88,7 +88,7 @@ fn forced(request: &Request) -> String {
     forced.extend(kernel.clone());
     forced.extend(family.map(|family| family.name().to_owned()));
     forced.extend(block.map(|block| format!("{block:?}")));
-    forced.extend(order.map(|order| format!("{order:?}")));
+    forced.extend(order.map(|order| order.to_string()));
     forced.extend(schedule.map(|schedule| format!("{schedule:?}")));
     match packing {
         Packing::Auto => {}

@@ -87,12 +87,6 @@ pub fn walk_name(schedule: Schedule, order: TileOrder) -> String {
         Schedule::Persistent => "persistent",
         Schedule::StreamK => "stream-k",
     };
-    let order = match order {
-        TileOrder::RowMajor => "row-major".into(),
-        TileOrder::ColumnMajor => "column-major".into(),
-        TileOrder::GroupedM { size } => format!("grouped-m{size}"),
-        TileOrder::GroupedN { size } => format!("grouped-n{size}"),
-    };
     format!("{schedule}:{order}")
 }
 

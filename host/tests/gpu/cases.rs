@@ -15,16 +15,15 @@ use tilewise::{DType, Family, KernelInfo, Major, OutputType, Packing, Schedule, 
 use crate::arrangement::{Arrangement, DISTINCT, REPEATING};
 use crate::case::{Case, Data};
 
-const ORDERS: [TileOrder; 8] = [
-    TileOrder::RowMajor,
-    TileOrder::ColumnMajor,
-    TileOrder::GroupedM { size: 0 },
-    TileOrder::GroupedM { size: 2 },
-    TileOrder::GroupedM { size: 3 },
-    TileOrder::GroupedM { size: 1000 },
-    TileOrder::GroupedN { size: 2 },
-    TileOrder::GroupedN { size: 5 },
-];
+/// Every order, and groups that are none, the whole grid, or leave a rest.
+fn orders() -> impl Iterator<Item = TileOrder> {
+    TileOrder::all(2).into_iter().chain([
+        TileOrder::GroupedM { size: 0 },
+        TileOrder::GroupedM { size: 3 },
+        TileOrder::GroupedM { size: 1000 },
+        TileOrder::GroupedN { size: 5 },
+    ])
+}
 
 /// A product to test.
 pub struct Planned {
@@ -44,7 +43,7 @@ pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
     }
     for schedule in [Schedule::Grid1d, Schedule::Persistent, Schedule::StreamK] {
         if kernel.runs_under(schedule) {
-            walks.extend(ORDERS.map(|order| (schedule, order)));
+            walks.extend(orders().map(|order| (schedule, order)));
         }
     }
     walks

@@ -178,13 +178,7 @@ fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrde
         1 => u32::MAX,
         _ => random.random_range(1..=16),
     };
-    let orders = [
-        TileOrder::RowMajor,
-        TileOrder::ColumnMajor,
-        TileOrder::GroupedM { size },
-        TileOrder::GroupedN { size },
-    ];
-    let order = choose(random, &orders);
+    let order = choose(random, &TileOrder::all(size));
     // Made for it, or not. Left to the library, there may be no such kernel.
     if kernel.is_some() && takes(Schedule::StreamK) {
         return (Schedule::StreamK, order);

@@ -1,0 +1,310 @@
+//! `order`: which tiles of C run together, drawn, and what the model of
+//! [`tilewise::l2`] says of it. After the figure in Triton's matmul tutorial, "L2
+//! Cache Optimizations". Needs no GPU.
+
+pub mod gpu;
+pub mod picture;
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use gpu_kernels::{Block, DType, GemmParams, TileGrid, TileOrder};
+use serde::Serialize;
+use tilewise::l2::{self, Machine, Traffic, WaveLoads, Workload};
+
+use crate::choice;
+use crate::error::Error;
+use crate::shape::Shape;
+use gpu::Gpu;
+
+/// Most tiles that are walked; and blocks of A and B that the model of L2 follows.
+const MOST: u64 = 1 << 24;
+
+/// Waves whose blocks are printed one by one.
+const WAVES_SHOWN: usize = 9;
+
+/// Options of `order`.
+#[derive(Clone, Debug, Args)]
+pub struct OrderArgs {
+    /// MxNxK, or one number for a cube.
+    #[arg(long, default_value = "8192")]
+    pub shape: Shape,
+    /// CTA tile: MxN, or MxNxK with the depth of a step along K. [depth: 64]
+    #[arg(long, default_value = "128x256", value_parser = parse_tile)]
+    pub tile: Block,
+    /// row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE, serpentinen:SIZE,
+    /// morton, hilbert; or cutlass:MAX_SWIZZLE, what CUTLASS would choose.
+    #[arg(long, default_value = "grouped:8")]
+    pub order: OrderChoice,
+    /// h200, h100, a100, t4 or rtx4090.
+    #[arg(long, default_value = "h200")]
+    pub gpu: Gpu,
+    /// SMs. [default: of the GPU]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub sms: Option<u32>,
+    /// CTAs that one SM runs at once.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub ctas_per_sm: u32,
+    /// Type of A, B and C: f16, bf16, tf32, f32.
+    #[arg(long, default_value = "f16", value_parser = choice::parse_dtype)]
+    pub dtype: DType,
+    /// Also draw the tiles into this file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Print the model's figures as JSON and draw nothing in the terminal.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An order, or a rule that picks one for a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderChoice {
+    /// This one.
+    Order(TileOrder),
+    /// [`TileOrder::cutlass`] with this largest swizzle.
+    Cutlass(u32),
+}
+
+impl FromStr for OrderChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let swizzle = text.strip_prefix("cutlass:");
+        match swizzle.and_then(|size| size.parse().ok()) {
+            Some(size @ (1 | 2 | 4 | 8)) => Ok(OrderChoice::Cutlass(size)),
+            _ => text
+                .parse()
+                .map(OrderChoice::Order)
+                .map_err(|error| format!("{error}; or cutlass:MAX_SWIZZLE of 1, 2, 4 or 8")),
+        }
+    }
+}
+
+/// `MxN` or `MxNxK`, each from 1 to 65536.
+fn parse_tile(text: &str) -> Result<Block, String> {
+    let sides: Option<Vec<u32>> = text
+        .split('x')
+        .map(|side| side.parse().ok().filter(|side| (1..=65_536).contains(side)))
+        .collect();
+    match sides.as_deref() {
+        Some(&[m, n]) => Ok(Block { m, n, k: 64 }),
+        Some(&[m, n, k]) => Ok(Block { m, n, k }),
+        _ => Err(format!(
+            "'{text}' is no tile; accepted: MxN or MxNxK, each from 1 to 65536, such as 128x256"
+        )),
+    }
+}
+
+/// What is drawn and counted.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// C in tiles.
+    pub grid: TileGrid,
+    /// How they run.
+    pub order: TileOrder,
+    /// CTAs that run at once: the tiles of a wave.
+    pub ctas: u32,
+    /// SMs that run them.
+    pub sms: u32,
+    /// Blocks that each wave loads.
+    pub waves: Vec<WaveLoads>,
+    traffic: Traffic,
+    args: OrderArgs,
+}
+
+impl Plan {
+    /// # Errors
+    /// The product is larger than the model is made for.
+    pub fn new(args: &OrderArgs) -> Result<Plan, Error> {
+        let most = GemmParams::MAX_DIM;
+        let side = |name: &str, size: usize| match u32::try_from(size) {
+            Ok(size) if u64::from(size) <= most => Ok(size),
+            _ => Err(Error::Order(format!(
+                "--shape: {name} is {size}; accepted: at most {most}"
+            ))),
+        };
+        let Shape { m, n, k } = args.shape;
+        let workload = Workload {
+            m: side("M", m)?,
+            n: side("N", n)?,
+            k: side("K", k)?,
+            block: args.tile,
+            input_bytes: args.dtype.bytes(),
+            output_bytes: args.dtype.bytes(),
+        };
+        let (grid, depth) = (workload.grid(), workload.tiles_k());
+        let (rows, cols) = (u64::from(grid.tiles_m), u64::from(grid.tiles_n));
+        for (what, count) in [
+            ("tiles of C", rows * cols),
+            ("blocks of A and B", (rows + cols) * u64::from(depth)),
+        ] {
+            if count > MOST {
+                let Block { m, n, k } = args.tile;
+                return Err(Error::Order(format!(
+                    "{} in tiles of {m}x{n}x{k}: {count} {what}; accepted: at most {MOST}",
+                    args.shape
+                )));
+            }
+        }
+        let order = match args.order {
+            OrderChoice::Order(order) => order,
+            OrderChoice::Cutlass(max_swizzle) => TileOrder::cutlass(grid, max_swizzle),
+        };
+        let sms = args.sms.unwrap_or(args.gpu.sms);
+        let ctas = sms * args.ctas_per_sm;
+        let machine = Machine {
+            ctas,
+            l2_bytes: args.gpu.l2_bytes,
+        };
+        Ok(Plan {
+            grid,
+            order,
+            ctas,
+            sms,
+            waves: l2::block_loads(order, grid, depth, ctas).collect(),
+            traffic: l2::traffic(&workload, order, machine),
+            args: args.clone(),
+        })
+    }
+
+    /// One line: the product, its tiles, their order.
+    pub fn title(&self) -> String {
+        let Block { m, n, .. } = self.args.tile;
+        let TileGrid { tiles_m, tiles_n } = self.grid;
+        format!(
+            "{} in {tiles_m}×{tiles_n} tiles of {m}×{n}, order {}, {} at once ({} SMs, L2 of {})",
+            self.args.shape, self.order, self.ctas, self.sms, self.args.gpu.name
+        )
+    }
+
+    /// What the waves load, a line each; the later ones left out.
+    pub fn wave_lines(&self) -> Vec<String> {
+        let line = |(index, wave): (usize, &WaveLoads)| {
+            let WaveLoads {
+                tiles,
+                uncached,
+                a,
+                b,
+            } = wave;
+            let shared = wave.shared();
+            format!(
+                "wave {index}: {tiles} tiles, {a} blocks of A + {b} of B = {shared} ({uncached} without a cache)"
+            )
+        };
+        let mut lines: Vec<String> = self
+            .waves
+            .iter()
+            .enumerate()
+            .take(WAVES_SHOWN)
+            .map(line)
+            .collect();
+        if self.waves.len() > WAVES_SHOWN {
+            lines.push(format!("… {} waves in all", self.waves.len()));
+        }
+        lines
+    }
+
+    fn figures(&self) -> Figures {
+        let Traffic {
+            requests,
+            hits,
+            l2_to_sm_bytes,
+            dram_read_bytes,
+            c_write_bytes,
+            ..
+        } = self.traffic;
+        let bytes = (dram_read_bytes + c_write_bytes) as f64;
+        Figures {
+            shape: self.args.shape.to_string(),
+            tiles_m: self.grid.tiles_m,
+            tiles_n: self.grid.tiles_n,
+            order: self.order.to_string(),
+            gpu: self.args.gpu.name,
+            ctas: self.ctas,
+            waves: self.waves.len(),
+            first_wave_blocks_uncached: self.waves.first().map_or(0, |wave| wave.uncached),
+            first_wave_blocks: self.waves.first().map_or(0, WaveLoads::shared),
+            blocks_uncached: self.waves.iter().map(|wave| wave.uncached).sum(),
+            blocks: self.waves.iter().map(WaveLoads::shared).sum(),
+            l2_requests: requests,
+            l2_hits: hits,
+            l2_hit_rate: self.traffic.hit_rate(),
+            l2_read_bytes: l2_to_sm_bytes,
+            dram_read_bytes,
+            dram_write_bytes: c_write_bytes,
+            dram_milliseconds: bytes / self.args.gpu.dram_bytes_per_second * 1e3,
+        }
+    }
+
+    /// The figures for a reader.
+    fn summary(&self) -> String {
+        let figures = self.figures();
+        let mut text = self.wave_lines().join("\n");
+        let _ = write!(
+            text,
+            "\nmodelled: L2 hits {:.1} %, L2 reads {:.3} GB, DRAM reads {:.3} GB and writes {:.3} GB, {:.3} ms at the DRAM's bandwidth\n",
+            100.0 * figures.l2_hit_rate,
+            figures.l2_read_bytes as f64 / 1e9,
+            figures.dram_read_bytes as f64 / 1e9,
+            figures.dram_write_bytes as f64 / 1e9,
+            figures.dram_milliseconds,
+        );
+        text
+    }
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Figures {
+    shape: String,
+    tiles_m: u32,
+    tiles_n: u32,
+    order: String,
+    gpu: &'static str,
+    /// Tiles of a wave.
+    ctas: u32,
+    waves: usize,
+    first_wave_blocks_uncached: u64,
+    first_wave_blocks: u64,
+    /// Over all waves: blocks that CTAs want, and distinct ones within a wave.
+    blocks_uncached: u64,
+    blocks: u64,
+    l2_requests: u64,
+    l2_hits: u64,
+    l2_hit_rate: f64,
+    l2_read_bytes: u64,
+    dram_read_bytes: u64,
+    dram_write_bytes: u64,
+    /// Reads and writes at the DRAM's peak bandwidth: a lower bound on the time.
+    dram_milliseconds: f64,
+}
+
+/// Draws and counts; returns what to print.
+///
+/// # Errors
+/// The product is too large, or the file cannot be written.
+pub fn run(args: &OrderArgs) -> Result<String, Error> {
+    let plan = Plan::new(args)?;
+    if let Some(path) = &args.svg {
+        let svg = picture::svg(&plan)?;
+        std::fs::write(path, svg)
+            .map_err(|error| Error::Order(format!("--svg {}: {error}", path.display())))?;
+    }
+    if args.json {
+        let json = serde_json::to_string_pretty(&plan.figures());
+        return Ok(json.expect("numbers and strings") + "\n");
+    }
+    let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    Ok(format!(
+        "{}\n\n{}\n{}",
+        plan.title(),
+        picture::text(&plan, coloured),
+        plan.summary()
+    ))
+}
+
+#[cfg(test)]
+mod tests;
