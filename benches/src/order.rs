@@ -2,7 +2,6 @@
 //! [`tilewise::l2`] says of it. After the figure in Triton's matmul tutorial, "L2
 //! Cache Optimizations". Needs no GPU.
 
-pub mod gpu;
 pub mod picture;
 
 use std::fmt::Write as _;
@@ -13,12 +12,12 @@ use std::str::FromStr;
 use clap::Args;
 use gpu_kernels::{Block, DType, GemmParams, TileGrid, TileOrder};
 use serde::Serialize;
+use tilewise::l2::gpu::Gpu;
 use tilewise::l2::{self, Machine, Traffic, WaveLoads, Workload};
 
 use crate::choice;
 use crate::error::Error;
 use crate::shape::Shape;
-use gpu::Gpu;
 
 /// Most tiles that are walked; and blocks of A and B that the model of L2 follows.
 const MOST: u64 = 1 << 24;

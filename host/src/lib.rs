@@ -56,7 +56,6 @@ mod element;
 mod embedded;
 mod error;
 mod gemm;
-pub mod l2;
 mod layout;
 mod matrix;
 pub mod oracle;
@@ -69,6 +68,9 @@ pub mod tma;
 mod transfer;
 mod tune;
 mod view;
+
+#[doc(inline)]
+pub use tilewise_model as l2;
 
 pub use device::Device;
 pub use driver::gpu::GpuInfo;

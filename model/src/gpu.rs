@@ -1,6 +1,7 @@
-//! The GPUs that `order` knows, for readers without one.
+//! GPUs that the model knows by name, for readers without one.
 
-use std::str::FromStr;
+use core::fmt;
+use core::str::FromStr;
 
 /// What the model needs of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,15 +36,25 @@ const fn gpu(name: &'static str, sms: u32, l2_mib: u64, dram_bytes_per_second: f
     }
 }
 
-impl FromStr for Gpu {
-    type Err = String;
+/// No GPU has this name here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownGpu(alloc::string::String);
 
-    fn from_str(text: &str) -> Result<Gpu, String> {
-        GPUS.into_iter()
-            .find(|gpu| gpu.name == text)
-            .ok_or_else(|| {
-                let names = GPUS.map(|gpu| gpu.name).join(", ");
-                format!("'{text}' is no GPU known here; accepted: {names}")
-            })
+impl fmt::Display for UnknownGpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is no GPU known here; accepted:", self.0)?;
+        GPUS.iter().try_for_each(|gpu| write!(f, " {}", gpu.name))
+    }
+}
+
+impl core::error::Error for UnknownGpu {}
+
+impl FromStr for Gpu {
+    type Err = UnknownGpu;
+
+    fn from_str(text: &str) -> Result<Gpu, UnknownGpu> {
+        let mut all = GPUS.into_iter();
+        all.find(|gpu| gpu.name == text)
+            .ok_or_else(|| UnknownGpu(text.into()))
     }
 }

@@ -16,9 +16,17 @@
 //! the room that C takes on its way out. It gives the size of an effect, not
 //! the third digit.
 
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod gpu;
 mod lru;
 
-use std::collections::HashMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use gpu_kernels::{Block, TileGrid, TileOrder};
 
@@ -51,7 +59,7 @@ impl WaveLoads {
 ///
 /// ```
 /// use gpu_kernels::{TileGrid, TileOrder};
-/// use tilewise::l2::block_loads;
+/// use tilewise_model::block_loads;
 ///
 /// let grid = TileGrid { tiles_m: 9, tiles_n: 9 };
 /// let first = |order| block_loads(order, grid, 9, 9).next().unwrap();
@@ -160,7 +168,7 @@ impl Traffic {
 ///
 /// ```
 /// use gpu_kernels::{Block, TileOrder};
-/// use tilewise::l2::{Machine, Workload, traffic};
+/// use tilewise_model::{Machine, Workload, traffic};
 ///
 /// let product = Workload {
 ///     m: 4096, n: 16384, k: 512,
@@ -209,7 +217,7 @@ pub fn traffic(workload: &Workload, order: TileOrder, machine: Machine) -> Traff
 /// order; an emulated kernel makes its own.
 ///
 /// ```
-/// use tilewise::l2::replay;
+/// use tilewise_model::replay;
 ///
 /// // Room for two blocks: the third drives out the first.
 /// let traffic = replay([(1, 64), (2, 64), (1, 64), (2, 64), (3, 64), (1, 64)], 128);
@@ -218,7 +226,7 @@ pub fn traffic(workload: &Workload, order: TileOrder, machine: Machine) -> Traff
 /// ```
 pub fn replay(requests: impl IntoIterator<Item = (u64, u64)>, l2_bytes: u64) -> Traffic {
     let requests: Vec<_> = requests.into_iter().collect();
-    let mut blocks = HashMap::new();
+    let mut blocks = BTreeMap::new();
     for (block, _) in &requests {
         let next = blocks.len();
         blocks.entry(*block).or_insert(next);

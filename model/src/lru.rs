@@ -1,5 +1,8 @@
 //! The cache of the L2 model: one list of blocks, in the order of their last use.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 /// A least-recently-used set of blocks, bounded in bytes.
 ///
 /// Every block has a fixed slot in a doubly linked list, so a touch is a few
