@@ -1,4 +1,4 @@
-//! `cargo xtask bench` and `order`: the program `tilewise-bench`, with the device
+//! `cargo xtask bench`, `order` and `page`: the program `tilewise-bench`, with the device
 //! code in it.
 
 use anyhow::Result;
@@ -7,6 +7,7 @@ use crate::{project, setup};
 
 /// Runs `tilewise-bench bench` with these arguments, in release.
 pub fn run(arguments: &[String]) -> Result<()> {
+    set_up_page(arguments);
     if project::has_gpu() {
         // Without one the benchmark still runs, on the CPU, and says so.
         let _ = setup::device_toolchain();
@@ -16,7 +17,21 @@ pub fn run(arguments: &[String]) -> Result<()> {
 
 /// Runs `tilewise-bench order` with these arguments, in release.
 pub fn order(arguments: &[String]) -> Result<()> {
+    set_up_page(arguments);
     program("order", arguments)
+}
+
+/// Runs `tilewise-bench page` with these arguments, in release.
+pub fn page(arguments: &[String]) -> Result<()> {
+    setup::wasm_toolchain();
+    program("page", arguments)
+}
+
+/// Gets what a page needs, where one is asked for; the program says what it lacks.
+fn set_up_page(arguments: &[String]) {
+    if arguments.iter().any(|word| word.starts_with("--html")) {
+        setup::wasm_toolchain();
+    }
 }
 
 fn program(command: &str, arguments: &[String]) -> Result<()> {

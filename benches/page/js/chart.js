@@ -92,7 +92,7 @@ function scatter(title, { x, y, points, guides = [], legend = [] }) {
     for (const point of points) {
       const mark = svg("circle", { cx: across.at(point.x), cy: up.at(point.y), r: 4.5 }, svg("title", {}, point.title));
       mark.setAttribute("class", point.hollow ? "mark hollow" : "mark");
-      mark.setAttribute(point.hollow ? "stroke" : "fill", seriesColour(point.series));
+      mark.style.setProperty("--mark", seriesColour(point.series));
       content.push(mark);
     }
     return { width, height, content };

@@ -75,5 +75,5 @@ function foldedTable(title, columns, rows) {
     html("tr", {}, ...columns.map((column) => html("td", kind(column), column[1](row) ?? ""))),
   );
   const table = html("table", {}, html("thead", {}, head), html("tbody", {}, ...body));
-  return html("details", {}, html("summary", {}, title), html("div", { class: "scroll" }, table));
+  return html("details", {}, html("summary", {}, title), html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, table));
 }

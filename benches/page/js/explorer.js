@@ -49,7 +49,7 @@ function startExplorer(model, predictor, gpus, start) {
     const { query, tiles, grid, waves, rowMajor } = shown;
     const at = Math.min(player.wave, waves.length - 1);
     const wave = waves[at];
-    picture.show(grid, tiles, query.sms, at);
+    picture.show(grid, query.blockN / query.blockM, tiles, query.sms, at);
     byId("wave-text").textContent =
       `${grid.rows}×${grid.cols} tiles of ${query.blockM}×${query.blockN}, ${query.order}. Wave ${at + 1} computes ` +
       `${count(wave.tiles)} tiles and loads ${count(wave.a)} blocks of A and ${count(wave.b)} of B.`;

@@ -11,10 +11,13 @@ function digits(value, count = 3) {
   return value.toFixed(Math.min(decimals, 9));
 }
 
+/** Between a number and its unit: a space that does not break. */
+const NBSP = "\u00a0";
+
 /** The largest of `units` (`[size, name]`, largest first) that `value` reaches. */
 function inUnits(value, units) {
   const [size, name] = units.find(([least]) => Math.abs(value) >= least) ?? units[units.length - 1];
-  return `${digits(value / size)} ${name}`;
+  return `${digits(value / size)}${NBSP}${name}`;
 }
 
 /** Bytes, in decimal units, as DRAM's bandwidth is given. */
@@ -24,7 +27,7 @@ function bytes(value) {
 
 /** Bytes at a tick, which is round. */
 function byteTick(value) {
-  return bytes(value).replace(/\.0+ /, " ");
+  return bytes(value).replace(/\.0+(?=\s)/, "");
 }
 
 /** Seconds. */
@@ -34,12 +37,12 @@ function seconds(value) {
 
 /** A share, in per cent. */
 function percent(share) {
-  return `${digits(100 * share)} %`;
+  return `${digits(100 * share)}${NBSP}%`;
 }
 
-/** A count, with its thousands apart. */
+/** A count, with its thousands apart (by narrow spaces that do not break). */
 function count(value) {
-  return value.toLocaleString("en").replaceAll(",", " ");
+  return value.toLocaleString("en").replaceAll(",", "\u202f");
 }
 
 /** `M×N×K`. */

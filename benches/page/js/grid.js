@@ -13,25 +13,37 @@ const WAVE_COLOURS = 6;
 /** Share of the picture's width that A gets, and of its height that B gets. */
 const OPERAND_SHARE = 0.17;
 
+/** Tallest that the picture gets, in pixels; and in parts of the window, where it stays in sight. */
+const TALLEST = 560;
+const SHARE_OF_WINDOW = 0.5;
+
+/** Narrowest cell that is told apart from its neighbour by a line. */
+const LINED_CELL = 5;
+
 class GridPicture {
   #canvas;
   #scene = null;
+  #layout = null;
 
   constructor(canvas) {
     this.#canvas = canvas;
     onWidth(canvas.parentElement, () => this.draw());
+    canvas.addEventListener("pointermove", (event) => {
+      canvas.title = this.#describe(event.offsetX, event.offsetY);
+    });
   }
 
   /**
    * What to draw from now on.
    *
    * @param {{rows, cols, depth}} grid  C in tiles, and steps along K
+   * @param {number} aspect  width of a tile over its height, in elements
    * @param {Uint32Array} tiles  row and column of each, as they run
    * @param {number} sms  tiles of a wave
    * @param {number} wave  the current one, from 0
    */
-  show(grid, tiles, sms, wave) {
-    this.#scene = { grid, tiles, sms, wave };
+  show(grid, aspect, tiles, sms, wave) {
+    this.#scene = { grid, aspect, tiles, sms, wave };
     this.draw();
   }
 
@@ -39,15 +51,15 @@ class GridPicture {
   draw() {
     if (!this.#scene) return;
     const { grid, tiles, sms, wave } = this.#scene;
-    const layout = this.#layout(grid);
+    this.#layout = this.#place();
+    const { a, b, c, cell } = this.#layout;
     const context = this.#canvas.getContext("2d");
     const paint = (x, y, width, height, fill) => {
       context.fillStyle = fill;
       context.fillRect(x, y, width, height);
     };
-    const { c, a, b, cell } = layout;
 
-    paint(c.x, c.y, c.width, c.height, colour("later"));
+    for (const { x, y, width, height } of [a, b, c]) paint(x, y, width, height, colour("later"));
     const past = Array.from({ length: WAVE_COLOURS }, (_, index) => colour(`wave-${index}`));
     const now = colour("accent");
     const touched = { rows: new Set(), cols: new Set() };
@@ -60,41 +72,39 @@ class GridPicture {
         touched.cols.add(col);
       }
       const fill = itsWave === wave ? now : past[itsWave % WAVE_COLOURS];
-      paint(c.x + col * cell, c.y + row * cell, cell, cell, fill);
+      paint(c.x + col * cell.width, c.y + row * cell.height, cell.width, cell.height, fill);
     }
-    this.#gaps(context, c, cell);
-    this.#ids(context, layout);
+    const [colourA, colourB] = [colour("a"), colour("b")];
+    for (const row of touched.rows) paint(a.x, a.y + row * cell.height, a.width, cell.height, colourA);
+    for (const col of touched.cols) paint(b.x + col * cell.width, b.y, cell.width, b.height, colourB);
 
     // A: rows of tiles down, steps along K across. B: the other way round.
-    paint(a.x, a.y, a.width, a.height, colour("later"));
-    const [colourA, colourB] = [colour("a"), colour("b")];
-    for (const row of touched.rows) paint(a.x, a.y + row * cell, a.width, cell, colourA);
-    this.#gaps(context, a, a.width / grid.depth, cell);
-    paint(b.x, b.y, b.width, b.height, colour("later"));
-    for (const col of touched.cols) paint(b.x + col * cell, b.y, cell, b.height, colourB);
-    this.#gaps(context, b, cell, b.height / grid.depth);
-
-    context.fillStyle = colour("soft");
-    context.font = "600 12px system-ui, sans-serif";
-    context.textAlign = "left";
-    context.fillText("A", a.x, a.y - 6);
-    context.textAlign = "right";
-    context.fillText("B", b.x - 8, b.y + 10);
-    context.fillText("C", c.x - 8, c.y - 6);
+    this.#lines(c, cell.width, cell.height);
+    this.#lines(a, a.width / grid.depth, cell.height);
+    this.#lines(b, cell.width, b.height / grid.depth);
+    this.#numbers();
+    this.#names();
   }
 
-  /** Sizes the canvas, and places A, B and C on it. */
-  #layout({ rows, cols }) {
+  /** Sizes the canvas, and places A, B and C on it: a tile has the shape of its elements. */
+  #place() {
+    const { grid, aspect } = this.#scene;
     const ratio = window.devicePixelRatio || 1;
     const width = this.#canvas.parentElement.clientWidth;
-    const side = Math.min(width, 560);
+    const tallest = Math.min(TALLEST, window.innerHeight * SHARE_OF_WINDOW);
     const margin = 22;
-    const operand = Math.max(40, Math.round(side * OPERAND_SHARE));
-    const room = { width: width - operand - margin, height: Math.max(side, 300) - operand - margin };
-    const fitting = Math.min(room.width / cols, room.height / rows, 44);
+    const operand = Math.max(40, Math.round(Math.min(width, tallest) * OPERAND_SHARE));
+    const room = { width: width - operand - margin, height: tallest - operand - margin };
+    const fitting = Math.min(room.height / grid.rows, room.width / grid.cols / aspect, 44);
     // Whole pixels, where that costs little, have no seams.
-    const cell = fitting > 8 ? Math.floor(fitting) : fitting;
-    const c = { x: operand + margin, y: operand + margin, width: cell * cols, height: cell * rows };
+    const whole = (size) => (size > 8 ? Math.floor(size) : size);
+    const cell = { width: whole(fitting * aspect), height: whole(fitting) };
+    const c = {
+      x: operand + margin,
+      y: operand + margin,
+      width: cell.width * grid.cols,
+      height: cell.height * grid.rows,
+    };
     const height = c.y + c.height;
     this.#canvas.style.height = `${height}px`;
     this.#canvas.width = Math.round(width * ratio);
@@ -108,29 +118,60 @@ class GridPicture {
     };
   }
 
-  /** Lines between cells, where they are wide enough to be told apart. */
-  #gaps(context, box, stepX, stepY = stepX) {
+  /** Lines between cells, where these are wide enough to be told apart. */
+  #lines(box, stepX, stepY) {
+    const context = this.#canvas.getContext("2d");
     context.fillStyle = colour("page");
-    if (stepX >= 5) {
+    if (stepX >= LINED_CELL) {
       for (let x = stepX; x < box.width - 1; x += stepX) context.fillRect(box.x + x - 1, box.y, 1, box.height);
     }
-    if (stepY >= 5) {
+    if (stepY >= LINED_CELL) {
       for (let y = stepY; y < box.height - 1; y += stepY) context.fillRect(box.x, box.y + y - 1, box.width, 1);
     }
   }
 
   /** The number of each tile in the order, where it fits. */
-  #ids(context, { c, cell }) {
+  #numbers() {
     const { tiles, sms, wave } = this.#scene;
+    const { c, cell } = this.#layout;
     const last = String(tiles.length / 2 - 1);
-    if (cell < 7 * last.length + 6) return;
+    if (cell.width < 7 * last.length + 6 || cell.height < 16) return;
+    const context = this.#canvas.getContext("2d");
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
     const [onCurrent, onOther] = [colour("on-accent"), colour("soft")];
     for (let id = 0; 2 * id < tiles.length; id += 1) {
       context.fillStyle = Math.floor(id / sms) === wave ? onCurrent : onOther;
-      const [x, y] = [c.x + (tiles[2 * id + 1] + 0.5) * cell, c.y + (tiles[2 * id] + 0.5) * cell + 4];
-      context.fillText(String(id), x - 0.5, y);
+      const x = c.x + (tiles[2 * id + 1] + 0.5) * cell.width;
+      const y = c.y + (tiles[2 * id] + 0.5) * cell.height;
+      context.fillText(String(id), x - 0.5, y + 4);
     }
+  }
+
+  /** A, B and C by name. */
+  #names() {
+    const { a, b, c } = this.#layout;
+    const context = this.#canvas.getContext("2d");
+    context.fillStyle = colour("soft");
+    context.font = "600 12px system-ui, sans-serif";
+    context.textAlign = "left";
+    context.fillText("A", a.x, a.y - 6);
+    context.textAlign = "right";
+    context.fillText("B", b.x - 8, b.y + 10);
+    context.fillText("C", c.x - 8, c.y - 6);
+  }
+
+  /** The tile under the pointer, in words. */
+  #describe(x, y) {
+    const { grid, tiles, sms } = this.#scene;
+    const { c, cell } = this.#layout;
+    const [row, col] = [Math.floor((y - c.y) / cell.height), Math.floor((x - c.x) / cell.width)];
+    if (row < 0 || col < 0 || row >= grid.rows || col >= grid.cols) return "";
+    for (let id = 0; 2 * id < tiles.length; id += 1) {
+      if (tiles[2 * id] === row && tiles[2 * id + 1] === col) {
+        return `Tile of row ${row} and column ${col}: number ${id}, in wave ${Math.floor(id / sms) + 1}`;
+      }
+    }
+    return "";
   }
 }

@@ -41,7 +41,7 @@ function roofline(rows) {
     legend: [
       ...seriesLegend(families),
       swatch("soft", "hollow: bytes predicted, not measured", true),
-      ...guides.map((guide) => `dashed: ${guide.text}`),
+      ...guides.map((guide) => html("span", {}, `dashed: ${guide.text}`)),
     ],
   });
 }

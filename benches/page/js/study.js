@@ -83,7 +83,7 @@ function predictionCharts(rows) {
       legend: [
         ...seriesLegend(families),
         swatch("soft", "hollow: the model was fitted on it", true),
-        "dashed: equal, and 25 % more and less",
+        html("span", {}, "dashed: equal, and 25 % more and less"),
       ],
     }),
     html("p", { class: "hint" }, summary("Not fitted on", errors(false)) + summary("Fitted on", errors(true))),

@@ -221,6 +221,9 @@ fn study(browser: &mut Browser) {
             ["Roofline", points, 0],
         ])
     );
+    let hollow = browser.evaluate("document.querySelectorAll('#study circle.hollow').length");
+    // On the smaller product the model was fitted.
+    assert_eq!(hollow, ORDERS.len());
     // The chooser picks the fastest on one product and one that takes 10 % longer on
     // the other.
     let regret = browser.evaluate(
@@ -230,7 +233,7 @@ fn study(browser: &mut Browser) {
     assert!(
         regret
             .as_str()
-            .is_some_and(|row| row.starts_with("chooser25.00 %10.0 %")),
+            .is_some_and(|row| row.starts_with("chooser25.00\u{a0}%10.0\u{a0}%")),
         "{regret}"
     );
 }
