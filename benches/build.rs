@@ -22,7 +22,10 @@ fn main() {
         Ok(toolchain) => {
             let module = wasm::build(&toolchain, &ptx_builder::cache_dir(&out));
             let module = module.unwrap_or_else(|error| panic!("{error}"));
-            fs::write(out.join("explorer.wasm"), module).expect("OUT_DIR can be written");
+            for warning in module.warnings {
+                println!("cargo::warning=the page's module: {warning}");
+            }
+            fs::write(out.join("explorer.wasm"), module.bytes).expect("OUT_DIR can be written");
             "Ok(include_bytes!(concat!(env!(\"OUT_DIR\"), \"/explorer.wasm\")))".to_owned()
         }
         Err(reason) => format!("Err({:?})", reason.to_string()),

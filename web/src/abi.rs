@@ -28,63 +28,44 @@ extern "C" fn order_name() -> *mut u8 {
     NAME.0.get().cast()
 }
 
-/// [`tiles()`]: row and column of each tile, u32.
-#[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "a C interface has no structures")]
-extern "C" fn tile_order(
-    m: u32,
-    n: u32,
-    k: u32,
-    block_m: u32,
-    block_n: u32,
-    block_k: u32,
-    element_bytes: u32,
-    gpu: u32,
-    sms: u32,
-    name_bytes: usize,
-) -> *const u32 {
-    let sizes = [[m, n, k], [block_m, block_n, block_k]];
-    answer(sizes, element_bytes, gpu, sms, name_bytes, tiles)
+/// An entry point: the sizes, bytes of an element, the GPU's place in the model's
+/// table, SMs, bytes of the order's name; and what answers the query.
+macro_rules! entry_point {
+    ($(#[$doc:meta])* $name:ident -> $number:ty, $of:expr) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "a C interface has no structures")]
+        extern "C" fn $name(
+            m: u32,
+            n: u32,
+            k: u32,
+            block_m: u32,
+            block_n: u32,
+            block_k: u32,
+            element_bytes: u32,
+            gpu: u32,
+            sms: u32,
+            name_bytes: usize,
+        ) -> *const $number {
+            let sizes = [[m, n, k], [block_m, block_n, block_k]];
+            answer(sizes, element_bytes, gpu, sms, name_bytes, $of)
+        }
+    };
 }
 
-/// [`waves`]: four f64 for each.
-#[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "a C interface has no structures")]
-extern "C" fn wave_loads(
-    m: u32,
-    n: u32,
-    k: u32,
-    block_m: u32,
-    block_n: u32,
-    block_k: u32,
-    element_bytes: u32,
-    gpu: u32,
-    sms: u32,
-    name_bytes: usize,
-) -> *const f64 {
-    let sizes = [[m, n, k], [block_m, block_n, block_k]];
-    answer(sizes, element_bytes, gpu, sms, name_bytes, waves)
+entry_point! {
+    /// [`tiles()`]: row and column of each tile.
+    tile_order -> u32, tiles
 }
 
-/// [`figures`]: an f64 for each of [`crate::FIGURES`].
-#[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "a C interface has no structures")]
-extern "C" fn predict(
-    m: u32,
-    n: u32,
-    k: u32,
-    block_m: u32,
-    block_n: u32,
-    block_k: u32,
-    element_bytes: u32,
-    gpu: u32,
-    sms: u32,
-    name_bytes: usize,
-) -> *const f64 {
-    let sizes = [[m, n, k], [block_m, block_n, block_k]];
-    answer(sizes, element_bytes, gpu, sms, name_bytes, |query| {
-        figures(query).to_vec()
-    })
+entry_point! {
+    /// [`waves`]: four numbers for each.
+    wave_loads -> f64, waves
+}
+
+entry_point! {
+    /// [`figures`]: a number for each of [`crate::FIGURES`].
+    predict -> f64, |query| figures(query).to_vec()
 }
 
 /// Answers a query of (M, N, K) and (BLOCK_M, BLOCK_N, BLOCK_K), in memory that the

@@ -24,7 +24,7 @@ function chart(title, draw, legend = []) {
     const style = `max-width: ${width}px`;
     canvas.replaceChildren(svg("svg", { viewBox: box, style, role: "img", "aria-label": title }, ...content));
   });
-  return html("div", {}, html("h3", {}, title), place);
+  return html("div", {}, html("p", { class: "chart-title" }, title), place);
 }
 
 /** Legend entries for named series. */
@@ -137,15 +137,22 @@ function axes(box, across, up, x, y) {
 function bars(title, { axis, groups, legend = [] }) {
   const BAR = 13;
   return chart(title, (width) => {
-    const longest = Math.max(...groups.map(({ name }) => name.length));
-    const left = Math.min(width * 0.42, 7 * longest + 12);
+    const names = 7.4 * Math.max(...groups.map(({ name }) => name.length)) + 12;
+    // Names that would take too much of a narrow chart stand above their bars.
+    const beside = names < width * 0.4;
+    const left = beside ? names : 0;
     const values = groups.flatMap((group) => group.bars.map((bar) => bar.value));
     const across = scale(values, [left, width - 58], false);
     const content = [];
     let y = 8;
     for (const group of groups) {
-      const middle = y + (group.bars.length * BAR) / 2 + 4;
-      content.push(svg("text", { x: left - 8, y: middle, "text-anchor": "end" }, group.name));
+      if (beside) {
+        const middle = y + (group.bars.length * BAR) / 2 + 4;
+        content.push(svg("text", { x: left - 8, y: middle, "text-anchor": "end" }, group.name));
+      } else {
+        content.push(svg("text", { x: 0, y: y + 10 }, group.name));
+        y += 16;
+      }
       for (const { value, series, title: text } of group.bars) {
         const length = Math.max(1, across.at(value) - left);
         const place = { x: left, y, width: length, height: BAR - 2, rx: 2, fill: seriesColour(series) };

@@ -47,37 +47,49 @@ function median(values) {
   return sorted.length % 2 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Predicted against measured DRAM reads, a point a row. */
+/** What is predicted and measured both: the column, its name, and how it reads. */
+const QUANTITIES = [
+  ["dram_read_bytes", "Bytes read from DRAM", bytes, byteTick],
+  ["dram_write_bytes", "Bytes written to DRAM", bytes, byteTick],
+  ["l2_read_bytes", "Bytes read from L2", bytes, byteTick],
+  ["l2_hit_rate", "L2 hit rate", percent, percent],
+];
+
+/** Predicted against measured, a point a row, for the quantity that is chosen. */
 function predictionCharts(rows) {
-  const both = rows.filter((row) => row.dram_read_bytes > 0 && row.model_dram_read_bytes > 0);
-  if (both.length === 0) return null;
-  const families = distinct(both.map(family));
-  const ends = [
-    Math.min(...both.flatMap((row) => [row.dram_read_bytes, row.model_dram_read_bytes])),
-    Math.max(...both.flatMap((row) => [row.dram_read_bytes, row.model_dram_read_bytes])),
-  ];
-  const line = (factor, text) => ({ points: ends.map((value) => [value, value * factor]), text });
+  const there = QUANTITIES.filter(([key]) => rows.some((row) => row[key] > 0 && row[`model_${key}`] > 0));
+  if (there.length === 0) return null;
+  const names = there.map(([, name]) => name);
+  return chosen("Predicted against measured", "Quantity", names, (name) => {
+    const quantity = there.find(([, its]) => its === name);
+    return predictionChart(rows.filter((row) => row[quantity[0]] > 0 && row[`model_${quantity[0]}`] > 0), quantity);
+  });
+}
+
+function predictionChart(rows, [key, name, text, tick]) {
+  const measured = (row) => row[key];
+  const predicted = (row) => row[`model_${key}`];
+  const families = distinct(rows.map(family));
+  const values = rows.flatMap((row) => [measured(row), predicted(row)]);
+  const ends = [Math.min(...values), Math.max(...values)];
+  const line = (factor, its) => ({ points: ends.map((value) => [value, value * factor]), text: its });
   const errors = (fitted) =>
-    both.filter((row) => row.fitted === fitted).map((row) => Math.abs(row.model_dram_read_bytes / row.dram_read_bytes - 1));
-  const summary = (name, list) =>
+    rows.filter((row) => row.fitted === fitted).map((row) => Math.abs(predicted(row) / measured(row) - 1));
+  const summary = (of, list) =>
     list.length === 0
       ? ""
-      : `${name}: ${list.length} rows, median error ${percent(median(list))}, ` +
-        `${percent(list.filter((error) => error <= 0.25).length / list.length)} of them within 25 %. `;
-  const title = (row) =>
-    `${problemName(row)}, ${row.order}: predicted ${bytes(row.model_dram_read_bytes)}, measured ${bytes(row.dram_read_bytes)}`;
-  return html(
-    "div",
-    {},
-    scatter("Read from DRAM: predicted against measured", {
-      x: { label: "measured, bytes", log: true, text: byteTick },
-      y: { label: "predicted, bytes", log: true, text: byteTick },
-      points: both.map((row) => ({
-        x: row.dram_read_bytes,
-        y: row.model_dram_read_bytes,
+      : `${of}: ${list.length} rows, median error ${percent(median(list))}, ` +
+        `${percent(list.filter((error) => error <= 0.25).length / list.length)} of them within 25${NBSP}%. `;
+  return [
+    scatter(name, {
+      x: { label: "measured", log: true, text: tick },
+      y: { label: "predicted", log: true, text: tick },
+      points: rows.map((row) => ({
+        x: measured(row),
+        y: predicted(row),
         series: families.indexOf(family(row)),
         hollow: row.fitted,
-        title: title(row),
+        title: `${problemName(row)}, ${row.order}: predicted ${text(predicted(row))}, measured ${text(measured(row))}`,
       })),
       guides: [line(1, "equal"), line(1.25, "25 % more"), line(0.75, "25 % less")],
       legend: [
@@ -90,22 +102,27 @@ function predictionCharts(rows) {
     foldedTable("As a table", [
       ["product", problemName],
       ["order", (row) => row.order],
-      ["predicted", (row) => bytes(row.model_dram_read_bytes), true],
-      ["measured", (row) => bytes(row.dram_read_bytes), true],
-      ["error", (row) => percent(row.model_dram_read_bytes / row.dram_read_bytes - 1), true],
-    ], both),
-  );
+      ["predicted", (row) => text(predicted(row)), true],
+      ["measured", (row) => text(measured(row)), true],
+      ["error", (row) => percent(predicted(row) / measured(row) - 1), true],
+    ], rows),
+  ];
+}
+
+/** A list, and below it what its entry shows. */
+function chosen(title, label, names, show) {
+  const place = html("div", {});
+  const list = html("select", {}, ...names.map((name) => html("option", {}, name)));
+  const update = () => place.replaceChildren(...show(list.value));
+  list.addEventListener("change", update);
+  update();
+  return html("div", {}, html("h3", {}, title), html("label", { class: "choice" }, `${label} `, list), place);
 }
 
 /** Time and DRAM reads of each order, for the product that is chosen. */
 function orderCharts(rows) {
   const problems = groupBy(rows, problemName);
-  const place = html("div", {});
-  const list = html("select", { id: "study-problem" }, ...[...problems.keys()].map((name) => html("option", {}, name)));
-  const show = () => place.replaceChildren(...chartsOf(problems.get(list.value)));
-  list.addEventListener("change", show);
-  show();
-  return html("div", {}, html("h3", {}, "Each order on one product"), html("label", { class: "choice" }, "Product and kernel ", list), place);
+  return chosen("Each order on one product", "Product and kernel", [...problems.keys()], (name) => chartsOf(problems.get(name)));
 }
 
 function chartsOf(rows) {

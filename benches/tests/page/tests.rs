@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("WebAssembly computes what the host does", same_code),
     ("too large a product is refused in words", too_large),
     ("waves by keyboard", player),
+    ("little moves where that is preferred", calm),
     ("the study is drawn", study),
     ("the benchmark is drawn", bench),
     ("light and dark", theme),
@@ -199,6 +200,17 @@ fn player(browser: &mut Browser) {
     expect(browser, "8");
 }
 
+/// Who prefers reduced motion gets a wave a second.
+fn calm(browser: &mut Browser) {
+    let reduced = json!([{"name": "prefers-reduced-motion", "value": "reduce"}]);
+    browser.call("Emulation.setEmulatedMedia", json!({"features": reduced}));
+    browser.evaluate("window.pressed = performance.now()");
+    browser.press("#play", "Enter", 13);
+    browser.wait_for("document.getElementById('wave').value === '2'");
+    let waited = browser.evaluate("performance.now() - pressed");
+    assert!(waited.as_f64() >= Some(1000.0), "{waited} ms");
+}
+
 /// Every row is a point; the lists and tables have every order.
 fn study(browser: &mut Browser) {
     assert_eq!(
@@ -215,7 +227,7 @@ fn study(browser: &mut Browser) {
     assert_eq!(
         charts,
         json!([
-            ["Read from DRAM: predicted against measured", points, 0],
+            ["Bytes read from DRAM", points, 0],
             ["Time", 0, bars],
             ["Read from DRAM", 0, bars],
             ["Roofline", points, 0],

@@ -107,7 +107,7 @@ pub(crate) fn warnings(messages: &str) -> Vec<String> {
         .split("\n\n")
         .filter_map(|block| block.find("warning: ").map(|start| &block[start..]))
         .filter(|block| {
-            let summary = block.starts_with("warning: `gpu-kernels`");
+            let summary = block.starts_with("warning: `");
             !summary && !block.contains("for `-Ctarget-feature`")
         })
         .map(|block| block.trim_end().to_owned())

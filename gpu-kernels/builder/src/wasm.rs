@@ -123,12 +123,21 @@ fn linkers(toolchain: &Toolchain) -> Vec<PathBuf> {
     folders.into_iter().flat_map(in_folder).collect()
 }
 
-/// Compiles the module; a few tens of kilobytes. What is compiled along the way is
+/// What [`build`] made.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// The module in WebAssembly's binary format, a few tens of kilobytes.
+    pub bytes: Vec<u8>,
+    /// What the compiler had to say about the sources.
+    pub warnings: Vec<String>,
+}
+
+/// Compiles the module. What is compiled along the way is
 /// kept under `cache` ([`crate::cache_dir`]).
 ///
 /// # Errors
 /// `cargo` does not run, the sources do not compile, or `cache` is not writable.
-pub fn build(wasm: &WasmToolchain, cache: &Path) -> Result<Vec<u8>, Error> {
+pub fn build(wasm: &WasmToolchain, cache: &Path) -> Result<Module, Error> {
     let flags = [
         format!("-Clinker={}", wasm.linker.display()),
         "-Clinker-flavor=wasm-ld".to_owned(),
@@ -143,17 +152,21 @@ pub fn build(wasm: &WasmToolchain, cache: &Path) -> Result<Vec<u8>, Error> {
     let manifest = dir.join(MANIFEST);
     let mut cargo = nested::cargo(&wasm.toolchain, &manifest, TARGET, "core,alloc", &flags);
     let output = nested::output(&mut cargo)?;
+    let messages = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(Error::Compile {
             arch: TARGET,
-            output: String::from_utf8_lossy(&output.stderr).into_owned(),
+            output: messages.into_owned(),
         });
     }
     let module = dir
         .join("target")
         .join(TARGET)
         .join("release/tilewise_explorer.wasm");
-    fs::read(&module).map_err(file_error(&module))
+    Ok(Module {
+        bytes: fs::read(&module).map_err(file_error(&module))?,
+        warnings: nested::warnings(&messages),
+    })
 }
 
 /// The folder of a package's sources.
