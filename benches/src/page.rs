@@ -91,7 +91,7 @@ pub fn read_study(path: &Path) -> Result<Vec<StudyRow>, Error> {
 /// Writes a page with the records of this run.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_records(records: &[Record], path: &Path) -> Result<(), Error> {
     let page = PageData {
         records: records.to_vec(),

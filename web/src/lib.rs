@@ -11,7 +11,7 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`query`] | what is asked, and is it of a size that a page can answer? |
-//! | [`tiles`] | which tile runs when? |
+//! | [`mod@tiles`] | which tile runs when? |
 //! | [`predict`] | what does that ask of L2 and DRAM? |
 //! | `abi` | how does JavaScript call it? (wasm32 only) |
 //! | `arena` | where does memory come from? (wasm32 only) |
