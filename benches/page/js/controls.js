@@ -115,6 +115,16 @@ class Controls {
     const sized = ORDERS.find(([name]) => name === byId("order").value)[1];
     for (const id of ["group", "group-slider"]) byId(id).disabled = !sized;
     byId("group").closest(".size").classList.toggle("off", !sized);
+    byId("group-hint").textContent = sized ? this.#squareGroup() : "";
+  }
+
+  /** The group that makes a wave square, in elements: docs/tile-order.md derives it. */
+  #squareGroup() {
+    const { blockM, blockN, order, sms } = this.query();
+    const alongN = order.startsWith("groupedn") || order.startsWith("serpentinen");
+    const [across, down] = alongN ? [blockM, blockN] : [blockN, blockM];
+    const [names, lines] = alongN ? ["BLOCK_M / BLOCK_N", "columns"] : ["BLOCK_N / BLOCK_M", "rows"];
+    return `A wave is square in elements at √(SMs · ${names}) ≈ ${digits(Math.sqrt((sms * across) / down))} ${lines}.`;
   }
 
   /** What is asked now, as {@link loadModel} takes it. */

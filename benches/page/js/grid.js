@@ -139,7 +139,7 @@ class GridPicture {
     const context = this.#canvas.getContext("2d");
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "center";
-    const [onCurrent, onOther] = [colour("on-accent"), colour("soft")];
+    const [onCurrent, onOther] = [colour("on-accent"), colour("text")];
     for (let id = 0; 2 * id < tiles.length; id += 1) {
       context.fillStyle = Math.floor(id / sms) === wave ? onCurrent : onOther;
       const x = c.x + (tiles[2 * id + 1] + 0.5) * cell.width;

@@ -59,6 +59,8 @@ class Player {
       if (slider.value === slider.max) this.#pause();
     }, pause);
     byId("play").textContent = "Pause";
+    // A screen reader would read without end.
+    byId("wave-text").setAttribute("aria-live", "off");
     this.#announce();
   }
 
@@ -66,5 +68,6 @@ class Player {
     clearInterval(this.#timer);
     this.#timer = null;
     byId("play").textContent = "Play";
+    byId("wave-text").setAttribute("aria-live", "polite");
   }
 }

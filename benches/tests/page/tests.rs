@@ -258,15 +258,23 @@ fn bench(browser: &mut Browser) {
     assert_eq!(counts, json!([2, 3]));
 }
 
-/// The button takes turns, and the page changes colour.
+/// The page is as the system is, until the button says otherwise.
 fn theme(browser: &mut Browser) {
-    let background = |browser: &mut Browser| {
-        browser.press("#theme", "Enter", 13);
-        browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    let background = "getComputedStyle(document.body).backgroundColor";
+    let system = |browser: &mut Browser, scheme: &str| {
+        let preferred = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        browser.call("Emulation.setEmulatedMedia", json!({"features": preferred}));
+        browser.evaluate(background)
     };
-    let (light, dark) = (background(browser), background(browser));
+    let light = system(browser, "light");
+    let dark = system(browser, "dark");
     assert_eq!(light, "rgb(255, 255, 255)");
     assert_ne!(light, dark);
+    for expected in [&light, &dark] {
+        browser.press("#theme", "Enter", 13);
+        assert_eq!(&browser.evaluate(background), expected);
+        assert_eq!(&system(browser, "light"), expected);
+    }
 }
 
 /// Nothing is wider than the screen, and no control is without a name.
