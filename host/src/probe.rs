@@ -2,10 +2,12 @@
 //! Feature `probes`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use gpu_kernels::emulator::semantics::tensor_map::TensorMap;
 use gpu_kernels::problem::GemmParams;
-use gpu_kernels::{Operand, OutputType, Schedule, TileOrder};
+use gpu_kernels::{KernelInfo, Operand, OutputType, Schedule, TileOrder};
 
 pub use gpu_kernels::probe::{PROBES, Probe};
 
@@ -24,6 +26,33 @@ use crate::error::Error;
 /// were not built.
 pub fn check(device: &Device) -> Result<(), Error> {
     gpu(device).map(drop)
+}
+
+/// Loads `kernels` on `device`, as many at once as the host has cores. The driver takes
+/// seconds to compile one, and launches that find theirs loaded do not wait.
+///
+/// # Errors
+/// Those of [`check`], and the first that a kernel had.
+pub fn load(device: &Device, kernels: &[KernelInfo]) -> Result<(), Error> {
+    let gpu = gpu(device)?;
+    let next = AtomicUsize::new(0);
+    let load_some = || {
+        while let Some(kernel) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
+            module::function(gpu, kernel)?;
+        }
+        Ok(())
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let loading: Vec<_> = (0..workers).map(|_| scope.spawn(load_some)).collect();
+        let loaded = loading.into_iter().map(|worker| {
+            worker
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        // Waits for all before it tells of one.
+        loaded.collect::<Vec<_>>().into_iter().collect()
+    })
 }
 
 /// The GPU, if probes run on it.

@@ -54,22 +54,23 @@ impl Place {
         (Place::Odd, "inside, at an odd element"),
     ];
 
-    /// The first element of a box `width` wide, of lines of `length`.
-    fn at(self, width: i32, length: i32, random: &mut StdRng) -> (i32, i32) {
+    /// The first element of a box `width` wide, of lines of `length`. `chunk` elements
+    /// are 16 bytes.
+    fn at(self, width: i32, length: i32, chunk: i32, random: &mut StdRng) -> (i32, i32) {
         let (lines, box_lines) = (LINES as i32, BOX_LINES as i32);
-        // Starts that are multiples of 16 bytes, of 2-byte and of 4-byte elements.
-        let aligned = |x: i32| x / 8 * 8;
+        let aligned = |x: i32| x / chunk * chunk;
         let inside_x = aligned(random.random_range(0..=length - width));
         let inside_y = random.random_range(0..=lines - box_lines);
-        let right = aligned(length - random.random_range(1..width));
+        let right =
+            chunk * random.random_range((length - width) / chunk + 1..=(length - 1) / chunk);
         let bottom = lines - random.random_range(1..box_lines);
         match self {
             Place::Inside | Place::OffPattern => (inside_x, inside_y),
             Place::Right => (right, inside_y),
             Place::Bottom => (inside_x, bottom),
             Place::Corner => (right, bottom),
-            Place::Before => (-8, -random.random_range(1..box_lines)),
-            Place::Outside => (aligned(length) + 8 * random.random_range(1..9), lines),
+            Place::Before => (-chunk, -random.random_range(1..box_lines)),
+            Place::Outside => (aligned(length) + chunk * random.random_range(1..9), lines),
             Place::Odd => ((inside_x - 1).max(1), inside_y),
         }
     }
@@ -111,7 +112,15 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
                 for dtype in [DType::F16, DType::F32] {
                     for _ in 0..4 {
                         let launch = launch(loads, dtype, swizzle, place, random);
-                        match worlds.run(&launch) {
+                        let params = &launch.params;
+                        let (x, y) = (params.m as i32, params.n as i32);
+                        let name = format!(
+                            "{}, {} at ({x}, {y}), shared memory at {}",
+                            tally.name(),
+                            dtype.name(),
+                            params.sharers
+                        );
+                        match worlds.run(&name, &launch) {
                             Err(reason) => tally.fail(reason),
                             Ok((gpu, emulated)) => {
                                 tally.compare(&words(&gpu), &words(&emulated), |_| {
@@ -143,7 +152,9 @@ fn launch(
         "probe_tma_store"
     };
     let mut launch = Launch::new(name, 1);
-    let (x, y) = place.at(map.box_dims[0] as i32, map.dims[0] as i32, random);
+    let [width, length] = [map.box_dims[0], map.dims[0] as u32].map(|elements| elements as i32);
+    let chunk = 16 / dtype.bytes() as i32;
+    let (x, y) = place.at(width, length, chunk, random);
     (launch.params.m, launch.params.n) = (x as u32, y as u32);
     launch.params.k = map.box_bytes();
     launch.params.sharers = match place {
@@ -160,4 +171,57 @@ fn launch(
         (launch.c, launch.c_map) = (tensor, Some(map));
     }
     launch
+}
+
+#[cfg(test)]
+mod tests {
+    use gpu_kernels::probe::UNTOUCHED;
+    use rand::SeedableRng as _;
+    use tilewise::Device;
+
+    use super::*;
+
+    /// What the emulator makes of C of each launch of a kind, in words, before and after.
+    fn each(loads: bool, seed: u64, mut see: impl FnMut(Place, Swizzle, &Launch, [Vec<u32>; 2])) {
+        let worlds = Worlds::new(&Device::cpu(), 0);
+        let mut random = StdRng::seed_from_u64(seed);
+        for (place, name) in Place::ALL {
+            for swizzle in Swizzle::ALL {
+                for dtype in [DType::F16, DType::F32] {
+                    let launch = launch(loads, dtype, swizzle, place, &mut random);
+                    let (_, after) = worlds.run(name, &launch).expect(name);
+                    see(place, swizzle, &launch, [words(&launch.c), words(&after)]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_load_ends_and_fills_its_box_alone() {
+        each(true, 1, |place, swizzle, launch, [_, after]| {
+            let start = launch.params.sharers as usize / 4;
+            let end = start + launch.params.k as usize / 4;
+            let filled = |range: &[u32]| range.iter().filter(|word| **word != UNTOUCHED).count();
+            let inside = filled(&after[start..end]);
+            assert_eq!(inside, end - start, "{place:?}, {swizzle:?}");
+            assert_eq!(filled(&after), inside, "{place:?}, {swizzle:?}");
+        });
+    }
+
+    #[test]
+    fn every_store_ends_and_writes_no_more_than_its_box() {
+        each(false, 2, |place, swizzle, launch, [before, after]| {
+            let box_words = launch.params.k as usize / 4;
+            let written = before.iter().zip(&after).filter(|(a, b)| a != b).count();
+            match place {
+                Place::Inside | Place::OffPattern => assert_eq!(written, box_words, "{swizzle:?}"),
+                Place::Outside => assert_eq!(written, 0, "{swizzle:?}"),
+                // A line's last 16 bytes are written whole: it may be the box's width.
+                Place::Right => assert!(written > 0 && written <= box_words, "{swizzle:?}"),
+                // A box at an odd element has half a word at each end of a row.
+                Place::Odd => assert!(written >= box_words, "{swizzle:?}"),
+                _ => assert!(written > 0 && written < box_words, "{place:?}, {swizzle:?}"),
+            }
+        });
+    }
 }

@@ -59,7 +59,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     launch.c = vec![0; launch.a.len() * CONVERSION_WORDS as usize];
 
     let mut tallies = NAMES.map(|name| Tally::new(name, "every 16-bit pattern; ties"));
-    match worlds.run(&launch) {
+    match worlds.run("conversions", &launch) {
         Err(reason) => tallies.iter_mut().for_each(|tally| tally.fail(&reason)),
         Ok((gpu, emulated)) => {
             let column = |bytes: &[u8], index: usize| -> Vec<u32> {
@@ -71,7 +71,8 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
             };
             for (index, tally) in tallies.iter_mut().enumerate() {
                 let (gpu, emulated) = (column(&gpu, index), column(&emulated, index));
-                tally.compare(&gpu, &emulated, |at| {
+                let input = |at: usize| format!("{:#010x}", inputs[at]);
+                tally.compare_named(&gpu, &emulated, input, |at| {
                     let nan = |bits: u32| f32::from_bits(bits).is_nan();
                     // The host's FPU has NaNs of its own.
                     if index == FMA && nan(gpu[at]) && nan(emulated[at]) {

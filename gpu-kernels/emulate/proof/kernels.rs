@@ -15,7 +15,7 @@ use tilewise::{
 use tilewise_emulate::{Case, Placement, Values, operands, run};
 
 use crate::tally::{Difference, Tally};
-use crate::worlds::Worlds;
+use crate::worlds::{Worlds, within_limit};
 
 /// Problems drawn, for each that both worlds can run, before we give up.
 const DRAWS: usize = 100;
@@ -29,13 +29,13 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     let (device, problems) = (&worlds.device, worlds.problems);
     let mut rows: BTreeMap<String, (usize, Tally)> = BTreeMap::new();
     for index in 0..problems {
-        eprint!("\rproduct {} of {problems}  ", index + 1);
         let drawn = (0..DRAWS).find_map(|_| {
             let mut case = random_case(random);
             if case.schedule == Schedule::StreamK {
                 cut_as_on(device, &mut case);
             }
-            match compare_case(device, &case) {
+            let name = name(index, problems, &case);
+            match compare_case(worlds, &name, &case) {
                 Ok(tally) => Some((case, Ok(tally))),
                 Err(Refused::Failed(reason)) => Some((case, Err(reason))),
                 Err(Refused::Problem) => None,
@@ -51,12 +51,29 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
             Err(reason) => tally.fail(format!("{case:?}: {reason}")),
         }
     }
-    eprintln!();
     let rows = rows.into_values().map(|(problems, tally)| Tally {
         case: format!("{problems} problems"),
         ..tally
     });
     rows.collect()
+}
+
+/// What a case is called before it runs.
+fn name(index: usize, problems: usize, case: &Case) -> String {
+    let Case {
+        kernel,
+        m,
+        n,
+        k,
+        order,
+        schedule,
+        ..
+    } = case;
+    format!(
+        "product {} of {problems}: {} {m}x{n}x{k}, {order}, {schedule:?}",
+        index + 1,
+        kernel.name
+    )
 }
 
 /// The row that a case counts towards.
@@ -82,32 +99,44 @@ enum Refused {
     Failed(String),
 }
 
-fn compare_case(device: &Device, case: &Case) -> Result<Tally, Refused> {
+fn compare_case(worlds: &Worlds, name: &str, case: &Case) -> Result<Tally, Refused> {
     match (case.kernel.input, case.output) {
-        (DType::F16, OutputType::Input) => compare_types::<f16, f16>(device, case),
-        (DType::F16, OutputType::F32) => compare_types::<f16, f32>(device, case),
-        (DType::Bf16, OutputType::Input) => compare_types::<bf16, bf16>(device, case),
-        (DType::Bf16, OutputType::F32) => compare_types::<bf16, f32>(device, case),
-        (DType::F32 | DType::Tf32, _) => compare_types::<f32, f32>(device, case),
+        (DType::F16, OutputType::Input) => compare_types::<f16, f16>(worlds, name, case),
+        (DType::F16, OutputType::F32) => compare_types::<f16, f32>(worlds, name, case),
+        (DType::Bf16, OutputType::Input) => compare_types::<bf16, bf16>(worlds, name, case),
+        (DType::Bf16, OutputType::F32) => compare_types::<bf16, f32>(worlds, name, case),
+        (DType::F32 | DType::Tf32, _) => compare_types::<f32, f32>(worlds, name, case),
     }
 }
 
-fn compare_types<T: Element, O: Output<T>>(device: &Device, case: &Case) -> Result<Tally, Refused> {
+fn compare_types<T: Element, O: Output<T>>(
+    worlds: &Worlds,
+    name: &str,
+    case: &Case,
+) -> Result<Tally, Refused> {
     // Rules are checked by the emulator's own tests; here results count.
     let options = Options {
         checks: false,
         ..Options::default()
     };
-    let emulated = run(case, &options).map_err(|error| match error {
-        tilewise_emulate::Error::Operand { .. } => Refused::Problem,
-        error => Refused::Failed(error.to_string()),
-    })?;
-    let emulated: Vec<O> = bytemuck::pod_collect_to_vec(&emulated.c);
-    let gpu = if device.is_gpu() {
-        on_gpu::<T, O>(device, case).map_err(|error| match error {
-            tilewise::Error::KernelCannotRun { .. } => Refused::Problem,
+    eprintln!("{name}");
+    let on_cpu = case.clone();
+    let emulated = within_limit(&format!("emulator, {name}"), move || run(&on_cpu, &options))
+        .map_err(Refused::Failed)?
+        .map_err(|error| match error {
+            tilewise_emulate::Error::Operand { .. } => Refused::Problem,
             error => Refused::Failed(error.to_string()),
-        })?
+        })?;
+    let emulated: Vec<O> = bytemuck::pod_collect_to_vec(&emulated.c);
+    let gpu = if worlds.device.is_gpu() {
+        let on_gpu_case = case.clone();
+        worlds
+            .on_gpu(name, move |device| on_gpu::<T, O>(device, &on_gpu_case))
+            .map_err(Refused::Failed)?
+            .map_err(|error| match error {
+                tilewise::Error::KernelCannotRun { .. } => Refused::Problem,
+                error => Refused::Failed(error.to_string()),
+            })?
     } else {
         emulated.clone()
     };

@@ -33,13 +33,16 @@ use worlds::Worlds;
 /// A family of launches, and the heading of its rows.
 type Section = (&'static str, fn(&Worlds, &mut StdRng) -> Vec<Tally>);
 
+/// The heading of the section that needs the kernels of the library.
+const PRODUCTS: &str = "Kernels";
+
 /// TMA last: an address that a GPU refuses ends its context.
 const SECTIONS: [Section; 6] = [
     ("Conversions", conversions::compare),
     ("Matrices of a warp", matrices::compare),
     ("Products of a warp", warp_products::compare),
     ("Products of a warpgroup", warpgroup_products::compare),
-    ("Kernels", kernels::compare),
+    (PRODUCTS, kernels::compare),
     ("TMA", boxes::compare),
 ];
 
@@ -59,17 +62,19 @@ fn main() -> ExitCode {
     };
     let worlds = Worlds::new(&device, args.problems);
     let mut report = Report::new(&device, args.seed, args.details);
+    if let Err(error) = worlds.load(args.selects(PRODUCTS)) {
+        // Whoever launches that kernel is told too.
+        eprintln!("not all kernels load: {error}");
+    }
     for (index, (heading, compare)) in SECTIONS.into_iter().enumerate() {
         if !args.selects(heading) {
             continue;
         }
+        eprintln!("=== {heading}");
         // Each section by itself, so that one alone repeats.
         let mut random = StdRng::seed_from_u64(args.seed ^ (index as u64) << 32);
         report.add(heading, compare(&worlds, &mut random));
     }
-    if report.finish() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    // Not by a return: a launch that hangs would keep the device from being closed.
+    std::process::exit(if report.finish() { 0 } else { 1 })
 }

@@ -37,7 +37,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
         launch.b = rows(random);
         launch.c = vec![0; results * bytes];
         let mut tally = Tally::new(subject, "random bits, rows in random order");
-        match worlds.run(&launch) {
+        match worlds.run(subject, &launch) {
             Err(reason) => tally.fail(reason),
             Ok((gpu, emulated)) => {
                 tally.compare(&words(&gpu), &words(&emulated), |_| Difference::Wrong);

@@ -52,11 +52,19 @@ impl Report {
         println!("\n### {heading}\n");
         println!("| what | operands | results | identical bits | within the bound | beyond |");
         println!("|---|---|---:|---:|---:|---:|");
-        for row in rows {
+        for row in &rows {
             let (subject, case) = (&row.subject, &row.case);
             let (values, identical, within) = (row.values, row.identical, row.within);
             let beyond = row.beyond();
             println!("| {subject} | {case} | {values} | {identical} | {within} | {beyond} |");
+        }
+        if self.details {
+            for row in rows.iter().filter(|row| !row.differences.is_empty()) {
+                println!("\n{}, {}, the first that differ:\n", row.subject, row.case);
+                for difference in &row.differences {
+                    println!("- {difference}");
+                }
+            }
         }
     }
 

@@ -17,7 +17,12 @@ pub struct Tally {
     pub within: u64,
     /// The first result that is neither, or why nothing could be compared.
     pub failure: Option<String>,
+    /// The first results that are neither, [`DIFFERENCES`] at most.
+    pub differences: Vec<String>,
 }
+
+/// Results that differ, of which a comparison keeps what they are.
+const DIFFERENCES: usize = 24;
 
 /// How two results that differ in bits are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +42,13 @@ impl Tally {
             identical: 0,
             within: 0,
             failure: None,
+            differences: Vec::new(),
         }
+    }
+
+    /// What it compares, for people.
+    pub fn name(&self) -> String {
+        format!("{}, {}", self.subject, self.case)
     }
 
     /// Compares results bit by bit; `judge` is asked about those that differ, by
@@ -48,6 +59,17 @@ impl Tally {
         emulated: &[T],
         judge: impl Fn(usize) -> Difference,
     ) {
+        self.compare_named(gpu, emulated, |index| format!("result {index}"), judge);
+    }
+
+    /// As [`Tally::compare`]; `name` says what the result of an index is.
+    pub fn compare_named<T: PartialEq + fmt::LowerHex>(
+        &mut self,
+        gpu: &[T],
+        emulated: &[T],
+        name: impl Fn(usize) -> String,
+        judge: impl Fn(usize) -> Difference,
+    ) {
         assert_eq!(gpu.len(), emulated.len(), "results of one launch");
         for (index, (gpu, emulated)) in gpu.iter().zip(emulated).enumerate() {
             self.values += 1;
@@ -55,11 +77,14 @@ impl Tally {
                 self.identical += 1;
             } else if judge(index) == Difference::Allowed {
                 self.within += 1;
-            } else if self.failure.is_none() {
-                self.failure = Some(format!(
-                    "result {index}: GPU {gpu:#x}, emulator {emulated:#x}"
-                ));
+            } else if self.differences.len() < DIFFERENCES {
+                let name = name(index);
+                self.differences
+                    .push(format!("{name}: GPU {gpu:#x}, emulator {emulated:#x}"));
             }
+        }
+        if self.failure.is_none() {
+            self.failure = self.differences.first().cloned();
         }
     }
 
@@ -69,6 +94,9 @@ impl Tally {
         self.identical += other.identical;
         self.within += other.within;
         self.failure = self.failure.take().or(other.failure);
+        let room = DIFFERENCES.saturating_sub(self.differences.len());
+        self.differences
+            .extend(other.differences.into_iter().take(room));
     }
 
     /// Notes why nothing was compared.

@@ -31,7 +31,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
             let subject = format!("`mma.{shape}` {}", dtype.name());
             let mut tally = Tally::new(subject, values.name());
             let launch = launch(dtype, values, random);
-            match worlds.run(&launch) {
+            match worlds.run(&tally.name(), &launch) {
                 Err(reason) => tally.fail(reason),
                 Ok((gpu, emulated)) => {
                     let inputs = words(&launch.a);

@@ -139,7 +139,7 @@ fn row(worlds: &Worlds, shape: Shape, case: Case, random: &mut StdRng) -> Tally 
     launch.params.b.row_stride = case.b.encode();
     launch.params.m = case.accumulate.into();
     launch.params.k = 1;
-    match worlds.run(&launch) {
+    match worlds.run(&tally.name(), &launch) {
         Err(reason) => tally.fail(reason),
         Ok((gpu, emulated)) => {
             let (gpu, emulated) = (words(&gpu), words(&emulated));

@@ -1,9 +1,21 @@
-//! The two worlds: a GPU and the emulator.
+//! The two worlds: a GPU and the emulator. Neither may keep the program waiting.
 
+use std::cell::RefCell;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use gpu_kernels::KernelInfo;
 use gpu_kernels::emulator::semantics::tensor_map::{self, TensorMap};
 use gpu_kernels::emulator::{self, Grid, Memory, Options};
+use gpu_kernels::entry::KERNELS;
 use tilewise::Device;
-use tilewise::probe::Launch;
+use tilewise::probe::{self, Launch, PROBES};
+use tilewise::select::Catalog;
+
+/// The longest that one launch may take. They take milliseconds on a GPU, and seconds
+/// in the emulator.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Where launches run.
 pub struct Worlds {
@@ -11,7 +23,8 @@ pub struct Worlds {
     pub device: Device,
     /// Random products to compare.
     pub problems: usize,
-    options: Options,
+    /// The launch that the GPU did not finish: it runs nothing after it.
+    hung: RefCell<Option<String>>,
 }
 
 impl Worlds {
@@ -19,61 +32,110 @@ impl Worlds {
         Worlds {
             device: device.clone(),
             problems,
-            options: Options::default(),
+            hung: RefCell::new(None),
         }
     }
 
-    /// Runs `launch` in both. Returns what operand C holds afterwards, on the GPU and
-    /// in the emulator.
-    pub fn run(&self, launch: &Launch) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let emulated = self.emulate(launch)?;
+    /// Has the driver compile the probes, and with `products` the kernels, before they
+    /// are launched: at once, and outside of the time that launches may take.
+    pub fn load(&self, products: bool) -> Result<(), tilewise::Error> {
+        let Some(gpu) = self.device.gpu_info() else {
+            return Ok(());
+        };
+        let (major, minor) = gpu.compute_capability;
+        let catalog = Catalog::embedded();
+        let runs = |kernel: &&KernelInfo| {
+            kernel.arch.runs_on(major, minor) && (catalog.is_built)(kernel.name)
+        };
+        let mut kernels: Vec<KernelInfo> = PROBES.iter().map(|probe| probe.info).collect();
+        if products {
+            kernels.extend(KERNELS.iter().filter(runs));
+        }
+        eprintln!("loading {} kernels", kernels.len());
+        probe::load(&self.device, &kernels)
+    }
+
+    /// Runs `launch`, which reports call `name`, in both. Returns what operand C holds
+    /// afterwards, on the GPU and in the emulator.
+    pub fn run(&self, name: &str, launch: &Launch) -> Result<(Vec<u8>, Vec<u8>), String> {
+        eprintln!("{name}");
+        let on_cpu = launch.clone();
+        let emulated = within_limit(&format!("emulator, {name}"), move || emulate(&on_cpu))??;
         if !self.device.is_gpu() {
             return Ok((emulated.clone(), emulated));
         }
-        let gpu = launch
-            .run(&self.device)
-            .map_err(|error| error.to_string())?;
-        Ok((gpu, emulated))
+        let launch = launch.clone();
+        let gpu = self.on_gpu(name, move |device| launch.run(device))?;
+        Ok((gpu.map_err(|error| error.to_string())?, emulated))
     }
 
-    fn emulate(&self, launch: &Launch) -> Result<Vec<u8>, String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let mut memory = Memory::new();
-        let operands = [&launch.a, &launch.b, &launch.c].map(|bytes| {
-            let address = memory.allocate(bytes.len() as u64);
-            memory.write(address, bytes).map(|()| address)
-        });
-        let [a, b, c] = operands;
-        let (a, b, c) = (
-            a.map_err(|e| text(&e))?,
-            b.map_err(|e| text(&e))?,
-            c.map_err(|e| text(&e))?,
-        );
-        let maps = memory.allocate(3 * tensor_map::BYTES as u64);
-        for (index, map, address) in [(0, launch.a_map, a), (2, launch.c_map, c)] {
-            if let Some(map) = map {
-                let placed = TensorMap {
-                    address: address + map.address,
-                    ..map
-                };
-                let encoded = placed.encode().map_err(|e| text(&e))?;
-                let at = maps + index * tensor_map::BYTES as u64;
-                memory.write(at, &encoded).map_err(|e| text(&e))?;
-            }
+    /// Does `work`, which reports call `name`, on the GPU, unless that hangs.
+    pub fn on_gpu<R: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Device) -> R + Send + 'static,
+    ) -> Result<R, String> {
+        if let Some(launch) = &*self.hung.borrow() {
+            return Err(format!("not run: the GPU had not finished `{launch}`"));
         }
-        let params = launch.placed([a, b, c], maps);
-        let run = launch.probe.run;
-        let grid = Grid {
-            kernel: launch.probe.info.name,
-            ctas: (launch.ctas, 1),
-            threads: launch.probe.info.threads,
-            ctas_per_cluster: 1,
-            shared_bytes: launch.probe.info.shared_bytes,
-            // SAFETY: the emulator runs it as it is to be launched.
-            body: &|| unsafe { run(&params) },
-        };
-        emulator::launch(&mut memory, &grid, &self.options).map_err(|e| text(&e))?;
-        let bytes = launch.c.len() as u64;
-        memory.read(c, bytes).map_err(|e| text(&e))
+        let device = self.device.clone();
+        within_limit(&format!("GPU, {name}"), move || work(&device)).inspect_err(|_| {
+            self.hung.replace(Some(name.to_owned()));
+        })
     }
+}
+
+/// What `work` returns, or that it has not returned in time. A thread of its own does
+/// it, which is left behind then.
+pub fn within_limit<R: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, String> {
+    let (done, result) = mpsc::channel();
+    thread::spawn(move || done.send(work()));
+    result.recv_timeout(LIMIT).map_err(|error| match error {
+        mpsc::RecvTimeoutError::Timeout => format!("{name}: not finished in {LIMIT:?}"),
+        mpsc::RecvTimeoutError::Disconnected => format!("{name}: panicked"),
+    })
+}
+
+fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let mut memory = Memory::new();
+    let operands = [&launch.a, &launch.b, &launch.c].map(|bytes| {
+        let address = memory.allocate(bytes.len() as u64);
+        memory.write(address, bytes).map(|()| address)
+    });
+    let [a, b, c] = operands;
+    let (a, b, c) = (
+        a.map_err(|e| text(&e))?,
+        b.map_err(|e| text(&e))?,
+        c.map_err(|e| text(&e))?,
+    );
+    let maps = memory.allocate(3 * tensor_map::BYTES as u64);
+    for (index, map, address) in [(0, launch.a_map, a), (2, launch.c_map, c)] {
+        if let Some(map) = map {
+            let placed = TensorMap {
+                address: address + map.address,
+                ..map
+            };
+            let encoded = placed.encode().map_err(|e| text(&e))?;
+            let at = maps + index * tensor_map::BYTES as u64;
+            memory.write(at, &encoded).map_err(|e| text(&e))?;
+        }
+    }
+    let params = launch.placed([a, b, c], maps);
+    let run = launch.probe.run;
+    let grid = Grid {
+        kernel: launch.probe.info.name,
+        ctas: (launch.ctas, 1),
+        threads: launch.probe.info.threads,
+        ctas_per_cluster: 1,
+        shared_bytes: launch.probe.info.shared_bytes,
+        // SAFETY: the emulator runs it as it is to be launched.
+        body: &|| unsafe { run(&params) },
+    };
+    emulator::launch(&mut memory, &grid, &Options::default()).map_err(|e| text(&e))?;
+    let bytes = launch.c.len() as u64;
+    memory.read(c, bytes).map_err(|e| text(&e))
 }

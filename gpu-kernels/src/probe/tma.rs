@@ -30,16 +30,18 @@ impl Kernel for LoadBox {
         let first = 16 * thread::thread_index();
         // SAFETY: the box fits the area, whose writes are fenced before the copy.
         unsafe {
+            if thread::thread_index() == 0 {
+                mbarrier::init(barrier, 1);
+                mbarrier::fence_init();
+            }
+            // The loop keeps two branches on one condition apart: LLVM would join them
+            // and give each arm a `bar.sync` of its own, of which a warp executes one.
             let mut at = first;
             while at < BOX_AREA_BYTES {
                 shared::store_u32x4(area + at, [UNTOUCHED; 4]);
                 at += 16 * THREADS;
             }
             tma::fence_shared();
-            if thread::thread_index() == 0 {
-                mbarrier::init(barrier, 1);
-                mbarrier::fence_init();
-            }
             thread::sync_cta();
             if thread::thread_index() == 0 {
                 mbarrier::arrive_expecting(barrier, params.k);

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cust_raw::{
     CUfunction, CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption,
@@ -52,21 +52,23 @@ unsafe impl Send for Function {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for Function {}
 
-/// The function of `kernel` on `gpu`, loaded if it was not.
+/// The function of `kernel` on `gpu`, loaded if it was not. Threads load different
+/// kernels at once: the driver's compiler takes seconds for one.
 pub(crate) fn function(gpu: &Gpu, kernel: &KernelInfo) -> Result<Function, Error> {
     gpu.make_current()?;
-    let mut loaded = gpu
-        .modules()
-        .loaded
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = loaded.get(kernel.name) {
+    let modules = gpu.modules();
+    if let Some(found) = modules.lock().get(kernel.name) {
         return Ok(found.function);
     }
     let module = Loaded::new(gpu, kernel)?;
-    let function = module.function;
-    loaded.insert(kernel.name, module);
-    Ok(function)
+    // Should another thread have loaded it meanwhile, ours is unloaded.
+    Ok(modules.lock().entry(kernel.name).or_insert(module).function)
+}
+
+impl Modules {
+    fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Loaded {
