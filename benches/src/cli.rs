@@ -4,6 +4,7 @@ use crate::choice::{self, KernelChoice};
 use crate::order::OrderArgs;
 use crate::page::PageArgs;
 use crate::shape::{Layout, Shape};
+use crate::study::StudyArgs;
 use crate::suite::{self, Suite};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpu_kernels::{DType, OutputType, Schedule, TileOrder};
@@ -33,6 +34,8 @@ pub enum Command {
     Order(OrderArgs),
     /// Write the HTML page from files: rows of the study, records of a benchmark.
     Page(PageArgs),
+    /// Measure tile orders against each other and against the model of L2.
+    Study(Box<StudyArgs>),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }
@@ -277,7 +280,7 @@ pub struct MatmulArgs {
     pub bf16: bool,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())

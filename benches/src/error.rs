@@ -49,6 +49,9 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// The counters of Nsight Compute could not be read.
+    #[error("ncu: {0}")]
+    Counters(#[from] crate::study::counters::CounterError),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {

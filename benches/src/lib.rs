@@ -19,6 +19,7 @@
 //! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
 //! | [`stats`], [`record`], [`report`], [`summary`], [`regret`] | what is written down? |
+//! | [`study`] | which tile order is best, and does the model know it? |
 //! | [`page`] | how does that become a page for a browser? |
 //! | [`model`], [`order`] | what can be said, and drawn, without a GPU? |
 //! | [`host_cost`] | what does a launch cost on the host? |
@@ -51,6 +52,7 @@ pub mod report;
 pub mod runner;
 pub mod shape;
 pub mod stats;
+pub mod study;
 pub mod suite;
 pub mod summary;
 pub mod timing;

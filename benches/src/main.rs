@@ -4,7 +4,7 @@ use clap::Parser;
 use env_logger::Env;
 use std::process::ExitCode;
 use tilewise_bench::cli::{Cli, Command};
-use tilewise_bench::{bench, host_cost, matmul, order, page};
+use tilewise_bench::{bench, host_cost, matmul, order, page, study};
 
 fn main() -> ExitCode {
     // The library's warnings; RUST_LOG=tilewise=trace shows what its tuner times.
@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Command::HostCost(args) => host_cost::run(&args),
         Command::Order(args) => order::run(&args).map(|text| print!("{text}")),
         Command::Page(args) => page::run(&args),
+        Command::Study(args) => study::run(&args),
         Command::Matmul(args) => matmul::run(&args).map(|done| println!("{done}")),
     };
     match result {

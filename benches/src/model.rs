@@ -63,12 +63,12 @@ pub fn table(
     let mut seen = Vec::new();
     for &kernel in kernels {
         // A kernel that cannot run at all is said once, not once an order.
-        if let Err(reason) = choose(problem, kernel, Placement::default(), gpu) {
+        if let Err(reason) = choose(problem, kernel, Placement::default(), &gpu.target) {
             notes += &format!("  not modelled: {kernel}: {}\n", shorten(&reason));
             continue;
         }
         for &placement in placements {
-            match choose(problem, kernel, placement, gpu) {
+            match choose(problem, kernel, placement, &gpu.target) {
                 // The model knows no schedule: waves are the same.
                 Ok(choice) if seen.contains(&(choice.kernel.name, choice.order)) => {}
                 Ok(choice) => {
@@ -92,11 +92,16 @@ pub fn table(
     )
 }
 
-fn choose(
+/// What the library would launch for `problem` on `target`, with `kernel` and `placement`
+/// forced and every kernel built.
+///
+/// # Errors
+/// Why it would refuse.
+pub fn choose(
     problem: Problem,
     kernel: KernelChoice,
     placement: Placement,
-    gpu: &GpuDescription,
+    target: &Target,
 ) -> Result<Choice, String> {
     let Problem { shape, layout, .. } = problem;
     let size = |size: usize| u32::try_from(size).map_err(|_| format!("{size} is too large"));
@@ -135,7 +140,7 @@ fn choose(
         kernels: KERNELS,
         is_built: |_| true,
     };
-    select::choose(catalog, &described, &gpu.target, &request).map_err(|error| error.to_string())
+    select::choose(catalog, &described, target, &request).map_err(|error| error.to_string())
 }
 
 /// The product and the machine as [`l2`] sees them. A cluster loads what its

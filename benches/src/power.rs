@@ -90,6 +90,11 @@ impl Monitor {
     }
 }
 
+/// The driver's version, such as `580.95.05`; `None` without NVML.
+pub fn driver_version() -> Option<String> {
+    Nvml::init().ok()?.sys_driver_version().ok()
+}
+
 /// NVML and CUDA number GPUs differently; the PCI address is the same.
 fn pci_bus_id(ordinal: usize) -> Result<String, cust::error::CudaError> {
     let device = CudaDevice::get_device(ordinal as u32)?;

@@ -113,6 +113,9 @@ pub struct Record {
     pub q1_ms: Option<f64>,
     /// Third quartile, ms.
     pub q3_ms: Option<f64>,
+    /// Time of one product free of the drift between rounds, ms; see
+    /// [`crate::stats::levelled`]. `None` where it was not timed in rounds.
+    pub levelled_ms: Option<f64>,
     /// 2·M·N·K over the median.
     pub tflops: Option<f64>,
     /// Peak used; see [`crate::peak`].
@@ -189,6 +192,7 @@ impl Record {
             median_ms: None,
             q1_ms: None,
             q3_ms: None,
+            levelled_ms: None,
             tflops: None,
             peak_tflops: machine.chip.and_then(|chip| peak_tflops(chip, dtype)),
             share_of_peak: None,

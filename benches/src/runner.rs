@@ -15,7 +15,7 @@ use crate::peers::cublaslt::CublasLt;
 use crate::power::{self, Monitor};
 use crate::record::{Record, Regime, Status};
 use crate::regime::{self, Samples};
-use crate::stats::median;
+use crate::stats::{levelled, median};
 use crate::turns::Turns;
 use crate::workload::{Problem, Workload};
 use gpu_kernels::{DType, OutputType};
@@ -381,7 +381,11 @@ impl<'a> Runner<'a> {
                     .starts_with("cuBLASLt")
             })
             .map(|at| samples[at].milliseconds.as_slice());
-        for (checked, samples) in checked.iter().zip(samples) {
+        let all: Vec<&[f64]> = (samples.iter())
+            .map(|samples| samples.milliseconds.as_slice())
+            .collect();
+        let levelled = levelled(&all);
+        for (at, (checked, samples)) in checked.iter().zip(samples).enumerate() {
             let mut record = self.record(problem, checked.candidate.label(), regime);
             let summary = power::summarise(power, &samples.spans);
             record.relative_error = Some(checked.relative_error);
@@ -395,6 +399,7 @@ impl<'a> Runner<'a> {
                 record.add_note(why);
             }
             record.set_times(&samples.milliseconds);
+            record.levelled_ms = levelled.as_ref().map(|times| times[at]);
             if let Some(cublaslt) = cublaslt {
                 record.set_pairs(cublaslt, &samples.milliseconds);
             }

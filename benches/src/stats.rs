@@ -59,6 +59,36 @@ pub fn paired_ratios(base: &[f64], of: &[f64]) -> Option<Quartiles> {
     Quartiles::of(&ratios)
 }
 
+/// A time for each candidate that is free of the drift between rounds: the median over
+/// the rounds of what it takes over the round's geometric mean, times the median of those
+/// means. `times[i]` are the candidate's times, round by round. `None` unless all have the
+/// same rounds, at least one.
+///
+/// ```
+/// use tilewise_bench::stats::levelled;
+/// // The second takes 1 % less in every round; the clock fell in the last two.
+/// let (first, second) = ([1.0, 1.0, 2.0, 3.0], [0.99, 0.99, 1.98, 2.97]);
+/// let level = levelled(&[&first, &second]).unwrap();
+/// assert!((level[1] / level[0] - 0.99).abs() < 1e-12);
+/// ```
+pub fn levelled(times: &[&[f64]]) -> Option<Vec<f64>> {
+    let rounds = times.first()?.len();
+    if times.iter().any(|times| times.len() != rounds) {
+        return None;
+    }
+    let means: Vec<f64> = (0..rounds)
+        .map(|round| geometric_mean(&times.iter().map(|times| times[round]).collect::<Vec<_>>()))
+        .collect::<Option<_>>()?;
+    let centre = median(&means)?;
+    times
+        .iter()
+        .map(|times| {
+            let ratios: Vec<f64> = times.iter().zip(&means).map(|(t, mean)| t / mean).collect();
+            Some(median(&ratios)? * centre)
+        })
+        .collect()
+}
+
 /// The geometric mean, the mean for ratios: that of the inverses is its
 /// inverse. `None` without values.
 pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
@@ -119,6 +149,21 @@ mod tests {
     fn rounds_that_do_not_match_make_no_pairs() {
         assert_eq!(paired_ratios(&[1.0, 2.0], &[1.0]), None);
         assert_eq!(paired_ratios(&[], &[]), None);
+    }
+
+    #[test]
+    fn drift_between_rounds_moves_no_levelled_time() {
+        let drift = [1.0, 1.03, 0.98, 1.05, 1.01];
+        let slow: Vec<f64> = drift.iter().map(|clock| 2.0 * clock).collect();
+        // Twice as fast, and disturbed in one round.
+        let mut fast: Vec<f64> = drift.to_vec();
+        fast[3] *= 1.5;
+        let level = levelled(&[&slow, &fast]).unwrap();
+        assert!((level[0] / level[1] - 2.0).abs() < 1e-12, "{level:?}");
+        assert!((level[0] / 2.0 - 1.01).abs() < 0.01, "{level:?}");
+        assert_eq!(levelled(&[&slow, &fast[1..]]), None);
+        assert_eq!(levelled(&[&[], &[]]), None);
+        assert_eq!(levelled(&[]), None);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 use tilewise_bench::npy::{self, Values};
+use tilewise_bench::page::data::StudyRow;
 use tilewise_bench::record::{Record, Regime, Status};
+use tilewise_bench::{page, study};
 
 fn program(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tilewise-bench"))
@@ -247,4 +249,69 @@ fn a_page_is_made_of_files_that_exist() {
         assert!(stderr(&output).contains(file), "{}", stderr(&output));
     }
     assert!(!Path::new("page.html").exists());
+}
+
+#[test]
+fn a_study_without_a_gpu_says_that_it_needs_one() {
+    let output = Command::new(env!("CARGO_BIN_EXE_tilewise-bench"))
+        .args(["study", "--quick"])
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let message = stderr(&output);
+    assert!(
+        message.contains("measures a GPU") && message.contains("--from"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_study_is_reported_again_from_its_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    let row = |m, order: &str, sustained_us| StudyRow {
+        device: "NVIDIA H200".to_owned(),
+        m,
+        n: 4096,
+        k: 4096,
+        dtype: "f16".to_owned(),
+        layout: "nn".to_owned(),
+        kernel: "hopper_f16_ak_bn_128x256x64".to_owned(),
+        order: order.to_owned(),
+        schedule: "grid1d".to_owned(),
+        dram_read_bytes: Some(1e9 + sustained_us),
+        sustained_us: Some(sustained_us),
+        ..StudyRow::default()
+    };
+    // The second file measures one order again.
+    let parts = [
+        vec![row(2048, "row", 150.0), row(2048, "hilbert", 100.0)],
+        vec![row(2048, "row", 120.0)],
+    ];
+    for (rows, name) in parts.iter().zip(["first.csv", "second.csv"]) {
+        study::rows::write(rows, &file(name)).unwrap();
+    }
+    let whole = file("whole.csv");
+    let output = program(&[
+        "study",
+        "--from",
+        file("first.csv").to_str().unwrap(),
+        "--from",
+        file("second.csv").to_str().unwrap(),
+        "--csv",
+        whole.to_str().unwrap(),
+    ]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let row_major = text
+        .lines()
+        .find(|line| line.starts_with("always row-major"))
+        .unwrap_or_else(|| panic!("{text}"));
+    assert!(row_major.contains(" 20.00 "), "{row_major}");
+    let rows = page::read_study(&whole).unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].sustained_us, Some(120.0));
+    assert!(rows.iter().all(|row| row.model_dram_read_bytes.is_some()));
+    assert!(rows.iter().any(|row| row.picked_by.contains("model")));
 }

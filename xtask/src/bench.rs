@@ -1,4 +1,4 @@
-//! `cargo xtask bench`, `order` and `page`: the program `tilewise-bench`, with the device
+//! `cargo xtask bench`, `order`, `page` and `study`: the program `tilewise-bench`, with the device
 //! code in it.
 
 use anyhow::Result;
@@ -25,6 +25,16 @@ pub fn order(arguments: &[String]) -> Result<()> {
 pub fn page(arguments: &[String]) -> Result<()> {
     setup::wasm_toolchain();
     program("page", arguments)
+}
+
+/// Runs `tilewise-bench study` with these arguments, in release.
+pub fn study(arguments: &[String]) -> Result<()> {
+    set_up_page(arguments);
+    if project::has_gpu() {
+        // Without one there is nothing to launch; `--from` needs none.
+        let _ = setup::device_toolchain();
+    }
+    program("study", arguments)
 }
 
 /// Gets what a page needs, where one is asked for; the program says what it lacks.

@@ -20,6 +20,7 @@ tilewise, built to run without Rust or CUDA. It needs Linux on x86-64 and an
 NVIDIA driver.
 
   ./tilewise-bench bench      measure tile orders, kernels and peers (--help for the choices)
+  ./tilewise-bench study      measure tile orders for the study, bytes with Nsight Compute
   ./gpu-tests                 the GPU tests; a name as argument selects some
   ./emulator-proof            the emulator against the GPU, instruction by instruction
 

@@ -74,6 +74,14 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Measure tile orders against each other and the model of L2 on a GPU, or report from the
+    /// file of an earlier study: `tilewise-bench study`
+    #[command(disable_help_flag = true)]
+    Study {
+        /// Arguments of `tilewise-bench study`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
     /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, every kernel in the
@@ -101,6 +109,7 @@ fn main() -> ExitCode {
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Order { arguments } => bench::order(&arguments),
         Command::Page { arguments } => bench::page(&arguments),
+        Command::Study { arguments } => bench::study(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Emulate { arguments } => emulate::run(&arguments),
         Command::Test { coverage: true } => coverage::run(),

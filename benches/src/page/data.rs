@@ -71,6 +71,8 @@ pub struct StudyRow {
     pub l2_read_bytes: Option<f64>,
     /// Share of them that L2 had, 0 to 1.
     pub l2_hit_rate: Option<f64>,
+    /// Bytes that crossed between the two partitions of L2.
+    pub l2_fabric_bytes: Option<f64>,
     /// Bytes read from DRAM.
     pub dram_read_bytes: Option<f64>,
     /// Bytes written to DRAM.
@@ -80,6 +82,8 @@ pub struct StudyRow {
     pub model_l2_read_bytes: Option<f64>,
     /// [`Self::l2_hit_rate`], predicted.
     pub model_l2_hit_rate: Option<f64>,
+    /// [`Self::l2_fabric_bytes`], predicted.
+    pub model_l2_fabric_bytes: Option<f64>,
     /// [`Self::dram_read_bytes`], predicted.
     pub model_dram_read_bytes: Option<f64>,
     /// [`Self::dram_write_bytes`], predicted.

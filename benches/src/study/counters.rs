@@ -1,0 +1,336 @@
+//! What Nsight Compute counted, from its CSV, and which launch it counted it of.
+//!
+//! `ncu --csv --page raw` prints a line of column names, a line of units, and a line for
+//! each launch. Its rows do not say more of a launch than the kernel's name, so they are
+//! matched with the launches that the program printed by their place, and the name has to
+//! agree.
+
+use crate::shape::Shape;
+
+/// Bytes of a sector, the unit in which L2 counts (Nsight Compute, "Memory Tables").
+const SECTOR_BYTES: f64 = 32.0;
+
+/// Bytes read from DRAM.
+pub const DRAM_READ: &str = "dram__bytes_read.sum";
+/// Bytes written to DRAM.
+pub const DRAM_WRITE: &str = "dram__bytes_write.sum";
+/// Sectors that SMs read from L2; TMA's loads are among them.
+pub const L2_READ: &str = "lts__t_sectors_srcunit_tex_op_read.sum";
+/// Those that L2 had.
+pub const L2_HIT: &str = "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum";
+/// Sectors that one partition of L2 asked of the other.
+pub const L2_FABRIC: &str = "lts__t_sectors_srcunit_ltcfabric.sum";
+
+/// Why counters could not be used.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum CounterError {
+    /// There is no table.
+    #[error("its log has no table of counters")]
+    NoTable,
+    /// The table is no CSV.
+    #[error("its table cannot be read: {0}")]
+    Csv(String),
+    /// A column is missing.
+    #[error("its table has no column {0}")]
+    Column(&'static str),
+    /// A unit that is not known.
+    #[error("{column} is in '{unit}'; accepted: byte or sector, with K, M, G or T before it")]
+    Unit {
+        /// The column.
+        column: &'static str,
+        /// Its unit.
+        unit: String,
+    },
+    /// A value that is no number.
+    #[error("{column} of launch {row} is '{value}', which is no number")]
+    Value {
+        /// The column.
+        column: &'static str,
+        /// The row, from 0.
+        row: usize,
+        /// What stands there.
+        value: String,
+    },
+    /// A line of the program that names no launch.
+    #[error("'{0}' names no launch; expected: launch N: SHAPE TYPE tilewise KERNEL ORDER SCHEDULE")]
+    Launch(String),
+    /// As many rows as launches are needed.
+    #[error("it counted {counted} launches of {launched}")]
+    Count {
+        /// Launches that the program printed.
+        launched: usize,
+        /// Rows of the table.
+        counted: usize,
+    },
+    /// The kernel of a row is not that of the launch.
+    #[error("launch {row} was of {launched}, and it counted {counted}")]
+    Kernel {
+        /// The row, from 0.
+        row: usize,
+        /// What the program launched.
+        launched: String,
+        /// What the row names.
+        counted: String,
+    },
+}
+
+/// One launch, as the program prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The product.
+    pub shape: Shape,
+    /// Entry point.
+    pub kernel: String,
+    /// Tile order.
+    pub order: String,
+    /// Schedule.
+    pub schedule: String,
+}
+
+/// What was counted of one launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counts {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Bytes read from DRAM.
+    pub dram_read_bytes: f64,
+    /// Bytes written to DRAM.
+    pub dram_write_bytes: f64,
+    /// Bytes that SMs read from L2.
+    pub l2_read_bytes: f64,
+    /// Those that L2 had.
+    pub l2_hit_bytes: f64,
+    /// Bytes between the partitions of L2; `None` where the GPU has one.
+    pub l2_fabric_bytes: Option<f64>,
+}
+
+impl Counts {
+    /// Hits over reads, 0 to 1; `None` without reads.
+    pub fn l2_hit_rate(&self) -> Option<f64> {
+        (self.l2_read_bytes > 0.0).then(|| self.l2_hit_bytes / self.l2_read_bytes)
+    }
+}
+
+/// The launches that the program printed, other lines left out.
+///
+/// # Errors
+/// A line begins like a launch and names none.
+pub fn launches(printed: &str) -> Result<Vec<Launch>, CounterError> {
+    let lines = printed.lines().filter(|line| line.starts_with("launch "));
+    lines
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                [_, _, shape, _, _, kernel, order, schedule] => {
+                    shape.parse().ok().map(|shape| Launch {
+                        shape,
+                        kernel: (*kernel).to_owned(),
+                        order: (*order).to_owned(),
+                        schedule: (*schedule).to_owned(),
+                    })
+                }
+                _ => None,
+            }
+            .ok_or_else(|| CounterError::Launch(line.to_owned()))
+        })
+        .collect()
+}
+
+/// The table of a log.
+///
+/// # Errors
+/// There is none, or a column, unit or value is not what it should be.
+pub fn counts(log: &str) -> Result<Vec<Counts>, CounterError> {
+    // What ncu has to say beside the table.
+    let table: Vec<&str> = log.lines().filter(|line| !line.starts_with("==")).collect();
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(std::io::Cursor::new(table.join("\n")));
+    let mut lines = Vec::new();
+    for line in reader.records() {
+        lines.push(line.map_err(|error| CounterError::Csv(error.to_string()))?);
+    }
+    let [names, units, rows @ ..] = lines.as_slice() else {
+        return Err(CounterError::NoTable);
+    };
+    let column = |column: &'static str| {
+        let place = names.iter().position(|name| name == column);
+        place.ok_or(CounterError::Column(column))
+    };
+    let value = |column_name: &'static str, row: usize| {
+        let place = column(column_name)?;
+        let unit = units.get(place).unwrap_or_default();
+        let scale = scale(unit).ok_or_else(|| CounterError::Unit {
+            column: column_name,
+            unit: unit.to_owned(),
+        })?;
+        let text = rows[row].get(place).unwrap_or_default();
+        match text.replace(',', "").parse::<f64>() {
+            Ok(value) => Ok(value * scale),
+            Err(_) => Err(CounterError::Value {
+                column: column_name,
+                row,
+                value: text.to_owned(),
+            }),
+        }
+    };
+    let kernel = column("Kernel Name")?;
+    (0..rows.len())
+        .map(|row| {
+            Ok(Counts {
+                kernel: rows[row].get(kernel).unwrap_or_default().to_owned(),
+                dram_read_bytes: value(DRAM_READ, row)?,
+                dram_write_bytes: value(DRAM_WRITE, row)?,
+                l2_read_bytes: value(L2_READ, row)?,
+                l2_hit_bytes: value(L2_HIT, row)?,
+                l2_fabric_bytes: match column(L2_FABRIC) {
+                    Ok(_) => Some(value(L2_FABRIC, row)?),
+                    Err(_) => None,
+                },
+            })
+        })
+        .collect()
+}
+
+/// Bytes of one unit.
+fn scale(unit: &str) -> Option<f64> {
+    let unit = unit.to_lowercase();
+    let (prefix, bytes) = match (unit.strip_suffix("byte"), unit.strip_suffix("sector")) {
+        (Some(prefix), _) => (prefix, 1.0),
+        (_, Some(prefix)) => (prefix, SECTOR_BYTES),
+        (None, None) => return None,
+    };
+    let thousands = ["", "k", "m", "g", "t"]
+        .iter()
+        .position(|&known| known == prefix)?;
+    Some(bytes * 1e3f64.powi(thousands as i32))
+}
+
+/// Each launch with what was counted of it.
+///
+/// # Errors
+/// They are not as many, or a kernel is another.
+pub fn joined(
+    launches: Vec<Launch>,
+    counts: Vec<Counts>,
+) -> Result<Vec<(Launch, Counts)>, CounterError> {
+    if launches.len() != counts.len() {
+        return Err(CounterError::Count {
+            launched: launches.len(),
+            counted: counts.len(),
+        });
+    }
+    let pairs = launches.into_iter().zip(counts).enumerate();
+    pairs
+        .map(|(row, (launch, counts))| {
+            // Of a C++ kernel the name has the parameters' types behind it.
+            let name = counts.kernel.split('(').next().unwrap_or_default();
+            match name == launch.kernel {
+                true => Ok((launch, counts)),
+                false => Err(CounterError::Kernel {
+                    row,
+                    launched: launch.kernel,
+                    counted: counts.kernel,
+                }),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From a run on an H200, most columns left out.
+    const LOG: &str = r#"==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be inconsistent.
+==PROF== Connected to process 462 (tilewise-bench)
+==PROF== Disconnected from process 462
+"ID","Kernel Name","Block Size","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","lts__t_sectors_srcunit_ltcfabric.sum","lts__t_sectors_srcunit_tex_op_read.sum","lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"
+"","","","byte","Mbyte","ns","sector","sector","sector"
+"0","hopper_f16_ak_bn_128x256x64","(384, 1, 1)","2,350,709,248","132.5","1,515,840","72,779,569","337,472,264","232,261,116"
+"1","hopper_f16_ak_bn_128x128x64","(384, 1, 1)","630,358,272","192.288","474,464","19,241,323","80,339,836","53,140,672"
+"#;
+
+    const PRINTED: &str = "\
+inputs uniform [-1, 1) from seed 42
+launch 0: 8192x8192x8192 f16 tilewise hopper_f16_ak_bn_128x256x64 row grid1d
+launch 0: 4096x4096x32768 f16 tilewise hopper_f16_ak_bn_128x128x64 groupedn:8 grid1d
+";
+
+    #[test]
+    fn launches_get_their_counts() {
+        let pairs = joined(launches(PRINTED).unwrap(), counts(LOG).unwrap()).unwrap();
+        let (launch, first) = &pairs[0];
+        assert_eq!(launch.shape, Shape::new(8192, 8192, 8192));
+        assert_eq!(
+            (launch.order.as_str(), launch.schedule.as_str()),
+            ("row", "grid1d")
+        );
+        assert_eq!(first.dram_read_bytes, 2_350_709_248.0);
+        assert_eq!(first.dram_write_bytes, 132_500_000.0);
+        assert_eq!(first.l2_read_bytes, 337_472_264.0 * 32.0);
+        assert_eq!(first.l2_fabric_bytes, Some(72_779_569.0 * 32.0));
+        assert!((first.l2_hit_rate().unwrap() - 0.688).abs() < 1e-3);
+        assert_eq!(pairs[1].0.order, "groupedn:8");
+    }
+
+    #[test]
+    fn a_gpu_with_one_partition_has_no_fabric() {
+        let log = LOG.replace("lts__t_sectors_srcunit_ltcfabric.sum", "other");
+        assert_eq!(counts(&log).unwrap()[0].l2_fabric_bytes, None);
+    }
+
+    #[test]
+    fn units_are_per_column() {
+        for (unit, bytes) in [
+            ("byte", 1.0),
+            ("Kbyte", 1e3),
+            ("GByte", 1e9),
+            ("sector", 32.0),
+        ] {
+            assert_eq!(scale(unit), Some(bytes), "{unit}");
+        }
+        assert_eq!(
+            (scale("ns"), scale("%"), scale("xbyte")),
+            (None, None, None)
+        );
+        let log = LOG.replace("Mbyte", "inst");
+        let unit = "inst".to_owned();
+        assert_eq!(
+            counts(&log),
+            Err(CounterError::Unit {
+                column: DRAM_WRITE,
+                unit
+            })
+        );
+    }
+
+    #[test]
+    fn a_log_that_does_not_fit_is_an_error_that_says_how() {
+        assert_eq!(
+            counts("==ERROR== no permission\n"),
+            Err(CounterError::NoTable)
+        );
+        let log = LOG.replace("dram__bytes_read.sum", "other");
+        assert_eq!(counts(&log), Err(CounterError::Column(DRAM_READ)));
+        let log = LOG.replace("630,358,272", "n/a");
+        let message = counts(&log).unwrap_err().to_string();
+        assert!(
+            message.contains("launch 1") && message.contains("'n/a'"),
+            "{message}"
+        );
+
+        let mut fewer = launches(PRINTED).unwrap();
+        fewer.pop();
+        let message = joined(fewer, counts(LOG).unwrap()).unwrap_err().to_string();
+        assert_eq!(message, "it counted 2 launches of 1");
+        let mut other = launches(PRINTED).unwrap();
+        other.reverse();
+        let message = joined(other, counts(LOG).unwrap()).unwrap_err().to_string();
+        assert!(
+            message.starts_with("launch 0 was of hopper_f16_ak_bn_128x128x64"),
+            "{message}"
+        );
+        assert!(launches("launch 0: 8192 f16").is_err());
+    }
+}

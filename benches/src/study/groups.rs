@@ -1,0 +1,94 @@
+//! Rows that are compared with each other: one product, kernel and schedule on one GPU,
+//! in all its orders.
+
+use super::rows;
+use crate::page::data::StudyRow;
+
+/// One product, kernel and schedule.
+pub struct Group<'a> {
+    /// One for each order.
+    pub rows: Vec<&'a StudyRow>,
+}
+
+impl Group<'_> {
+    /// Product, tile and schedule.
+    pub fn name(&self) -> String {
+        self.rows.first().map_or_else(String::new, |row| {
+            let StudyRow {
+                block_m,
+                block_n,
+                schedule,
+                ..
+            } = row;
+            format!("{} {block_m}x{block_n} {schedule}", rows::shape(row))
+        })
+    }
+
+    /// Whether the model was fitted on the product.
+    pub fn is_fitted(&self) -> bool {
+        self.rows.iter().any(|row| row.fitted)
+    }
+}
+
+/// The groups of `rows`, in the order in which they first appear.
+pub fn groups(rows: &[StudyRow]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for row in rows {
+        let same = |group: &&mut Group| are_compared(group.rows[0], row);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(Group { rows: vec![row] }),
+        }
+    }
+    groups
+}
+
+/// Whether two rows differ in their order alone.
+pub fn are_compared(a: &StudyRow, b: &StudyRow) -> bool {
+    rows::shape(a) == rows::shape(b)
+        && (&a.device, &a.kernel, &a.schedule) == (&b.device, &b.kernel, &b.schedule)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A row of a cube of `m` in this order.
+    pub(crate) fn row(m: usize, order: &str) -> StudyRow {
+        StudyRow {
+            device: "NVIDIA H200".to_owned(),
+            m,
+            n: m,
+            k: m,
+            kernel: "kernel".to_owned(),
+            block_m: 128,
+            block_n: 256,
+            order: order.to_owned(),
+            schedule: "grid1d".to_owned(),
+            ..StudyRow::default()
+        }
+    }
+
+    #[test]
+    fn a_group_is_a_product_in_all_its_orders() {
+        let mut rows = vec![row(512, "row"), row(1024, "row"), row(512, "col")];
+        rows.push(StudyRow {
+            schedule: "persistent".to_owned(),
+            ..row(512, "row")
+        });
+        let groups = groups(&rows);
+        let names: Vec<_> = groups
+            .iter()
+            .map(|group| (group.name(), group.rows.len()))
+            .collect();
+        let name = |text: &str| text.to_owned();
+        assert_eq!(
+            names,
+            [
+                (name("512x512x512 128x256 grid1d"), 2),
+                (name("1024x1024x1024 128x256 grid1d"), 1),
+                (name("512x512x512 128x256 persistent"), 1),
+            ]
+        );
+    }
+}

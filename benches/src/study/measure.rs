@@ -1,0 +1,207 @@
+//! Measures the rows of a study: first bytes, then times, product by product.
+
+use gpu_kernels::{KernelInfo, Schedule, TileOrder};
+use tilewise::Device;
+
+use super::StudyArgs;
+use super::counters::Counts;
+use super::ncu::{self, Outcome};
+use super::plan::{self, Plan};
+use super::rows::{self, Blank, TUNER};
+use super::tuned;
+use crate::choice::schedule_name;
+use crate::error::Error;
+use crate::page::data::StudyRow;
+use crate::record::{Record, Regime, Status};
+use crate::runner::Runner;
+use crate::shape::Shape;
+
+/// Launches everything once and prints what: for a profiler.
+///
+/// # Errors
+/// The device failed.
+pub fn launch_once(plan: &Plan, device: &Device) -> Result<(), Error> {
+    each_shape(plan, device, |shape, orders| {
+        let args = plan.bench(shape, orders, true);
+        let mut runner = Runner::new(&args, device, None)?;
+        runner.run(&[plan.problem(shape)], &mut Vec::new(), &|_| Ok(()))
+    })
+}
+
+/// Measures everything; with the rows comes what ended the run early, or left them
+/// without counters. The file is written after each product.
+///
+/// # Errors
+/// Nothing could be measured.
+pub fn study(
+    args: &StudyArgs,
+    plan: &Plan,
+    device: &Device,
+) -> Result<(Vec<StudyRow>, Option<Error>), Error> {
+    let blank = Blank::new(device);
+    let mut rows = Vec::new();
+    let mut trouble = None;
+    if !args.no_ncu {
+        match counted(args, plan, device) {
+            Ok(counted) => {
+                for (shape, kernel, [order, schedule], counts) in counted {
+                    let at = (order.as_str(), schedule.as_str());
+                    set_counts(rows::entry(&mut rows, &blank, shape, kernel, at), &counts);
+                }
+            }
+            Err(error) => {
+                println!("No counters: {error}");
+                trouble = Some(error);
+            }
+        }
+    }
+    let mut measured = 0;
+    let result = each_shape(plan, device, |shape, orders| {
+        measured += 1;
+        let count = orders.len() * plan.kernels.len() * plan.schedules.len();
+        println!(
+            "{measured}/{} {shape}: at most {count} candidates",
+            plan.shapes.len()
+        );
+        time(args, plan, device, &blank, (shape, orders), &mut rows)?;
+        let path = args
+            .csv
+            .clone()
+            .unwrap_or_else(|| rows::default_path(&rows));
+        rows::write(&rows, &path)
+    });
+    match result {
+        Err(error) if rows.is_empty() => Err(error),
+        result => Ok((rows, result.err().or(trouble))),
+    }
+}
+
+/// Calls `visit` with each product and its orders.
+fn each_shape(
+    plan: &Plan,
+    device: &Device,
+    mut visit: impl FnMut(Shape, Vec<TileOrder>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Some(info) = device.gpu_info() else {
+        return Err(Error::Usage("the study measures a GPU".to_owned()));
+    };
+    for &shape in &plan.shapes {
+        visit(shape, plan.orders_of(shape, &info.target()))?;
+    }
+    Ok(())
+}
+
+type Counted = (Shape, &'static KernelInfo, [String; 2], Counts);
+
+/// What `ncu` counted; nothing, and a line that says why, where there is none.
+fn counted(args: &StudyArgs, plan: &Plan, device: &Device) -> Result<Vec<Counted>, Error> {
+    let Some(program) = ncu::find(args.ncu.as_deref()) else {
+        println!("No counters: there is no ncu in PATH or the toolkit's usual folders.");
+        return Ok(Vec::new());
+    };
+    println!("Counting bytes with {}", program.display());
+    let capability = device
+        .gpu_info()
+        .map_or((0, 0), |info| info.compute_capability);
+    match ncu::count(&program, plan, capability)? {
+        Outcome::Unavailable(reason) => {
+            println!("No counters: {reason}");
+            Ok(Vec::new())
+        }
+        Outcome::Counted(pairs) => {
+            println!("{} launches counted", pairs.len());
+            let known = pairs.into_iter().filter_map(|(launch, counts)| {
+                let kernel = plan::kernel(&launch.kernel)?;
+                Some((
+                    launch.shape,
+                    kernel,
+                    [launch.order, launch.schedule],
+                    counts,
+                ))
+            });
+            Ok(known.collect())
+        }
+    }
+}
+
+fn set_counts(row: &mut StudyRow, counts: &Counts) {
+    row.l2_read_bytes = Some(counts.l2_read_bytes);
+    row.l2_hit_rate = counts.l2_hit_rate();
+    row.l2_fabric_bytes = counts.l2_fabric_bytes;
+    row.dram_read_bytes = Some(counts.dram_read_bytes);
+    row.dram_write_bytes = Some(counts.dram_write_bytes);
+}
+
+/// Times one product in all its orders.
+fn time(
+    args: &StudyArgs,
+    plan: &Plan,
+    device: &Device,
+    blank: &Blank,
+    (shape, mut orders): (Shape, Vec<TileOrder>),
+    rows: &mut Vec<StudyRow>,
+) -> Result<(), Error> {
+    let problem = plan.problem(shape);
+    let mut tuned = Vec::new();
+    if args.tune {
+        tuned = tuned::orders(device, problem, &plan.kernels, &plan.schedules, args.seed)?;
+        for (_, _, order) in &tuned {
+            if !orders.contains(order) {
+                orders.push(*order);
+            }
+        }
+    }
+    let bench = plan.bench(shape, orders, false);
+    let mut records = Vec::new();
+    Runner::new(&bench, device, None)?.run(&[problem], &mut records, &|_| Ok(()))?;
+    for record in &records {
+        match (record.status, plan::kernel(&record.kernel)) {
+            (Status::Timed, Some(kernel)) => {
+                let at = (record.order.as_str(), record.schedule.as_str());
+                set_times(rows::entry(rows, blank, shape, kernel, at), record);
+            }
+            _ => println!(
+                "  not timed: {} {} {}: {}",
+                record.kernel, record.order, record.schedule, record.note
+            ),
+        }
+    }
+    mark_tuned(rows, shape, &tuned);
+    Ok(())
+}
+
+fn set_times(row: &mut StudyRow, record: &Record) {
+    let milliseconds = record.levelled_ms.or(record.median_ms);
+    let microseconds = milliseconds.map(|time| time * 1e3);
+    let tflops = milliseconds.map(|time| record.shape().tflops(time));
+    match record.regime {
+        Regime::Cold => {
+            row.cold_us = microseconds;
+            row.cold_tflops = tflops;
+        }
+        Regime::Sustained => {
+            row.sustained_us = microseconds;
+            row.sustained_tflops = tflops;
+            row.sm_clock_mhz = record.sm_clock_mhz;
+            row.power_w = record.power_w;
+        }
+        Regime::Wall => {}
+    }
+}
+
+fn mark_tuned(
+    rows: &mut [StudyRow],
+    shape: Shape,
+    tuned: &[(&'static KernelInfo, Schedule, TileOrder)],
+) {
+    for row in rows.iter_mut().filter(|row| rows::shape(row) == shape) {
+        let is_row = |(kernel, schedule, order): &(&KernelInfo, Schedule, TileOrder)| {
+            kernel.name == row.kernel
+                && schedule_name(*schedule) == row.schedule
+                && order.to_string() == row.order
+        };
+        if tuned.iter().any(is_row) {
+            row.picked_by = TUNER.to_owned();
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Runs this program again under Nsight Compute, which counts bytes at the DRAM and at L2.
+//!
+//! Each launch is counted alone, its caches emptied before, as in the cold regime. The
+//! clocks are left as they are: bytes do not depend on them, and locked ones would say
+//! nothing of a time that is not used.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+
+use super::counters::{self, Counts, Launch};
+use super::plan::Plan;
+use crate::choice::schedule_name;
+use crate::error::Error;
+
+/// What came of counting.
+pub enum Outcome {
+    /// Every launch, with its counts.
+    Counted(Vec<(Launch, Counts)>),
+    /// There are no counters here, and why.
+    Unavailable(String),
+}
+
+/// Where `ncu` is: the given path, else in `PATH`, else where CUDA and Nsight Compute
+/// install it, the last version first.
+pub fn find(given: Option<&Path>) -> Option<PathBuf> {
+    if let Some(given) = given {
+        return Some(given.to_owned());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    folders.push("/usr/local/cuda/bin".into());
+    folders.extend(versions("/usr/local", "cuda-", "bin"));
+    folders.extend(versions("/opt/nvidia/nsight-compute", "", ""));
+    let programs = folders.into_iter().map(|folder| folder.join("ncu"));
+    programs.into_iter().find(|program| program.is_file())
+}
+
+/// `parent/PREFIX…/inside`, the greatest name first.
+fn versions(parent: &str, prefix: &str, inside: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+        .map(|entry| entry.path().join(inside))
+        .collect();
+    folders.sort();
+    folders.reverse();
+    folders
+}
+
+/// Counts every launch of `plan` with the program `ncu`. GPUs of compute capability 8.0
+/// and up have an L2 of two partitions.
+///
+/// # Errors
+/// What was counted is not what was launched.
+pub fn count(ncu: &Path, plan: &Plan, compute_capability: (u32, u32)) -> Result<Outcome, Error> {
+    let log = env::temp_dir().join(format!("tilewise-study-{}.csv", process::id()));
+    let program =
+        env::current_exe().map_err(|source| Error::io(Path::new("this program"), source))?;
+    let output = Command::new(ncu)
+        .args(["--csv", "--page", "raw", "--clock-control", "none"])
+        .args(["--metrics", &metrics(compute_capability)])
+        .args(["--kernel-name", &kernel_pattern(plan)])
+        .arg("--log-file")
+        .arg(&log)
+        .arg(program)
+        .args(arguments(plan))
+        .output();
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    // A log that stays behind does no harm, and the next process has another name for it.
+    let _ = fs::remove_file(&log);
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return Ok(Outcome::Unavailable(format!("{}: {error}", ncu.display()))),
+    };
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let reason = reason(&text, &said).unwrap_or_else(|| output.status.to_string());
+        return Ok(Outcome::Unavailable(reason));
+    }
+    let launches = counters::launches(&String::from_utf8_lossy(&output.stdout))?;
+    Ok(Outcome::Counted(counters::joined(
+        launches,
+        counters::counts(&text)?,
+    )?))
+}
+
+fn metrics(compute_capability: (u32, u32)) -> String {
+    let mut metrics = vec![
+        counters::DRAM_READ,
+        counters::DRAM_WRITE,
+        counters::L2_READ,
+        counters::L2_HIT,
+    ];
+    if compute_capability >= (8, 0) {
+        metrics.push(counters::L2_FABRIC);
+    }
+    metrics.join(",")
+}
+
+/// What is launched beside, such as a copy of an operand, is not counted.
+fn kernel_pattern(plan: &Plan) -> String {
+    let names: Vec<&str> = plan.kernels.iter().map(|kernel| kernel.name).collect();
+    format!("regex:^({})$", names.join("|"))
+}
+
+/// The arguments that make this program launch what `plan` measures.
+fn arguments(plan: &Plan) -> Vec<String> {
+    fn list<T>(values: &[T], name: impl Fn(&T) -> String) -> String {
+        values.iter().map(name).collect::<Vec<_>>().join(",")
+    }
+    vec![
+        "study".to_owned(),
+        "--launch-once".to_owned(),
+        format!("--shapes={}", list(&plan.shapes, |shape| shape.to_string())),
+        format!(
+            "--kernels={}",
+            list(&plan.kernels, |kernel| kernel.name.to_owned())
+        ),
+        format!("--orders={}", list(&plan.orders, |order| order.to_string())),
+        format!(
+            "--schedules={}",
+            list(&plan.schedules, |&schedule| schedule_name(schedule)
+                .to_owned())
+        ),
+    ]
+}
+
+/// What ncu, or the program under it, gave as the reason to end.
+fn reason(log: &str, stderr: &str) -> Option<String> {
+    let error = |line: &&str| line.starts_with("==ERROR==") || line.starts_with("error:");
+    let mut lines = log.lines().chain(stderr.lines());
+    lines.find(error).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn plan(arguments: &[String]) -> (Plan, bool) {
+        let all = ["tilewise-bench".to_owned()]
+            .into_iter()
+            .chain(arguments.iter().cloned());
+        match Cli::parse_from(all).command {
+            Command::Study(args) => (Plan::new(&args).unwrap(), args.launch_once),
+            other => unreachable!("the arguments say study, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_program_under_ncu_has_the_same_plan() {
+        for words in [
+            &["study"][..],
+            &["study", "--quick", "--schedules=grid1d,persistent"],
+            &[
+                "study",
+                "--shapes=512,64x32x16",
+                "--orders=morton,groupedn:3",
+            ],
+        ] {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let (asked, _) = plan(&words);
+            let (under, launch_once) = plan(&arguments(&asked));
+            assert!(launch_once);
+            assert_eq!(under.shapes, asked.shapes);
+            assert_eq!(under.kernels, asked.kernels);
+            assert_eq!(under.orders, asked.orders);
+            assert_eq!(under.schedules, asked.schedules);
+        }
+    }
+
+    #[test]
+    fn the_reason_is_the_line_with_the_error() {
+        let log = "==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - no permission\n";
+        assert!(
+            reason(log, "error: other")
+                .unwrap()
+                .contains("ERR_NVGPUCTRPERM")
+        );
+        assert_eq!(
+            reason("", "warning\nerror: no GPU\n"),
+            Some("error: no GPU".to_owned())
+        );
+        assert_eq!(reason("", ""), None);
+    }
+
+    #[test]
+    fn only_the_kernels_of_the_plan_are_counted() {
+        let (plan, _) = plan(&["study".to_owned()]);
+        let pattern = kernel_pattern(&plan);
+        assert!(
+            pattern.starts_with("regex:^(hopper_f16_ak_bn_128x256x64|"),
+            "{pattern}"
+        );
+        assert_eq!(metrics((9, 0)).matches(',').count(), 4);
+        assert_eq!(metrics((7, 5)).matches(',').count(), 3);
+    }
+}

@@ -1,0 +1,302 @@
+//! What the study measures: products, kernels, orders, and who would pick which order.
+
+use std::time::Duration;
+
+use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{DType, KernelInfo, OutputType, Schedule, TileOrder};
+use tilewise::select::{self, Target};
+
+use super::StudyArgs;
+use crate::choice::{KernelChoice, Placement};
+use crate::cli::{BenchArgs, DeviceChoice, RegimeChoice};
+use crate::error::Error;
+use crate::model;
+use crate::shape::{Layout, Shape};
+use crate::workload::Problem;
+
+/// A product of the study.
+pub struct Product {
+    /// M, N, K.
+    pub shape: Shape,
+    /// What it is there for.
+    pub why: &'static str,
+}
+
+const fn product(m: usize, n: usize, k: usize, why: &'static str) -> Product {
+    Product {
+        shape: Shape::new(m, n, k),
+        why,
+    }
+}
+
+/// The default products: square, wide, tall, short and long in K, ragged.
+pub const PRODUCTS: [Product; 16] = [
+    product(8192, 8192, 8192, "square, operands of 2.7 times L2 each"),
+    product(
+        16384,
+        16384,
+        16384,
+        "square, at the power limit, no operand near L2",
+    ),
+    product(4096, 4096, 4096, "square, A or B alone fits in L2"),
+    product(8192, 8192, 1024, "short K: C is most of the traffic"),
+    product(4096, 24576, 1536, "wide, an MLP's first layer"),
+    product(1024, 65536, 1024, "very wide: 8 rows of tiles"),
+    product(65536, 1024, 1024, "very tall: 4 or 8 columns of tiles"),
+    product(16384, 16384, 1024, "short K, a large C"),
+    product(8192, 28672, 8192, "wide, the MLP of a large language model"),
+    product(
+        5000,
+        12008,
+        3000,
+        "ragged: no tile divides any side, wide by 2.4",
+    ),
+    product(32768, 2048, 4096, "tall, B fits in L2"),
+    product(2048, 32768, 4096, "wide, A fits in L2"),
+    product(
+        12288,
+        12288,
+        12288,
+        "square, sides that are no power of two",
+    ),
+    product(8200, 7944, 4104, "ragged, nearly square"),
+    product(
+        4096,
+        4096,
+        32768,
+        "long K: few tiles, CTAs drift apart along it",
+    ),
+    product(28672, 8192, 4096, "tall, the same MLP backwards"),
+];
+
+/// The products on which the parameters of the model of L2 were fitted. Two squares, for
+/// how far CTAs drift and what L2 holds; a wide one, for unequal sides; and one of short K,
+/// for the room that C takes. Every claim about the model is over the other products.
+pub const FITTED: [Shape; 4] = [
+    Shape::new(8192, 8192, 8192),
+    Shape::new(16384, 16384, 16384),
+    Shape::new(4096, 24576, 1536),
+    Shape::new(8192, 8192, 1024),
+];
+
+/// Entry points measured by default: the tile that large products get, and half of it,
+/// which asks L2 for a third more.
+pub const KERNELS_MEASURED: [&str; 2] =
+    ["hopper_f16_ak_bn_128x256x64", "hopper_f16_ak_bn_128x128x64"];
+
+/// Orders measured of every product; what the rules of [`Picks`] add comes on top.
+pub const ORDERS: [TileOrder; 12] = [
+    TileOrder::RowMajor,
+    TileOrder::ColumnMajor,
+    TileOrder::GroupedM { size: 4 },
+    TileOrder::GroupedM { size: 8 },
+    TileOrder::GroupedM { size: 16 },
+    TileOrder::GroupedM { size: 32 },
+    TileOrder::GroupedN { size: 4 },
+    TileOrder::GroupedN { size: 8 },
+    TileOrder::GroupedN { size: 16 },
+    TileOrder::SerpentineM { size: 16 },
+    TileOrder::Morton,
+    TileOrder::Hilbert,
+];
+
+/// What `--quick` measures where nothing else is asked for.
+const QUICK_SHAPES: [Shape; 3] = [
+    Shape::new(4096, 4096, 4096),
+    Shape::new(8192, 8192, 1024),
+    Shape::new(5000, 12008, 3000),
+];
+const QUICK_ORDERS: [TileOrder; 3] = [
+    TileOrder::RowMajor,
+    TileOrder::GroupedM { size: 8 },
+    TileOrder::Hilbert,
+];
+const QUICK_SUSTAIN: Duration = Duration::from_millis(100);
+
+/// The largest swizzle of CUTLASS, and what its profiler's sweeps end with.
+const CUTLASS_MAX_SWIZZLE: u32 = 8;
+
+/// The orders that rules pick for one product, kernel and schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Picks {
+    /// `tilewise::select`, with the kernel and the schedule forced.
+    pub chooser: TileOrder,
+    /// [`TileOrder::cutlass`] with swizzles up to 8.
+    pub cutlass: TileOrder,
+}
+
+impl Picks {
+    /// Asks the rules; needs no GPU.
+    ///
+    /// # Errors
+    /// `target` cannot run the kernel so.
+    pub fn of(
+        problem: Problem,
+        kernel: &KernelInfo,
+        schedule: Schedule,
+        target: &Target,
+    ) -> Result<Picks, String> {
+        let placement = Placement {
+            order: None,
+            schedule: Some(schedule),
+        };
+        let choice = model::choose(problem, KernelChoice::Entry(kernel.name), placement, target)?;
+        let Shape { m, n, .. } = problem.shape;
+        let grid = select::tile_grid(kernel, m as u32, n as u32);
+        Ok(Picks {
+            chooser: choice.order,
+            cutlass: TileOrder::cutlass(grid, CUTLASS_MAX_SWIZZLE),
+        })
+    }
+}
+
+/// What one run measures.
+pub struct Plan {
+    /// Products, in the order of measuring.
+    pub shapes: Vec<Shape>,
+    /// Kernels, all of one type.
+    pub kernels: Vec<&'static KernelInfo>,
+    /// Orders of every product.
+    pub orders: Vec<TileOrder>,
+    /// Schedules.
+    pub schedules: Vec<Schedule>,
+    sustain: Duration,
+    seed: u64,
+}
+
+impl Plan {
+    /// What the arguments ask for.
+    ///
+    /// # Errors
+    /// Kernels by family, or of more types than one.
+    pub fn new(args: &StudyArgs) -> Result<Plan, Error> {
+        let kernels = kernels(&args.kernels)?;
+        let shapes = match args.shapes.as_slice() {
+            [] if args.quick => QUICK_SHAPES.to_vec(),
+            [] => PRODUCTS.iter().map(|product| product.shape).collect(),
+            shapes => shapes.to_vec(),
+        };
+        let orders = match args.orders.as_slice() {
+            [] if args.quick => QUICK_ORDERS.to_vec(),
+            [] => ORDERS.to_vec(),
+            orders => orders.to_vec(),
+        };
+        let sustain = match args.quick {
+            true => args.sustain.min(QUICK_SUSTAIN),
+            false => args.sustain,
+        };
+        Ok(Plan {
+            shapes,
+            kernels,
+            orders,
+            schedules: args.schedules.clone(),
+            sustain,
+            seed: args.seed,
+        })
+    }
+
+    /// Type of A, B and C.
+    pub fn dtype(&self) -> DType {
+        self.kernels[0].input
+    }
+
+    /// The product of `shape`.
+    pub fn problem(&self, shape: Shape) -> Problem {
+        problem(shape, self.dtype())
+    }
+
+    /// The orders to measure of `shape`: those of every product, and what rules pick with
+    /// any of the kernels.
+    pub fn orders_of(&self, shape: Shape, target: &Target) -> Vec<TileOrder> {
+        let mut orders = self.orders.clone();
+        for kernel in &self.kernels {
+            for &schedule in &self.schedules {
+                // A kernel that cannot run it is reported when it is planned.
+                if let Ok(picks) = Picks::of(self.problem(shape), kernel, schedule, target) {
+                    orders.extend([picks.chooser, picks.cutlass]);
+                }
+            }
+        }
+        let mut distinct = Vec::new();
+        for order in orders {
+            if !distinct.contains(&order) {
+                distinct.push(order);
+            }
+        }
+        distinct
+    }
+
+    /// The benchmark that measures `orders` of `shape`; with `launch_once` for a profiler.
+    pub fn bench(&self, shape: Shape, orders: Vec<TileOrder>, launch_once: bool) -> BenchArgs {
+        BenchArgs {
+            shapes: vec![shape],
+            suite: None,
+            triton: false,
+            dtypes: vec![self.dtype()],
+            kernels: (self.kernels.iter())
+                .map(|kernel| KernelChoice::Entry(kernel.name))
+                .collect(),
+            orders,
+            schedules: self.schedules.clone(),
+            layouts: vec![Layout::NN],
+            output: OutputType::Input,
+            regimes: vec![RegimeChoice::Cold, RegimeChoice::Sustained],
+            sustain: self.sustain,
+            seed: self.seed,
+            tune: false,
+            tune_budget: Duration::ZERO,
+            tune_cache: None,
+            no_peers: true,
+            cublaslt: None,
+            python: "python3".into(),
+            json: None,
+            csv: None,
+            html: None,
+            ncu: launch_once,
+            device: Some(DeviceChoice::Gpu),
+            smoke: false,
+        }
+    }
+}
+
+/// The product of `shape` as the study has it: C of the type of A and B, both row-major.
+pub fn problem(shape: Shape, dtype: DType) -> Problem {
+    Problem {
+        shape,
+        layout: Layout::NN,
+        dtype,
+        output: OutputType::Input,
+    }
+}
+
+/// The kernel of this name.
+pub fn kernel(name: &str) -> Option<&'static KernelInfo> {
+    KERNELS.iter().find(|kernel| kernel.name == name)
+}
+
+fn kernels(choices: &[KernelChoice]) -> Result<Vec<&'static KernelInfo>, Error> {
+    let names: Vec<&str> = match choices {
+        [] => KERNELS_MEASURED.to_vec(),
+        choices => (choices.iter())
+            .map(|choice| match choice {
+                KernelChoice::Entry(name) => Ok(*name),
+                KernelChoice::Family(family) => Err(Error::Usage(format!(
+                    "--kernels: '{}' is a family; accepted: entry points, such as {}",
+                    family.name(),
+                    KERNELS_MEASURED[0]
+                ))),
+            })
+            .collect::<Result<_, _>>()?,
+    };
+    let kernels: Vec<_> = names.iter().filter_map(|name| kernel(name)).collect();
+    match kernels.iter().find(|other| other.input != kernels[0].input) {
+        Some(other) => Err(Error::Usage(format!(
+            "--kernels: {} multiplies {} and {} multiplies {}; accepted: kernels of one type",
+            kernels[0].name,
+            kernels[0].input.name(),
+            other.name,
+            other.input.name()
+        ))),
+        None => Ok(kernels),
+    }
+}

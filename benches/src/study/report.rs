@@ -1,0 +1,276 @@
+//! The report of a study, from its rows alone.
+
+use super::accuracy::{self, CLOSE, DRAM_READ, EQUAL, QUANTITIES, Ranking};
+use super::groups::{self, Group};
+use super::regret::{self, REGIMES, RULES};
+use crate::page::data::StudyRow;
+use crate::report::Table;
+use crate::stats::median;
+
+/// All tables, then the summaries.
+pub fn render(rows: &[StudyRow]) -> String {
+    let groups = groups::groups(rows);
+    [
+        per_group(&groups),
+        predictions(rows, &groups),
+        rankings(&groups),
+        regrets(&groups),
+    ]
+    .concat()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}", 100.0 * share)
+}
+
+/// One line for each product and kernel.
+fn per_group(groups: &[Group]) -> String {
+    let mut table = Table::new([
+        "product, tile, schedule",
+        "orders",
+        "DRAM read GB",
+        "most",
+        "median error %",
+        "rank",
+        "best sustained",
+        "us",
+        "slowest %",
+        "chooser",
+        "loses %",
+        "best cold",
+        "us",
+        "slowest %",
+        "chooser loses %",
+        "MHz",
+        "W",
+    ]);
+    for group in groups {
+        table.row(line(group));
+    }
+    format!(
+        "\n{}{}",
+        table.render(),
+        "*: the model was fitted on it. DRAM read: least and most of all orders. rank: of the \
+         model's prediction (=: the order makes no difference). slowest: the slowest order over \
+         the best.\n"
+    )
+}
+
+fn line(group: &Group) -> Vec<String> {
+    let read: Vec<f64> = group
+        .rows
+        .iter()
+        .filter_map(|row| row.dram_read_bytes)
+        .collect();
+    let gigabytes = |bytes: Option<f64>| bytes.map_or(String::new(), |b| format!("{:.3}", b / 1e9));
+    let mut cells = vec![
+        format!(
+            "{}{}",
+            group.name(),
+            if group.is_fitted() { "*" } else { "" }
+        ),
+        group.rows.len().to_string(),
+        gigabytes(read.iter().copied().reduce(f64::min)),
+        gigabytes(read.iter().copied().reduce(f64::max)),
+        accuracy::errors(group.rows.iter().copied(), &DRAM_READ).map_or(String::new(), |errors| {
+            format!("{:.1}", 100.0 * errors.median)
+        }),
+        match accuracy::ranking(group, &DRAM_READ) {
+            Ranking::TooFew => String::new(),
+            Ranking::OrderMakesNoDifference => "=".to_owned(),
+            Ranking::Correlated { rho, .. } => format!("{rho:.3}"),
+        },
+    ];
+    let chooser = &RULES[0];
+    for (at, regime) in REGIMES.iter().enumerate() {
+        let ends = regret::best(group, regime).zip(regret::slowest(group, regime));
+        let Some(((best, least), (_, most))) = ends else {
+            cells.extend(vec![String::new(); if at == 0 { 5 } else { 4 }]);
+            continue;
+        };
+        let picked = regret::loss(group, chooser, regime);
+        cells.extend([
+            best.order.clone(),
+            format!("{least:.1}"),
+            percent(most / least - 1.0),
+        ]);
+        if at == 0 {
+            cells.push(picked.map_or(String::new(), |(row, _)| row.order.clone()));
+        }
+        cells.push(picked.map_or(String::new(), |(_, loss)| percent(loss)));
+    }
+    let middle = |values: Vec<f64>| median(&values).map_or(String::new(), |v| format!("{v:.0}"));
+    cells.push(middle(
+        group
+            .rows
+            .iter()
+            .filter_map(|row| row.sm_clock_mhz)
+            .collect(),
+    ));
+    cells.push(middle(
+        group.rows.iter().filter_map(|row| row.power_w).collect(),
+    ));
+    cells
+}
+
+/// Errors of what is predicted, over the products that the model was not fitted on.
+fn predictions(rows: &[StudyRow], groups: &[Group]) -> String {
+    let mut table = Table::new([
+        "model against counters",
+        "products",
+        "pairs",
+        "median error %",
+        "close %",
+        "bias %",
+        "worst %",
+    ]);
+    let fitted = groups.iter().any(Group::is_fitted);
+    for quantity in &QUANTITIES {
+        for of_fitted in [false, true] {
+            let some = rows.iter().filter(|row| row.fitted == of_fitted);
+            let Some(errors) = accuracy::errors(some, quantity) else {
+                continue;
+            };
+            table.row([
+                quantity.name.to_owned(),
+                if of_fitted { "fitted" } else { "others" }.to_owned(),
+                errors.pairs.to_string(),
+                percent(errors.median),
+                percent(errors.close),
+                percent(errors.bias),
+                percent(errors.worst),
+            ]);
+        }
+    }
+    let legend = match fitted {
+        true => "fitted: products that the model's parameters come from; no claim is over them. ",
+        false => "",
+    };
+    format!(
+        "\n{}{legend}close: at most {:.0} % off.\n",
+        table.render(),
+        100.0 * CLOSE
+    )
+}
+
+/// Rank correlations of DRAM bytes read, over the products that were not fitted.
+fn rankings(groups: &[Group]) -> String {
+    let (mut rhos, mut stricts, mut same, mut least) = (Vec::new(), Vec::new(), 0, None);
+    for group in groups.iter().filter(|group| !group.is_fitted()) {
+        match accuracy::ranking(group, &DRAM_READ) {
+            Ranking::TooFew => {}
+            Ranking::OrderMakesNoDifference => same += 1,
+            Ranking::Correlated { rho, strict } => {
+                rhos.push(rho);
+                stricts.push(strict);
+                if least.as_ref().is_none_or(|(least, _)| rho < *least) {
+                    least = Some((rho, group.name()));
+                }
+            }
+        }
+    }
+    let no_difference = format!(
+        "{same} products and kernels whose orders read the same bytes within {:.0} % are left out",
+        100.0 * EQUAL
+    );
+    let (Some(middle), Some(strict), Some((least, at))) = (median(&rhos), median(&stricts), least)
+    else {
+        return format!(
+            "\nrank correlation of DRAM bytes read: nothing to rank; {no_difference}\n"
+        );
+    };
+    let high = rhos.iter().filter(|&&rho| rho >= 0.9).count();
+    format!(
+        "\nrank correlation of DRAM bytes read, model against counters, by product and kernel, \
+         fitted ones left out:\nmedian {middle:.3}, least {least:.3} ({at}), at least 0.9 in \
+         {high} of {}; values within {:.0} % are ties (with exact ties only: median {strict:.3})\n\
+         {no_difference}\n",
+        rhos.len(),
+        100.0 * EQUAL
+    )
+}
+
+/// What each rule loses.
+fn regrets(groups: &[Group]) -> String {
+    let mut table = Table::new([
+        "time lost by",
+        "regime",
+        "products and kernels",
+        "mean %",
+        "worst %",
+        "where",
+    ]);
+    for regime in &REGIMES {
+        for rule in &RULES {
+            let Some(regret) = regret::regret(groups, rule, regime) else {
+                continue;
+            };
+            table.row([
+                rule.name.to_owned(),
+                regime.name.to_owned(),
+                regret.groups.to_string(),
+                percent(regret.mean),
+                percent(regret.worst),
+                regret.worst_at,
+            ]);
+        }
+    }
+    format!(
+        "\n{}against the best order measured of the same product and kernel\n",
+        table.render()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::groups::tests::row;
+
+    fn rows() -> Vec<StudyRow> {
+        let figures = [
+            ("row", 4.0, 110.0),
+            ("grouped:8", 2.0, 101.0),
+            ("hilbert", 1.0, 100.0),
+        ];
+        let of = |m: usize, fitted: bool| {
+            figures.map(|(order, gigabytes, time)| StudyRow {
+                fitted,
+                dram_read_bytes: Some(gigabytes * 1e9),
+                model_dram_read_bytes: Some(gigabytes * 1.1e9),
+                sustained_us: Some(time),
+                picked_by: if order == "grouped:8" { "chooser" } else { "" }.to_owned(),
+                ..row(m, order)
+            })
+        };
+        [of(8192, true), of(4096, false)].concat()
+    }
+
+    #[test]
+    fn claims_are_over_products_that_were_not_fitted() {
+        let text = render(&rows());
+        let line = |start: &str| {
+            let line = text.lines().find(|line| line.starts_with(start));
+            line.unwrap_or_else(|| panic!("{start} in {text}"))
+                .to_owned()
+        };
+        let words = |line: String| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            words(line("DRAM bytes read  "))[3..8],
+            ["others", "3", "10.00", "100.00", "10.00"]
+        );
+        assert!(text.contains("8192x8192x8192 128x256 grid1d*"), "{text}");
+        assert!(text.contains("at least 0.9 in 1 of 1"), "{text}");
+        let chooser = words(line("the library's choice"));
+        assert_eq!(chooser[3..7], ["sustained", "2", "1.00", "1.00"]);
+    }
+
+    #[test]
+    fn rows_without_figures_make_empty_tables() {
+        let text = render(&[row(512, "row")]);
+        assert!(text.contains("nothing to rank"), "{text}");
+    }
+}

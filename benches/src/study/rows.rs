@@ -1,0 +1,340 @@
+//! The rows of a study: how they are made, told apart, marked and kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use gpu_kernels::{KernelInfo, TileOrder};
+use tilewise::Device;
+
+use super::gpus;
+use super::groups::{self, Group, are_compared};
+use super::plan::{self, FITTED, Picks};
+use crate::choice;
+use crate::device::Machine;
+use crate::error::Error;
+use crate::page::data::StudyRow;
+use crate::peak::peak_tflops;
+use crate::power;
+use crate::shape::{Layout, Shape};
+
+/// What a row measures: product, kernel, order, schedule.
+pub type Key = (Shape, String, String, String);
+
+/// The product of a row.
+pub fn shape(row: &StudyRow) -> Shape {
+    Shape::new(row.m, row.n, row.k)
+}
+
+/// What a row measures.
+pub fn key(row: &StudyRow) -> Key {
+    let StudyRow {
+        kernel,
+        order,
+        schedule,
+        ..
+    } = row.clone();
+    (shape(row), kernel, order, schedule)
+}
+
+/// Rows of one machine on one day, nothing measured.
+pub struct Blank {
+    row: StudyRow,
+    machine: Machine,
+}
+
+impl Blank {
+    /// Rows of `device` today.
+    pub fn new(device: &Device) -> Blank {
+        let machine = Machine::of(device);
+        let driver = match power::driver_version() {
+            Some(version) => format!("{version} (CUDA {})", machine.driver),
+            None => format!("CUDA {}", machine.driver),
+        };
+        let row = StudyRow {
+            dram_bytes_per_second: gpus::gpu(&machine.device).map(|gpu| gpu.dram_bytes_per_second),
+            device: machine.device.clone(),
+            driver,
+            date: today(),
+            ..StudyRow::default()
+        };
+        Blank { row, machine }
+    }
+
+    /// The row of one candidate.
+    pub fn row(&self, shape: Shape, kernel: &KernelInfo, order: &str, schedule: &str) -> StudyRow {
+        let Shape { m, n, k } = shape;
+        StudyRow {
+            peak_tflops: (self.machine.chip).and_then(|chip| peak_tflops(chip, kernel.input)),
+            m,
+            n,
+            k,
+            dtype: kernel.input.name().to_owned(),
+            layout: Layout::NN.to_string(),
+            kernel: kernel.name.to_owned(),
+            block_m: kernel.block.m,
+            block_n: kernel.block.n,
+            block_k: kernel.block.k,
+            cluster: match kernel.cluster.ctas() {
+                1 => String::new(),
+                _ => format!("{}x{}", kernel.cluster.m, kernel.cluster.n),
+            },
+            order: order.to_owned(),
+            schedule: schedule.to_owned(),
+            fitted: FITTED.contains(&shape),
+            ..self.row.clone()
+        }
+    }
+}
+
+/// In [`StudyRow::picked_by`]: the library, with the kernel and the schedule forced.
+pub const CHOOSER: &str = "chooser";
+/// CUTLASS's heuristic.
+pub const CUTLASS: &str = "cutlass";
+/// The least time by the model among the orders measured; of equal times, the fewest bytes.
+pub const MODEL: &str = "model";
+/// The library's tuner.
+pub const TUNER: &str = "tuner";
+
+/// Whether `rule` picks the row's order.
+pub fn is_picked_by(row: &StudyRow, rule: &str) -> bool {
+    row.picked_by.split('+').any(|name| name == rule)
+}
+
+/// Writes into [`StudyRow::picked_by`] which rules pick the row's order by today's library
+/// and the row's predictions; the tuner's picks stay. Of a GPU that is not known, none are
+/// written. Also marks again what the model was fitted on.
+pub fn mark_picks(rows: &mut [StudyRow]) {
+    let groups = groups::groups(rows);
+    let decided: Vec<(Option<Picks>, Option<&str>)> = groups
+        .iter()
+        .map(|group| (picks(group.rows[0]), least_by_model(group)))
+        .collect();
+    let marks: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let at = groups
+                .iter()
+                .position(|group| are_compared(group.rows[0], row));
+            let (picks, by_model) = decided[at.expect("each row is in a group")];
+            let order = row.order.parse::<TileOrder>().ok();
+            let rules = [
+                (
+                    CHOOSER,
+                    picks.is_some_and(|picks| order == Some(picks.chooser)),
+                ),
+                (
+                    CUTLASS,
+                    picks.is_some_and(|picks| order == Some(picks.cutlass)),
+                ),
+                (MODEL, by_model == Some(row.order.as_str())),
+                (TUNER, is_picked_by(row, TUNER)),
+            ];
+            let picking = rules.iter().filter(|rule| rule.1).map(|rule| rule.0);
+            picking.collect::<Vec<_>>().join("+")
+        })
+        .collect();
+    for (row, mark) in rows.iter_mut().zip(marks) {
+        row.fitted = FITTED.contains(&shape(row));
+        row.picked_by = mark;
+    }
+}
+
+fn picks(row: &StudyRow) -> Option<Picks> {
+    let kernel = plan::kernel(&row.kernel)?;
+    let schedule = choice::parse_schedule(&row.schedule).ok()?;
+    let target = gpus::target(&row.device)?;
+    Picks::of(
+        plan::problem(shape(row), kernel.input),
+        kernel,
+        schedule,
+        &target,
+    )
+    .ok()
+}
+
+fn least_by_model<'a>(group: &Group<'a>) -> Option<&'a str> {
+    let cost = |row: &StudyRow| {
+        let bytes = row.model_dram_read_bytes? + row.model_dram_write_bytes?;
+        Some((row.model_us?, bytes))
+    };
+    let predicted = group.rows.iter().filter_map(|&row| Some((cost(row)?, row)));
+    let least = predicted.min_by(|((a_us, a_bytes), _), ((b_us, b_bytes), _)| {
+        a_us.total_cmp(b_us).then(a_bytes.total_cmp(b_bytes))
+    });
+    least.map(|(_, row)| row.order.as_str())
+}
+
+/// One row for each key and machine: of several, the last.
+pub fn merged(rows: Vec<StudyRow>) -> Vec<StudyRow> {
+    let mut merged: Vec<StudyRow> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let same = |other: &&mut StudyRow| other.device == row.device && key(other) == key(&row);
+        match merged.iter_mut().find(same) {
+            Some(before) => *before = row,
+            None => merged.push(row),
+        }
+    }
+    merged
+}
+
+/// `docs/study/GPU-DATE.csv`.
+pub fn default_path(rows: &[StudyRow]) -> PathBuf {
+    let (device, date) = match rows.first() {
+        Some(row) => (row.device.as_str(), row.date.clone()),
+        None => ("none", today()),
+    };
+    let name = match gpus::gpu(device) {
+        Some(gpu) => gpu.name.to_owned(),
+        None => device
+            .to_lowercase()
+            .replace(|c: char| !c.is_ascii_alphanumeric(), "-"),
+    };
+    Path::new("docs/study").join(format!("{name}-{date}.csv"))
+}
+
+/// Writes the rows as CSV, into a folder that is made where there is none.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(rows: &[StudyRow], path: &Path) -> Result<(), Error> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    }
+    let mut writer = csv::Writer::from_path(path)?;
+    for row in rows {
+        writer.serialize(row)?;
+    }
+    writer.flush().map_err(|source| Error::io(path, source))
+}
+
+/// The row of a candidate in `rows`, made where there is none.
+pub fn entry<'a>(
+    rows: &'a mut Vec<StudyRow>,
+    blank: &Blank,
+    shape: Shape,
+    kernel: &KernelInfo,
+    (order, schedule): (&str, &str),
+) -> &'a mut StudyRow {
+    let row = blank.row(shape, kernel, order, schedule);
+    let key_of_row = key(&row);
+    let at = match rows.iter().position(|other| key(other) == key_of_row) {
+        Some(at) => at,
+        None => {
+            rows.push(row);
+            rows.len() - 1
+        }
+    };
+    &mut rows[at]
+}
+
+/// The day in UTC, as `2026-11-21`.
+fn today() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    date(now.map_or(0, |since| since.as_secs() / 86_400))
+}
+
+/// The date of a day since 1970-01-01. Years of the calendar's 400-year era begin in
+/// March, so that the day of a leap year comes last (H. Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms", `civil_from_days`).
+fn date(days_since_1970: u64) -> String {
+    const ERA_DAYS: u64 = 146_097;
+    let days = days_since_1970 + 719_468;
+    let (era, of_era) = (days / ERA_DAYS, days % ERA_DAYS);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::groups::tests::row;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (days, text) in [
+            (0, "1970-01-01"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (20_453, "2025-12-31"),
+            (20_778, "2026-11-21"),
+        ] {
+            assert_eq!(date(days), text);
+        }
+    }
+
+    #[test]
+    fn of_two_measurements_the_later_one_stays() {
+        let timed = |order, cold_us| StudyRow {
+            cold_us: Some(cold_us),
+            ..row(512, order)
+        };
+        let other_gpu = StudyRow {
+            device: "NVIDIA A100".to_owned(),
+            ..timed("row", 9.0)
+        };
+        let rows = vec![
+            timed("row", 1.0),
+            timed("col", 2.0),
+            other_gpu.clone(),
+            timed("row", 3.0),
+        ];
+        assert_eq!(
+            merged(rows),
+            [timed("row", 3.0), timed("col", 2.0), other_gpu]
+        );
+    }
+
+    #[test]
+    fn rules_mark_what_they_pick() {
+        let measured = |order: &str, us, bytes| StudyRow {
+            kernel: plan::KERNELS_MEASURED[0].to_owned(),
+            model_us: Some(us),
+            model_dram_read_bytes: Some(bytes),
+            model_dram_write_bytes: Some(1.0),
+            ..row(8192, order)
+        };
+        let mut rows = vec![
+            measured("row", 5.0, 9.0),
+            measured("hilbert", 4.0, 3.0),
+            measured("morton", 4.0, 2.0),
+        ];
+        let cutlass = picks(&rows[0]).unwrap().cutlass;
+        rows.push(measured(&cutlass.to_string(), 6.0, 1.0));
+        rows[0].picked_by = "tuner+model+other".to_owned();
+        mark_picks(&mut rows);
+        assert!(rows[0].fitted);
+        assert!(is_picked_by(&rows[0], TUNER) && !is_picked_by(&rows[0], MODEL));
+        assert!(!is_picked_by(&rows[1], MODEL) && is_picked_by(&rows[2], MODEL));
+        assert!(is_picked_by(&rows[3], CUTLASS));
+    }
+
+    #[test]
+    fn the_file_is_named_after_gpu_and_day() {
+        let mut row = row(512, "row");
+        row.date = "2026-11-21".to_owned();
+        let path = default_path(std::slice::from_ref(&row));
+        assert_eq!(path, Path::new("docs/study/h200-2026-11-21.csv"));
+        row.device = "NVIDIA L40S".to_owned();
+        let path = default_path(&[row]);
+        assert_eq!(path, Path::new("docs/study/nvidia-l40s-2026-11-21.csv"));
+    }
+
+    #[test]
+    fn a_written_study_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new").join("study.csv");
+        let rows = [row(512, "row"), row(512, "groupedn:8")];
+        write(&rows, &path).unwrap();
+        assert_eq!(crate::page::read_study(&path).unwrap(), rows);
+    }
+}
