@@ -2,6 +2,7 @@
 
 use gpu_kernels::Block;
 use serde::{Deserialize, Serialize};
+use tilewise::l2::Limit;
 use tilewise::l2::gpu::GPUS;
 
 use crate::record::Record;
@@ -93,6 +94,8 @@ pub struct StudyRow {
 pub struct PageData {
     /// The names of what the explorer's model answers, in its order.
     pub figures: &'static [&'static str],
+    /// What can bind the time, in the order of the figure `bound_by`.
+    pub limits: [&'static str; 3],
     /// The model's GPUs, in the order of its table.
     pub gpus: Vec<GpuChoice>,
     /// Where the explorer's controls stand at first.
@@ -111,6 +114,7 @@ impl Default for PageData {
         };
         PageData {
             figures: &tilewise_explorer::FIGURES,
+            limits: tilewise_explorer::LIMITS.map(Limit::name),
             gpus: GPUS.iter().map(gpu).collect(),
             start: Start::default(),
             study: Vec::new(),

@@ -200,7 +200,7 @@ fn print_counts(counts: &Counts, l2_bytes: u64) {
         }
     }
     let reads = counts.requests.iter().filter(|request| !request.writes);
-    let traffic = l2::replay(
+    let replayed = l2::replay(
         reads.map(|request| (request.address, request.bytes.into())),
         l2_bytes,
     );
@@ -211,9 +211,9 @@ fn print_counts(counts: &Counts, l2_bytes: u64) {
         (counts.tensor_operations, "tensor-core operations"),
         (counts.shared_accesses, "accesses of warps to shared memory"),
         (counts.bank_conflicts, "cycles more, for bank conflicts"),
-        (traffic.requests, "reads of L2: TMA boxes, or lines"),
-        (traffic.hits, "of them hits in L2"),
-        (traffic.dram_read_bytes, "bytes read from DRAM"),
+        (replayed.requests, "reads of L2: TMA boxes, or lines"),
+        (replayed.hits, "of them hits in L2"),
+        (replayed.dram_read_bytes, "bytes read from DRAM"),
     ] {
         println!("{number:>14}  {what}");
     }
