@@ -198,6 +198,23 @@ mod tests {
     }
 
     #[test]
+    fn bf16_by_integers_is_what_the_instruction_gives() {
+        let by_integers = crate::isa::convert::bf16_from_f32;
+        let mut random = StdRng::seed_from_u64(2);
+        for _ in 0..100_000 {
+            let value = f32::from_bits(random.random());
+            if value.is_nan() {
+                assert!(f32_from_bf16(by_integers(value) as u16).is_nan());
+            } else {
+                assert_eq!(by_integers(value), bf16_from_f32(value).into(), "{value:e}");
+            }
+        }
+        // Its upper half alone would be an infinity.
+        assert_eq!(by_integers(f32::from_bits(0x7f80_0001)), 0x7fc0);
+        assert_eq!(by_integers(-f32::MAX), 0xff80);
+    }
+
+    #[test]
     fn tf32_rounds_to_the_nearest_and_ties_away_from_zero() {
         let mut random = StdRng::seed_from_u64(1);
         for _ in 0..100_000 {
