@@ -41,8 +41,8 @@ struct Arguments {
     /// A CTA's tile, MxNxK [default: the rule's]
     #[arg(long)]
     block: Option<Shape>,
-    /// row, col, grouped:SIZE or groupedn:SIZE; several, with commas between, are
-    /// compared [default: the rule's]
+    /// row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE, serpentinen:SIZE, morton
+    /// or hilbert; several, with commas between, are compared [default: the rule's]
     #[arg(long, value_delimiter = ',')]
     order: Vec<TileOrder>,
     /// grid2d, grid1d, persistent or stream-k [default: the rule's]
