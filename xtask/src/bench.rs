@@ -30,7 +30,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
     }
     println!(
         "\nA kernel of the library on the emulator, verified against f64: what it did, not how \
-         long it would take."
+         long it\nwould take. The first time, all kernels are compiled for the CPU, which takes \
+         minutes."
     );
     emulate::run(&EMULATED.map(String::from))
 }
