@@ -6,6 +6,7 @@ use crate::cli::{BenchArgs, DeviceChoice};
 use crate::device::{self, Machine};
 use crate::error::Error;
 use crate::model;
+use crate::page;
 use crate::peak;
 use crate::peers::cublaslt::CublasLt;
 use crate::peers::triton;
@@ -25,6 +26,9 @@ use tilewise::Device;
 /// A GPU was asked for and there is none, the device failed, or a file cannot
 /// be written. What was measured before is printed and written all the same.
 pub fn run(args: &BenchArgs) -> Result<(), Error> {
+    if let Some(path) = &args.html {
+        page::module(path)?;
+    }
     if args.device == Some(DeviceChoice::Cpu) {
         return without_gpu(args, "The CPU was asked for.");
     }
@@ -207,6 +211,9 @@ fn save(args: &BenchArgs, records: &mut [Record]) -> Result<(), Error> {
     }
     if let Some(path) = &args.csv {
         report::write_csv(records, path)?;
+    }
+    if let Some(path) = &args.html {
+        page::write_records(records, path)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::choice::{self, KernelChoice};
 use crate::order::OrderArgs;
+use crate::page::PageArgs;
 use crate::shape::{Layout, Shape};
 use crate::suite::{self, Suite};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -30,6 +31,8 @@ pub enum Command {
     HostCost(HostCostArgs),
     /// Draw the order of tiles, and print what the model says of it.
     Order(OrderArgs),
+    /// Write the HTML page from files: rows of the study, records of a benchmark.
+    Page(PageArgs),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }
@@ -150,6 +153,10 @@ pub struct BenchArgs {
     /// Write the records as CSV.
     #[arg(long)]
     pub csv: Option<PathBuf>,
+
+    /// Write a page with the records, and an explorer of tile orders, as one HTML file.
+    #[arg(long, conflicts_with = "ncu")]
+    pub html: Option<PathBuf>,
 
     /// Launch every candidate once, in a printed order, and time nothing: for
     /// profilers such as Nsight Compute.
@@ -290,9 +297,7 @@ mod tests {
             .command
         {
             Command::Bench(args) => Ok(*args),
-            Command::HostCost(_) | Command::Matmul(_) | Command::Order(_) => {
-                unreachable!("the arguments say bench")
-            }
+            other => unreachable!("the arguments say bench, not {other:?}"),
         }
     }
 

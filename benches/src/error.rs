@@ -41,6 +41,14 @@ pub enum Error {
         /// What is wrong with it, and what would be right.
         reason: String,
     },
+    /// A page that cannot be written, or a file that holds nothing for one.
+    #[error("{}: {reason}", path.display())]
+    Page {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {

@@ -19,6 +19,7 @@
 //! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
 //! | [`stats`], [`record`], [`report`], [`summary`], [`regret`] | what is written down? |
+//! | [`page`] | how does that become a page for a browser? |
 //! | [`model`], [`order`] | what can be said, and drawn, without a GPU? |
 //! | [`host_cost`] | what does a launch cost on the host? |
 //! | [`matmul`], [`npy`] | how are two files multiplied? |
@@ -39,6 +40,7 @@ pub mod memory;
 pub mod model;
 pub mod npy;
 pub mod order;
+pub mod page;
 pub mod peak;
 pub mod peers;
 pub mod power;

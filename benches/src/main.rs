@@ -4,7 +4,7 @@ use clap::Parser;
 use env_logger::Env;
 use std::process::ExitCode;
 use tilewise_bench::cli::{Cli, Command};
-use tilewise_bench::{bench, host_cost, matmul, order};
+use tilewise_bench::{bench, host_cost, matmul, order, page};
 
 fn main() -> ExitCode {
     // The library's warnings; RUST_LOG=tilewise=trace shows what its tuner times.
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::HostCost(args) => host_cost::run(&args),
         Command::Order(args) => order::run(&args).map(|text| print!("{text}")),
+        Command::Page(args) => page::run(&args),
         Command::Matmul(args) => matmul::run(&args).map(|done| println!("{done}")),
     };
     match result {

@@ -12,11 +12,13 @@ use std::str::FromStr;
 use clap::Args;
 use gpu_kernels::{Block, DType, GemmParams, TileGrid, TileOrder};
 use serde::Serialize;
-use tilewise::l2::gpu::Gpu;
+use tilewise::l2::gpu::{GPUS, Gpu};
 use tilewise::l2::{self, Machine, Traffic, WaveLoads, Workload};
 
 use crate::choice;
 use crate::error::Error;
+use crate::page;
+use crate::page::data::{PageData, Start};
 use crate::shape::Shape;
 
 /// Most tiles that are walked; and blocks of A and B that the model of L2 follows.
@@ -53,6 +55,9 @@ pub struct OrderArgs {
     /// Also draw the tiles into this file.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Also write a page that explores orders in a browser, starting with this one.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Print the model's figures as JSON and draw nothing in the terminal.
     #[arg(long)]
     pub json: bool,
@@ -206,6 +211,26 @@ impl Plan {
         lines
     }
 
+    /// Where the explorer of a page starts.
+    fn start(&self) -> Start {
+        let Shape { m, n, k } = self.args.shape;
+        let mut start = Start {
+            m,
+            n,
+            k,
+            element_bytes: self.args.dtype.bytes(),
+            order: self.order.to_string(),
+            gpu: GPUS
+                .iter()
+                .position(|gpu| gpu.name == self.args.gpu.name)
+                .expect("a GPU by name is one of the table"),
+            sms: self.ctas,
+            ..Start::default()
+        };
+        start.set_tile(self.args.tile);
+        start
+    }
+
     fn figures(&self) -> Figures {
         let Traffic {
             requests,
@@ -291,6 +316,13 @@ pub fn run(args: &OrderArgs) -> Result<String, Error> {
         let svg = picture::svg(&plan)?;
         std::fs::write(path, svg)
             .map_err(|error| Error::Order(format!("--svg {}: {error}", path.display())))?;
+    }
+    if let Some(path) = &args.html {
+        let page = PageData {
+            start: plan.start(),
+            ..PageData::default()
+        };
+        page::write(&page, path)?;
     }
     if args.json {
         let json = serde_json::to_string_pretty(&plan.figures());

@@ -205,3 +205,46 @@ fn matmul_refuses_what_does_not_fit() {
     assert!(missing.contains("gone.npy"), "{missing}");
     assert!(!Path::new(&c).exists());
 }
+
+#[test]
+fn a_page_starts_with_the_order_that_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("order.html");
+    let page = page.to_str().unwrap();
+    let output = program(&[
+        "order",
+        "--shape=144x288x48",
+        "--tile=16x32x16",
+        "--order=serpentine:3",
+        "--gpu=t4",
+        "--sms=9",
+        "--html",
+        page,
+    ]);
+    if !output.status.success() {
+        // Built without WebAssembly: the reason says how to get it.
+        let message = stderr(&output);
+        assert!(
+            message.contains("order.html") && message.contains("WebAssembly"),
+            "{message}"
+        );
+        return;
+    }
+    let text = std::fs::read_to_string(page).unwrap();
+    for setting in [
+        r#""m":144,"n":288,"k":48,"tile":"16x32","blockK":16,"elementBytes":2"#,
+        r#""order":"serpentine:3","gpu":3,"sms":9"#,
+    ] {
+        assert!(text.contains(setting), "{setting}");
+    }
+}
+
+#[test]
+fn a_page_is_made_of_files_that_exist() {
+    for (option, file) in [("--study", "gone.csv"), ("--records", "gone.json")] {
+        let output = program(&["page", option, file, "--out", "page.html"]);
+        assert!(!output.status.success());
+        assert!(stderr(&output).contains(file), "{}", stderr(&output));
+    }
+    assert!(!Path::new("page.html").exists());
+}

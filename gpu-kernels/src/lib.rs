@@ -8,7 +8,9 @@
 //! 2. for the host, where the same orders, schedules, constants and launch
 //!    parameters are plain functions and types;
 //! 3. for the host with the feature `emulator`, where module `emulator` runs the
-//!    same kernels, instruction by instruction, and checks what they do.
+//!    same kernels, instruction by instruction, and checks what they do;
+//! 4. for `wasm32-unknown-unknown`, as for the host and without `std`: a web page
+//!    walks the tiles by the same orders (crate `tilewise-explorer`).
 //!
 //! Read it in the direction the data flows:
 //!
@@ -36,6 +38,10 @@
     no_std,
     feature(abi_ptx)
 )]
+#![cfg_attr(target_arch = "wasm32", no_std)]
+
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate alloc;
 
 pub mod element;
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]

@@ -1,4 +1,4 @@
-//! `cargo xtask bench` and `order`: the program `tilewise-bench`, with the device
+//! `cargo xtask bench`, `order` and `page`: the program `tilewise-bench`, with the device
 //! code in it. Without a GPU, `bench` has the emulator run a kernel too.
 
 use anyhow::Result;
@@ -19,6 +19,7 @@ const EMULATED: [&str; 6] = [
 /// Runs `tilewise-bench bench` with these arguments, in release; on a machine without a
 /// GPU, then a kernel on the emulator.
 pub fn run(arguments: &[String]) -> Result<()> {
+    set_up_page(arguments);
     if project::has_gpu() {
         // Without one the benchmark still runs, on the CPU, and says so.
         let _ = setup::device_toolchain();
@@ -38,7 +39,21 @@ pub fn run(arguments: &[String]) -> Result<()> {
 
 /// Runs `tilewise-bench order` with these arguments, in release.
 pub fn order(arguments: &[String]) -> Result<()> {
+    set_up_page(arguments);
     program("order", arguments)
+}
+
+/// Runs `tilewise-bench page` with these arguments, in release.
+pub fn page(arguments: &[String]) -> Result<()> {
+    setup::wasm_toolchain();
+    program("page", arguments)
+}
+
+/// Gets what a page needs, where one is asked for; the program says what it lacks.
+fn set_up_page(arguments: &[String]) {
+    if arguments.iter().any(|word| word.starts_with("--html")) {
+        setup::wasm_toolchain();
+    }
 }
 
 fn program(command: &str, arguments: &[String]) -> Result<()> {

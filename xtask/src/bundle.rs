@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{project, setup};
 
 /// The most the folder may hold: it travels.
-const LIMIT_BYTES: u64 = 40 << 20;
+const LIMIT_BYTES: u64 = 56 << 20;
 
 const README: &str = "\
 tilewise, built to run without Rust or CUDA. It needs Linux on x86-64 and an

@@ -68,6 +68,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Write the HTML page from the files of a study and a benchmark: `tilewise-bench page`
+    #[command(disable_help_flag = true)]
+    Page {
+        /// Arguments of `tilewise-bench page`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
     /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, every kernel in the
@@ -94,6 +101,7 @@ fn main() -> ExitCode {
         },
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Order { arguments } => bench::order(&arguments),
+        Command::Page { arguments } => bench::page(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Emulate { arguments } => emulate::run(&arguments),
         Command::Test { coverage: true } => coverage::run(),

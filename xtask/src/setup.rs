@@ -3,15 +3,16 @@
 //! It changes the machine as little as it can: it looks first, and then tries
 //! rustup, which installs for this user; the project's `.tools` folder; and the
 //! system's packages only as root on a Debian-like system. Of rust-cuda, which is
-//! large and optional, it says what is missing and gets nothing.
+//! large and optional, it says what is missing and gets nothing. Without WebAssembly
+//! and Chromium, which only the HTML page and its test want, setup is complete too.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
 use ptx_builder::ptxas::Tools;
 use ptx_builder::rust_cuda::{self, Missing};
-use ptx_builder::{NoToolchain, Toolchain, toolchain};
+use ptx_builder::{NoToolchain, Toolchain, toolchain, wasm};
 
 use crate::project;
 
@@ -28,6 +29,8 @@ const NVIDIA_PACKAGES: [&str; 3] = [
 pub fn run() -> Result<()> {
     let toolchain = device_toolchain();
     let tools = nvidia_tools();
+    wasm_toolchain();
+    chromium();
     match rust_cuda::find() {
         Ok(found) => println!("rust-cuda: {found}"),
         Err(missing) => {
@@ -81,6 +84,62 @@ pub fn device_toolchain() -> Option<Toolchain> {
          Without it tilewise builds for the CPU only."
     );
     None
+}
+
+/// Finds or installs what compiles the HTML page's WebAssembly, and says which.
+pub fn wasm_toolchain() {
+    let reason = match wasm::find() {
+        Ok(found) => return println!("WebAssembly: {found}"),
+        Err(reason) => reason,
+    };
+    let mut attempts: Vec<Command> = Vec::new();
+    if reason != wasm::NoWasm::Skipped {
+        if project::succeeds(Command::new("rustup").arg("--version")) {
+            attempts.push(command("rustup", &["target", "add", wasm::TARGET]));
+        }
+        if is_debian_root() {
+            attempts.push(apt_get(&["update"]));
+            attempts.push(apt_get(&["install", "rustc-web", "rust-web-src", "lld"]));
+        }
+    }
+    for attempt in &mut attempts {
+        install(attempt);
+        if let Ok(found) = wasm::find() {
+            return println!("WebAssembly: {found}, just installed");
+        }
+    }
+    println!("WebAssembly, for HTML pages: {reason}");
+}
+
+/// Finds or installs a Chromium for the test of the HTML page, and says where it is.
+fn chromium() {
+    if let Some(found) = found_chromium() {
+        return println!("Chromium: {}", found.display());
+    }
+    if is_debian_root() {
+        // Debian has the first since its release 12.
+        for package in ["chromium-headless-shell", "chromium"] {
+            install(&mut apt_get(&["install", package]));
+            if let Some(found) = found_chromium() {
+                return println!("Chromium: {}, just installed", found.display());
+            }
+        }
+    }
+    println!("Chromium: none on PATH; the test of the HTML page is skipped");
+}
+
+/// Chromium by any of its names. (benches/tests/page/browser.rs looks for the same.)
+fn found_chromium() -> Option<PathBuf> {
+    let names = [
+        "chromium-headless-shell",
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+    ];
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|program| program.is_file())
 }
 
 /// Finds or installs `ptxas` and `cuobjdump`, and says where they are.

@@ -1,28 +1,22 @@
 //! Compiles the device crate to PTX with rustc's own NVPTX code generator.
 //!
 //! The compiler runs under a cargo of its own, apart from the one that may be
-//! building us:
-//!
-//! - It has its own target directory. A build script cannot use the outer
-//!   cargo's, which is locked while the script runs.
-//! - It sees a generated manifest with one package, whose sources are those of
-//!   `gpu-kernels`. Nothing of the workspace around them has to be resolved, so
-//!   they need no lock file and no registry, also where tilewise is someone's
-//!   dependency.
-//! - It sees none of the outer cargo's variables.
+//! building us, which sees a generated manifest with one package, whose sources are
+//! those of `gpu-kernels`. Nothing of the workspace around them has to be resolved, so
+//! they need no lock file and no registry, also where tilewise is someone's
+//! dependency.
 
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use gpu_kernels::Arch;
 
 use crate::Error;
 use crate::nested::{self, Compiled, absolute, file_error, warnings, write_if_changed};
-use crate::toolchain::{CoreLibrary, TARGET, Toolchain};
+use crate::toolchain::{TARGET, Toolchain};
 
 /// The PTX ISA version asked for. Any driver since 525 (CUDA 12.0) loads 8.0, and
 /// it has every instruction the kernels use.
@@ -63,47 +57,9 @@ pub fn compile(
     let manifest_path = dir.join("Cargo.toml");
     write_if_changed(&manifest_path, &manifest_text)?;
     let target_dir = dir.join("target");
-    let program = PathBuf::from(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let mut cargo = Command::new(&program);
-    nested::forget_outer_cargo(&mut cargo);
-    cargo
-        .current_dir(&dir)
-        .args(["rustc", "--release", "--lib", "--manifest-path"])
-        .arg(&manifest_path)
-        .args(["--features", entries, "--target", TARGET])
-        .arg("--target-dir")
-        .arg(&target_dir)
-        .env("CARGO_BUILD_BUILD_DIR", &target_dir)
-        .env("CARGO_TERM_COLOR", "never")
-        .env("RUSTC", &toolchain.rustc)
-        // Empty: no wrapper, whatever a configuration file says.
-        .env("RUSTC_WRAPPER", "")
-        .env("RUSTC_WORKSPACE_WRAPPER", "")
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    let vendor = match &toolchain.core {
-        CoreLibrary::Compiled => None,
-        CoreLibrary::Source(library) => {
-            cargo.arg("-Zbuild-std=core");
-            Some(library.join("vendor"))
-        }
-    };
-    match vendor {
-        // Cargo resolves all of the standard library before it builds `core`.
-        // Where its dependencies come with its source, nothing else is read.
-        Some(vendor) if vendor.is_dir() => {
-            let std = format!("source.std.directory='{}'", vendor.display());
-            let replace = "source.crates-io.replace-with='std'";
-            cargo.args(["--offline", "--config", replace, "--config", &std]);
-        }
-        Some(_) => {}
-        None => {
-            cargo.arg("--offline");
-        }
-    }
-    let output = cargo
-        .output()
-        .map_err(|source| Error::Spawn { program, source })?;
+    let mut cargo = nested::cargo(toolchain, &manifest_path, TARGET, "core", &flags);
+    cargo.args(["--features", entries]);
+    let output = nested::output(&mut cargo)?;
     let messages = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(Error::Compile {

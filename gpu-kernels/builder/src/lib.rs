@@ -17,6 +17,8 @@
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel whose machine code is not what was meant |
 //!
+//! Beside them stands [`wasm`], which compiles what the HTML page computes.
+//!
 //! A build needs the steps down to the launch bounds; [`build`] does them. The
 //! last two need NVIDIA's `ptxas` and no GPU. [`compare`] looks at what the two
 //! code generators made.
@@ -45,6 +47,7 @@ pub mod ptx;
 pub mod ptxas;
 pub mod rust_cuda;
 pub mod toolchain;
+pub mod wasm;
 
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,17 @@
-//! What both device builds share: a cargo of their own, apart from the one that
-//! may be building us.
+//! What the builds for other targets share: a cargo of their own, apart from the one
+//! that may be building us.
+//!
+//! - It has its own target directory. A build script cannot use the outer cargo's,
+//!   which is locked while the script runs.
+//! - It sees none of the outer cargo's variables.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::Error;
+use crate::toolchain::{CoreLibrary, Toolchain};
 
 /// What a compiler made of the device code for one target.
 #[derive(Clone, Debug)]
@@ -15,6 +20,65 @@ pub struct Compiled {
     pub ptx: String,
     /// The compiler's warnings about the device code.
     pub warnings: Vec<String>,
+}
+
+/// A cargo that compiles the library of the package at `manifest`, in release, into
+/// `target` beside the manifest. `standard` names the crates of the standard library
+/// that the package uses, for where they must be compiled too.
+pub(crate) fn cargo(
+    toolchain: &Toolchain,
+    manifest: &Path,
+    target: &str,
+    standard: &str,
+    flags: &[String],
+) -> Command {
+    let dir = manifest.parent().unwrap_or(Path::new("."));
+    let target_dir = dir.join("target");
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    forget_outer_cargo(&mut cargo);
+    cargo
+        .current_dir(dir)
+        .args(["rustc", "--release", "--lib", "--manifest-path"])
+        .arg(manifest)
+        .args(["--target", target, "--target-dir"])
+        .arg(&target_dir)
+        .env("CARGO_BUILD_BUILD_DIR", &target_dir)
+        .env("CARGO_TERM_COLOR", "never")
+        .env("RUSTC", &toolchain.rustc)
+        // Empty: no wrapper, whatever a configuration file says.
+        .env("RUSTC_WRAPPER", "")
+        .env("RUSTC_WORKSPACE_WRAPPER", "")
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    let vendor = match &toolchain.core {
+        CoreLibrary::Compiled => None,
+        CoreLibrary::Source(library) => {
+            cargo.arg(format!("-Zbuild-std={standard}"));
+            Some(library.join("vendor"))
+        }
+    };
+    match vendor {
+        // Cargo resolves all of the standard library before it builds `core`.
+        // Where its dependencies come with its source, nothing else is read.
+        Some(vendor) if vendor.is_dir() => {
+            let std = format!("source.std.directory='{}'", vendor.display());
+            let replace = "source.crates-io.replace-with='std'";
+            cargo.args(["--offline", "--config", replace, "--config", &std]);
+        }
+        Some(_) => {}
+        None => {
+            cargo.arg("--offline");
+        }
+    }
+    cargo
+}
+
+/// Runs a command to its end.
+pub(crate) fn output(command: &mut Command) -> Result<Output, Error> {
+    command.output().map_err(|source| Error::Spawn {
+        program: command.get_program().into(),
+        source,
+    })
 }
 
 /// Takes the outer cargo's variables away from a nested one.
@@ -43,7 +107,7 @@ pub(crate) fn warnings(messages: &str) -> Vec<String> {
         .split("\n\n")
         .filter_map(|block| block.find("warning: ").map(|start| &block[start..]))
         .filter(|block| {
-            let summary = block.starts_with("warning: `gpu-kernels`");
+            let summary = block.starts_with("warning: `");
             !summary && !block.contains("for `-Ctarget-feature`")
         })
         .map(|block| block.trim_end().to_owned())

@@ -1,4 +1,5 @@
-//! Finds a `rustc` that can compile for `nvptx64-nvidia-cuda`.
+//! Finds a `rustc` that can compile for `nvptx64-nvidia-cuda`, or for another target
+//! that is not the host ([`crate::wasm`]).
 //!
 //! Every `rustc` has the NVPTX backend. What most lack is `core` for it, which
 //! comes compiled (`rustup target add`) or as source (`rustup component add
@@ -31,7 +32,7 @@ pub const TARGET: &str = "nvptx64-nvidia-cuda";
 /// Where distributions install their compiler.
 const SYSTEM_RUSTC: &str = "/usr/bin/rustc";
 
-/// Where a compiler's `core` for [`TARGET`] comes from.
+/// Where a compiler's `core` for a target comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoreLibrary {
     /// Compiled, in the sysroot.
@@ -40,7 +41,7 @@ pub enum CoreLibrary {
     Source(PathBuf),
 }
 
-/// A compiler that can build the device code.
+/// A compiler that can build for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolchain {
     /// The compiler.
@@ -94,14 +95,19 @@ pub fn find() -> Result<Toolchain, NoToolchain> {
     if is_skipped() {
         return Err(NoToolchain::Skipped);
     }
+    find_for(TARGET).map_err(|tried| NoToolchain::NotFound { tried })
+}
+
+/// Looks for a compiler with `core` for `target`; else, what each lacks.
+pub(crate) fn find_for(target: &str) -> Result<Toolchain, Vec<String>> {
     let mut tried = Vec::new();
     for rustc in compilers() {
-        match inspect(&rustc) {
+        match inspect(&rustc, target) {
             Ok(toolchain) => return Ok(toolchain),
             Err(reason) => tried.push(format!("{}: {reason}", rustc.display())),
         }
     }
-    Err(NoToolchain::NotFound { tried })
+    Err(tried)
 }
 
 /// Files that change when a device toolchain is installed later: rustup's list of
@@ -131,7 +137,7 @@ fn compilers() -> Vec<PathBuf> {
 }
 
 /// Whether `rustc` has `core` for the target, and else what it lacks.
-fn inspect(rustc: &Path) -> Result<Toolchain, &'static str> {
+fn inspect(rustc: &Path, target: &str) -> Result<Toolchain, String> {
     let verbose_version = print(rustc, &["--version", "--verbose"]).ok_or("does not run")?;
     let release = verbose_version
         .lines()
@@ -140,10 +146,10 @@ fn inspect(rustc: &Path) -> Result<Toolchain, &'static str> {
         .ok_or("has no version")?;
     let oldest = minor_version(env!("CARGO_PKG_RUST_VERSION")).ok_or("is not comparable")?;
     if release < oldest {
-        return Err(concat!("is older than ", env!("CARGO_PKG_RUST_VERSION")));
+        return Err(concat!("is older than ", env!("CARGO_PKG_RUST_VERSION")).into());
     }
-    let libdir = print(rustc, &["--print", "target-libdir", "--target", TARGET])
-        .ok_or("has no NVPTX backend")?;
+    let libdir = print(rustc, &["--print", "target-libdir", "--target", target])
+        .ok_or("does not know the target")?;
     let sysroot = print(rustc, &["--print", "sysroot"]).ok_or("has no sysroot")?;
     let library = Path::new(&sysroot).join("lib/rustlib/src/rust/library");
     let core = if has_compiled_core(Path::new(&libdir)) {
@@ -151,7 +157,7 @@ fn inspect(rustc: &Path) -> Result<Toolchain, &'static str> {
     } else if library.join("core/src/lib.rs").is_file() {
         CoreLibrary::Source(library)
     } else {
-        return Err("has neither core for nvptx64-nvidia-cuda nor its source");
+        return Err(format!("has neither core for {target} nor its source"));
     };
     // The compiler itself, where `rustc` is a proxy on PATH.
     let itself = Path::new(&sysroot).join("bin/rustc");
@@ -185,7 +191,7 @@ fn minor_version(release: &str) -> Option<(u32, u32)> {
 }
 
 /// What `rustc` prints with these arguments, if it runs and succeeds.
-fn print(rustc: &Path, arguments: &[&str]) -> Option<String> {
+pub(crate) fn print(rustc: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(rustc).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim_end().to_owned())
@@ -205,8 +211,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_no_compiler_is_refused() {
-        assert_eq!(inspect(Path::new("/no/such/rustc")), Err("does not run"));
-        assert_eq!(inspect(Path::new("/bin/true")), Err("has no version"));
+        let refusal = |path| inspect(Path::new(path), TARGET).unwrap_err();
+        assert_eq!(refusal("/no/such/rustc"), "does not run");
+        assert_eq!(refusal("/bin/true"), "has no version");
     }
 
     #[test]

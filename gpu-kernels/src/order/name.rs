@@ -1,7 +1,10 @@
 //! The names of orders, as the command line and reports write them.
 
-use std::fmt;
-use std::str::FromStr;
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
 
 use super::TileOrder;
 
@@ -97,4 +100,4 @@ impl fmt::Display for ParseOrderError {
     }
 }
 
-impl std::error::Error for ParseOrderError {}
+impl core::error::Error for ParseOrderError {}

@@ -1,0 +1,240 @@
+//! The HTML page: an explorer of tile orders, the study's measurements and the
+//! benchmark's records, in one file that needs no network.
+//!
+//! The sources are in `benches/page/`: HTML, a style sheet and plain JavaScript, small
+//! files that are joined here, without a bundler. What the page computes is the crate
+//! `tilewise-explorer`, compiled to WebAssembly by this package's build script and
+//! embedded like the rest, so that the program writes the page wherever it runs.
+
+pub mod data;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::record::Record;
+use data::{PageData, StudyRow};
+
+include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
+
+const HTML: &str = include_str!("../page/index.html");
+const STYLE: &str = include_str!("../page/style.css");
+
+/// The scripts, joined into one in this order: what runs last uses what stands before.
+const SCRIPTS: [&str; 15] = [
+    include_str!("../page/js/dom.js"),
+    include_str!("../page/js/format.js"),
+    include_str!("../page/js/model.js"),
+    include_str!("../page/js/prediction.js"),
+    include_str!("../page/js/theme.js"),
+    include_str!("../page/js/grid.js"),
+    include_str!("../page/js/controls.js"),
+    include_str!("../page/js/player.js"),
+    include_str!("../page/js/explorer.js"),
+    include_str!("../page/js/chart.js"),
+    include_str!("../page/js/study.js"),
+    include_str!("../page/js/regret.js"),
+    include_str!("../page/js/roofline.js"),
+    include_str!("../page/js/bench.js"),
+    include_str!("../page/js/main.js"),
+];
+
+/// Options of `page`.
+#[derive(Debug, Args)]
+pub struct PageArgs {
+    /// Rows of the study, as CSV.
+    #[arg(long, value_name = "CSV")]
+    pub study: Vec<PathBuf>,
+    /// Records of a benchmark, as `bench --json` writes them.
+    #[arg(long, value_name = "JSON")]
+    pub records: Option<PathBuf>,
+    /// Where to write the page.
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+}
+
+/// `page`: writes the page from files of an earlier run.
+///
+/// # Errors
+/// A file cannot be read or written, or this build has no WebAssembly.
+pub fn run(args: &PageArgs) -> Result<(), Error> {
+    let mut page = PageData::default();
+    for path in &args.study {
+        page.study.extend(read_study(path)?);
+    }
+    if let Some(path) = &args.records {
+        let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        page.records = serde_json::from_str(&text).map_err(|source| Error::Page {
+            path: path.to_owned(),
+            reason: format!("no records of `bench --json`: {source}"),
+        })?;
+    }
+    write(&page, &args.out)
+}
+
+/// The rows of a study.
+///
+/// # Errors
+/// The file cannot be read, or a row is not one of the study.
+pub fn read_study(path: &Path) -> Result<Vec<StudyRow>, Error> {
+    let file = fs::File::open(path).map_err(|source| Error::io(path, source))?;
+    let mut reader = csv::Reader::from_reader(file);
+    let rows: Result<Vec<_>, _> = reader.deserialize().collect();
+    rows.map_err(|source| Error::Page {
+        path: path.to_owned(),
+        reason: format!("no rows of the study: {source}"),
+    })
+}
+
+/// Writes a page with the records of this run.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_records(records: &[Record], path: &Path) -> Result<(), Error> {
+    let page = PageData {
+        records: records.to_vec(),
+        ..PageData::default()
+    };
+    write(&page, path)
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// The file cannot be written, or this build has no WebAssembly.
+pub fn write(page: &PageData, path: &Path) -> Result<(), Error> {
+    let text = render(page, path)?;
+    fs::write(path, text).map_err(|source| Error::io(path, source))
+}
+
+/// The WebAssembly module, for the page at `path`. Ask before a long run, which should
+/// not fail at its end.
+///
+/// # Errors
+/// This build has none.
+pub fn module(path: &Path) -> Result<&'static [u8], Error> {
+    EXPLORER.map_err(|reason| Error::Page {
+        path: path.to_owned(),
+        reason: format!(
+            "the page computes in WebAssembly, and this program was built without: {reason}"
+        ),
+    })
+}
+
+/// The page's text; `path` is for the error's sake.
+fn render(page: &PageData, path: &Path) -> Result<String, Error> {
+    let wasm = module(path)?;
+    let data = serde_json::to_string(page).map_err(Error::Json)?;
+    // Inside a script element, `</script` or `<!--` in a text would end or hide the rest.
+    let data = data.replace('<', "\\u003c");
+    Ok(substitute(
+        HTML,
+        &[
+            ("style", STYLE),
+            ("data", &data),
+            ("wasm", &base64(wasm)),
+            ("script", &SCRIPTS.join("\n")),
+        ],
+    ))
+}
+
+/// `text` with each `{{name}}` replaced. What is put in is not looked at again.
+fn substitute(text: &str, values: &[(&str, &str)]) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("the page closes its braces");
+        let (_, value) = values
+            .iter()
+            .find(|(known, _)| *known == name)
+            .expect("the page names what there is");
+        result += before;
+        result += value;
+        rest = after;
+    }
+    result + rest
+}
+
+/// Base64 with padding (RFC 4648, section 4), as browsers' `atob` reads it.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            text.push(match digit <= three.len() {
+                true => char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize]),
+                false => '=',
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::sample;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        // RFC 4648, section 10.
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xff, 0xef, 0xbe]), "/+++");
+    }
+
+    #[test]
+    fn what_is_put_in_is_not_read_as_the_page() {
+        let text = substitute("<{{a}}|{{b}}>", &[("a", "{{b}}"), ("b", "2")]);
+        assert_eq!(text, "<{{b}}|2>");
+    }
+
+    #[test]
+    fn the_page_is_one_file_whatever_the_data_say() {
+        let mut record = sample("tilewise", "row", 0.5);
+        record.note = "</script><!-- & {{data}}".to_owned();
+        let page = PageData {
+            records: vec![record],
+            ..PageData::default()
+        };
+        let text = match render(&page, Path::new("page.html")) {
+            Ok(text) => text,
+            Err(error) => {
+                // A build without WebAssembly says what to install, and that is all.
+                assert!(EXPLORER.is_err(), "{error}");
+                assert!(error.to_string().contains("page.html"), "{error}");
+                return;
+            }
+        };
+        assert!(text.contains(r"\u003c/script>\u003c!-- & {{data}}"));
+        assert_eq!(text.matches("</script>").count(), 3);
+        for external in ["src=\"", "@import", "url("] {
+            assert!(!text.contains(external), "{external}");
+        }
+        assert!(text.len() < 3 << 20, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn a_file_that_holds_something_else_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("other.csv");
+        fs::write(&path, "name,value\nx,1\n").unwrap();
+        let message = read_study(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("other.csv") && message.contains("study"),
+            "{message}"
+        );
+    }
+}

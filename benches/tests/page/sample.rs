@@ -1,0 +1,104 @@
+//! The page that the tests open: a study of two products in three orders, and three
+//! records of a benchmark. The figures are made up; their ratios are known.
+
+use std::path::Path;
+
+use gpu_kernels::{DType, OutputType};
+use tilewise_bench::candidate::{Label, TILEWISE};
+use tilewise_bench::device::Machine;
+use tilewise_bench::error::Error;
+use tilewise_bench::page::data::StudyRow;
+use tilewise_bench::page::{self, PageArgs};
+use tilewise_bench::record::{Record, Regime};
+use tilewise_bench::report;
+use tilewise_bench::shape::{Layout, Shape};
+use tilewise_bench::workload::Problem;
+
+/// M of the products, and whether the model was fitted on them.
+pub const PRODUCTS: [(usize, bool); 2] = [(4096, true), (8192, false)];
+
+/// Orders of each product.
+pub const ORDERS: [&str; 3] = ["grouped:16", "hilbert", "row"];
+
+/// Writes the page by way of the files that `tilewise-bench page` reads.
+pub fn write(path: &Path) -> Result<(), Error> {
+    let (study, records) = (path.with_extension("csv"), path.with_extension("json"));
+    let mut writer = csv::Writer::from_path(&study)?;
+    for row in rows() {
+        writer.serialize(row)?;
+    }
+    writer.flush().map_err(|source| Error::io(&study, source))?;
+    report::write_json(&bench_records(), &records)?;
+    page::run(&PageArgs {
+        study: vec![study],
+        records: Some(records),
+        out: path.to_owned(),
+    })
+}
+
+/// The chooser picks `grouped:16`: the fastest for the smaller product; for the larger,
+/// `hilbert` takes a tenth less.
+fn rows() -> impl Iterator<Item = StudyRow> {
+    PRODUCTS.into_iter().flat_map(|(m, fitted)| {
+        ORDERS.map(|order| {
+            let product_us = m as f64 / 8.0;
+            let time = match (order, fitted) {
+                ("row", _) => 2.0,
+                ("grouped:16", false) => 1.1,
+                _ => 1.0,
+            } * product_us;
+            let dram = time * 1e6;
+            StudyRow {
+                device: "a GPU".to_owned(),
+                driver: "580".to_owned(),
+                date: "2026-11-21".to_owned(),
+                peak_tflops: Some(989.0),
+                dram_bytes_per_second: Some(4.8e12),
+                m,
+                n: 8192,
+                k: 4096,
+                dtype: "f16".to_owned(),
+                layout: "nn".to_owned(),
+                block_m: 128,
+                block_n: 256,
+                block_k: 64,
+                order: order.to_owned(),
+                schedule: "persistent".to_owned(),
+                picked_by: if order == "grouped:16" { "chooser" } else { "" }.to_owned(),
+                fitted,
+                cold_us: Some(time),
+                cold_tflops: Some(Shape::new(m, 8192, 4096).tflops(time / 1e3)),
+                sustained_us: Some(time * 1.2),
+                dram_read_bytes: Some(dram),
+                model_dram_read_bytes: Some(dram * 1.05),
+                ..StudyRow::default()
+            }
+        })
+    })
+}
+
+/// One product: two orders, and a peer.
+fn bench_records() -> Vec<Record> {
+    let problem = Problem {
+        shape: Shape::new(4096, 4096, 4096),
+        layout: Layout::NN,
+        dtype: DType::F16,
+        output: OutputType::Input,
+    };
+    [
+        (TILEWISE, "row", 0.3),
+        (TILEWISE, "grouped:8", 0.2),
+        ("cuBLASLt 13.1", "", 0.2),
+    ]
+    .map(|(implementation, order, milliseconds)| {
+        let label = Label {
+            order: order.to_owned(),
+            ..Label::of(implementation)
+        };
+        let machine = Machine::default();
+        let mut record = Record::new(&machine, problem, &label, Regime::Cold, 42);
+        record.set_times(&[milliseconds]);
+        record
+    })
+    .into()
+}

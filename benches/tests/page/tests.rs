@@ -1,0 +1,293 @@
+//! The tests.
+
+use serde_json::{Value, json};
+use tilewise_explorer::{FIGURES, Query, figures, tiles, waves};
+
+use crate::browser::Browser;
+use crate::sample::{ORDERS, PRODUCTS};
+
+/// A test and its name.
+type Test = (&'static str, fn(&mut Browser));
+
+/// All of them.
+pub const TESTS: &[Test] = &[
+    ("the tutorial's example", tutorial),
+    ("a slider moves the figures", slider),
+    ("WebAssembly computes what the host does", same_code),
+    ("too large a product is refused in words", too_large),
+    ("waves by keyboard", player),
+    ("little moves where that is preferred", calm),
+    ("the study is drawn", study),
+    ("the benchmark is drawn", bench),
+    ("light and dark", theme),
+    ("on a phone, with a name for every control", phone),
+];
+
+/// Waits until the figures are those of the controls.
+pub fn settle(browser: &mut Browser) {
+    browser.wait_for("document.getElementById('explorer').getAttribute('aria-busy') === 'false'");
+}
+
+/// A figure of the explorer, with all its digits.
+fn figure(browser: &mut Browser, name: &str) -> f64 {
+    let value = browser.evaluate(&format!(
+        "document.querySelector('[data-figure={name}]').dataset.value"
+    ));
+    let text = value.as_str().expect("the figure is shown");
+    text.parse().expect("the figure is a number")
+}
+
+/// 9×9 tiles, 9 steps deep, on 9 SMs: 162 blocks without a cache, 90 in row-major
+/// order, 54 in groups of 3.
+fn tutorial(browser: &mut Browser) {
+    browser.press("#example", "Enter", 13);
+    settle(browser);
+    for (name, blocks) in [
+        ("blocks_uncached", 162.0),
+        ("blocks_row_major", 90.0),
+        ("blocks", 54.0),
+    ] {
+        assert_eq!(figure(browser, name), blocks, "{name}");
+    }
+    let text = browser.evaluate("document.getElementById('wave-text').textContent");
+    assert!(
+        text.as_str().is_some_and(|text| text.contains("9×9 tiles")),
+        "{text}"
+    );
+}
+
+/// One step of the group's slider, by an arrow key.
+fn slider(browser: &mut Browser) {
+    let start = |group: u32| {
+        let order = format!("grouped:{group}");
+        Query::new([4096, 8192, 4096], [128, 256, 64], 2, &order, 0, 132).unwrap()
+    };
+    let check = |browser: &mut Browser, group: u32| {
+        let expected = figures(&start(group));
+        for (name, expected) in FIGURES.iter().zip(expected) {
+            assert_eq!(figure(browser, name), expected, "group {group}: {name}");
+        }
+        expected
+    };
+    let before = check(browser, 8);
+    browser.press("#group-slider", "ArrowRight", 39);
+    settle(browser);
+    assert_eq!(
+        browser.evaluate("document.getElementById('group').value"),
+        "9"
+    );
+    let after = check(browser, 9);
+    assert_ne!(before, after);
+}
+
+/// The same questions to the page and to the host: equal to the last bit.
+fn same_code(browser: &mut Browser) {
+    let shapes = [[1, 1, 1], [4095, 4097, 129], [8192, 2048, 512]];
+    let blocks = [[128, 256, 64], [64, 192, 32]];
+    let mut orders: Vec<String> = Vec::new();
+    for size in [1, 3, 8] {
+        orders.extend(gpu_kernels::TileOrder::all(size).map(|order| order.to_string()));
+    }
+    let mut asked = 0;
+    for (shape, block) in shapes.into_iter().flat_map(|s| blocks.map(|b| (s, b))) {
+        for (at, order) in orders.iter().enumerate() {
+            let (gpu, sms) = ((at % 5) as u32, [132, 7][at % 2]);
+            let query = Query::new(shape, block, 2, order, gpu, sms).unwrap();
+            let answer = ask(browser, shape, block, order, gpu, sms);
+            let case = format!("{shape:?} {block:?} {order} on {sms} SMs of {gpu}");
+            assert_eq!(answer["tiles"], json!(tiles(&query)), "{case}");
+            assert_eq!(numbers(&answer["waves"]), waves(&query), "{case}");
+            assert_eq!(numbers(&answer["figures"]), figures(&query), "{case}");
+            asked += 1;
+        }
+    }
+    assert_eq!(asked, 6 * 24);
+    for order in [
+        "zigzag",
+        "grouped:0",
+        "grouped",
+        "a name of more than thirty-two bytes",
+    ] {
+        let answer = ask(browser, [512; 3], [128; 3], order, 0, 132);
+        assert!(answer["tiles"].is_null(), "{order}: {answer}");
+    }
+}
+
+/// What the page's module answers: tiles, waves and figures, each a list of numbers.
+fn ask(
+    browser: &mut Browser,
+    [m, n, k]: [u32; 3],
+    [block_m, block_n, block_k]: [u32; 3],
+    order: &str,
+    gpu: u32,
+    sms: u32,
+) -> Value {
+    let query = json!({
+        "m": m, "n": n, "k": k, "blockM": block_m, "blockN": block_n, "blockK": block_k,
+        "elementBytes": 2, "order": order, "gpu": gpu, "sms": sms,
+    });
+    browser.evaluate(&format!(
+        "(() => {{
+            const query = {query};
+            const tiles = tilewise.tiles(query);
+            if (!tiles) return {{ tiles }};
+            const waves = tilewise.waves(query);
+            return {{
+                tiles: [...tiles],
+                waves: waves.flatMap(({{ tiles, uncached, a, b }}) => [tiles, uncached, a, b]),
+                figures: Object.values(tilewise.predict(query)),
+            }};
+        }})()"
+    ))
+}
+
+/// A list of numbers, which JSON may write as integers.
+fn numbers(value: &Value) -> Vec<f64> {
+    let list = value.as_array().expect("a list");
+    list.iter().map(|n| n.as_f64().expect("a number")).collect()
+}
+
+/// The fields take more than can be drawn; a smaller product is answered again.
+fn too_large(browser: &mut Browser) {
+    let set = |id: &str, value: &str| {
+        format!(
+            "{{ const control = document.getElementById('{id}'); control.value = '{value}';
+                for (const kind of ['input', 'change']) control.dispatchEvent(new Event(kind)); }}"
+        )
+    };
+    let refusal = "document.getElementById('refused').textContent";
+    assert_eq!(browser.evaluate(refusal), "");
+    let large = [("tile", "64x64"), ("m", "65536"), ("n", "65536")];
+    browser.evaluate(&large.map(|(id, value)| set(id, value)).concat());
+    let text = browser.evaluate(refusal);
+    assert!(
+        text.as_str()
+            .is_some_and(|text| text.contains("larger tiles")),
+        "{text}"
+    );
+    browser.evaluate(
+        &[("m", "512"), ("n", "512")]
+            .map(|(id, value)| set(id, value))
+            .concat(),
+    );
+    settle(browser);
+    assert_eq!(browser.evaluate(refusal), "");
+    assert_eq!(figure(browser, "dram_write_bytes"), 512.0 * 512.0 * 2.0);
+}
+
+/// Steps with the buttons and the slider; nothing moves unasked.
+fn player(browser: &mut Browser) {
+    let label = "document.getElementById('wave-number').textContent";
+    let expect = |browser: &mut Browser, wave: &str| {
+        assert_eq!(browser.evaluate(label), format!("wave {wave} of 8"));
+    };
+    expect(browser, "1");
+    browser.press("#forward", "Enter", 13);
+    expect(browser, "2");
+    browser.press("#wave", "End", 35);
+    expect(browser, "8");
+    // 1024 tiles on 132 SMs leave 100 for the last wave.
+    let text = browser.evaluate("document.getElementById('wave-text').textContent");
+    assert!(
+        text.as_str().is_some_and(|text| text.contains("100 tiles")),
+        "{text}"
+    );
+    browser.press("#play", "Enter", 13);
+    browser.wait_for(&format!(
+        "{label} !== 'wave 8 of 8' && {label} !== 'wave 1 of 8'"
+    ));
+    browser.wait_for("document.getElementById('play').textContent === 'Play'");
+    expect(browser, "8");
+}
+
+/// Who prefers reduced motion gets a wave a second.
+fn calm(browser: &mut Browser) {
+    let reduced = json!([{"name": "prefers-reduced-motion", "value": "reduce"}]);
+    browser.call("Emulation.setEmulatedMedia", json!({"features": reduced}));
+    browser.evaluate("window.pressed = performance.now()");
+    browser.press("#play", "Enter", 13);
+    browser.wait_for("document.getElementById('wave').value === '2'");
+    let waited = browser.evaluate("performance.now() - pressed");
+    assert!(waited.as_f64() >= Some(1000.0), "{waited} ms");
+}
+
+/// Every row is a point; the lists and tables have every order.
+fn study(browser: &mut Browser) {
+    assert_eq!(
+        browser.evaluate("document.getElementById('study').hidden"),
+        false
+    );
+    let charts = browser.evaluate(
+        "[...document.querySelectorAll('#study svg')].map((svg) =>
+            [svg.getAttribute('aria-label'), svg.querySelectorAll('circle').length,
+             svg.querySelectorAll('rect').length])",
+    );
+    let points = PRODUCTS.len() * ORDERS.len();
+    let bars = 2 * ORDERS.len();
+    assert_eq!(
+        charts,
+        json!([
+            ["Bytes read from DRAM", points, 0],
+            ["Time", 0, bars],
+            ["Read from DRAM", 0, bars],
+            ["Roofline", points, 0],
+        ])
+    );
+    let hollow = browser.evaluate("document.querySelectorAll('#study circle.hollow').length");
+    // On the smaller product the model was fitted.
+    assert_eq!(hollow, ORDERS.len());
+    // The chooser picks the fastest on one product and one that takes 10 % longer on
+    // the other.
+    let regret = browser.evaluate(
+        "[...document.querySelectorAll('#study details')]
+            .find((details) => details.textContent.includes('time lost')).querySelector('tbody tr').textContent",
+    );
+    assert!(
+        regret
+            .as_str()
+            .is_some_and(|row| row.starts_with("chooser25.00\u{a0}%10.0\u{a0}%")),
+        "{regret}"
+    );
+}
+
+/// A bar for each implementation, and a row for each record.
+fn bench(browser: &mut Browser) {
+    let counts = browser.evaluate(
+        "['#bench svg rect', '#bench tbody tr'].map((found) => document.querySelectorAll(found).length)",
+    );
+    assert_eq!(counts, json!([2, 3]));
+}
+
+/// The page is as the system is, until the button says otherwise.
+fn theme(browser: &mut Browser) {
+    let background = "getComputedStyle(document.body).backgroundColor";
+    let system = |browser: &mut Browser, scheme: &str| {
+        let preferred = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        browser.call("Emulation.setEmulatedMedia", json!({"features": preferred}));
+        browser.evaluate(background)
+    };
+    let light = system(browser, "light");
+    let dark = system(browser, "dark");
+    assert_eq!(light, "rgb(255, 255, 255)");
+    assert_ne!(light, dark);
+    for expected in [&light, &dark] {
+        browser.press("#theme", "Enter", 13);
+        assert_eq!(&browser.evaluate(background), expected);
+        assert_eq!(&system(browser, "light"), expected);
+    }
+}
+
+/// Nothing is wider than the screen, and no control is without a name.
+fn phone(browser: &mut Browser) {
+    let screen = json!({"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true});
+    browser.call("Emulation.setDeviceMetricsOverride", screen);
+    browser.wait_for("document.querySelector('#study svg').getBoundingClientRect().width < 390");
+    let width = browser.evaluate("document.documentElement.scrollWidth");
+    assert_eq!(width, 390);
+    let nameless = browser.evaluate(
+        "[...document.querySelectorAll('input, select, button')]
+            .filter((control) => !control.ariaLabel && !control.labels?.length && !control.textContent)
+            .map((control) => control.outerHTML)",
+    );
+    assert_eq!(nameless, json!([]));
+}
