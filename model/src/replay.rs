@@ -14,7 +14,9 @@ pub struct Replayed {
     pub requests: u64,
     /// Those that L2 answers itself.
     pub hits: u64,
-    /// Bytes of the others.
+    /// Bytes of all of them.
+    pub requested_bytes: u64,
+    /// Bytes of those that L2 does not have.
     pub dram_read_bytes: u64,
 }
 
@@ -40,6 +42,7 @@ pub fn replay(requests: impl IntoIterator<Item = (u64, u64)>, l2_bytes: u64) -> 
     let mut total = Replayed::default();
     for (block, bytes) in requests {
         total.requests += 1;
+        total.requested_bytes += bytes;
         if cache.touch(blocks[&block], bytes) {
             total.hits += 1;
         } else {

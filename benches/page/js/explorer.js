@@ -98,12 +98,13 @@ function showPrediction(figures, rowMajor, limits) {
     ["dram_write_bytes", "Written to DRAM", bytes],
     ["seconds", "Time, at least", seconds],
   ];
+  const bound = figures.bound_by;
   byId("model-figures").replaceChildren(
     ...rows.map(([name, title, text]) => {
       const isShare = name === "l2_hit_rate";
       const note = isShare ? `row-major: ${percent(rowMajor[name])}` : against(figures[name], rowMajor[name]);
-      const why = name === "seconds" ? `for the ${limits[figures.bound_by]}; ` : "";
-      return figure(name, title, figures[name], text(figures[name]), why + note);
+      return figure(name, title, figures[name], text(figures[name]), note);
     }),
+    figure("bound_by", "What that time is for", bound, limits[bound], `row-major: ${limits[rowMajor.bound_by]}`),
   );
 }
