@@ -192,14 +192,13 @@ impl<T: Element, O: Output<T>> Candidate<T, O> for Planned<T, O> {
 
     fn modelled_dram_bytes(&self, workload: &Workload<T, O>) -> Option<u64> {
         let (info, gpu) = (self.plan.info(), self.gpu.as_ref()?);
-        let traffic = model::traffic(
+        Some(model::estimated_dram_bytes(
             workload.problem,
             &info.kernel?,
             info.transposed,
             info.order,
-            (gpu.sms, gpu.l2_bytes),
-        );
-        Some(traffic.dram_read_bytes + traffic.c_write_bytes)
+            &gpu.target(),
+        ))
     }
 }
 

@@ -13,7 +13,7 @@ use clap::Args;
 use gpu_kernels::{Block, DType, GemmParams, TileGrid, TileOrder};
 use serde::Serialize;
 use tilewise::l2::gpu::{GPUS, Gpu};
-use tilewise::l2::{self, Machine, Traffic, WaveLoads, Workload};
+use tilewise::l2::{self, Bound, Machine, Traffic, WaveLoads, Workload};
 
 use crate::choice;
 use crate::error::Error;
@@ -116,6 +116,7 @@ pub struct Plan {
     /// Blocks that each wave loads.
     pub waves: Vec<WaveLoads>,
     traffic: Traffic,
+    bound: Bound,
     args: OrderArgs,
 }
 
@@ -161,15 +162,17 @@ impl Plan {
         let ctas = sms * args.ctas_per_sm;
         let machine = Machine {
             ctas,
-            l2_bytes: args.gpu.l2_bytes,
+            ..args.gpu.machine(args.ctas_per_sm)
         };
+        let traffic = l2::traffic(&workload, order, machine);
         Ok(Plan {
             grid,
             order,
             ctas,
             sms,
             waves: l2::block_loads(order, grid, depth, ctas).collect(),
-            traffic: l2::traffic(&workload, order, machine),
+            traffic,
+            bound: l2::bound(&workload, &traffic, &args.gpu),
             args: args.clone(),
         })
     }
@@ -234,13 +237,11 @@ impl Plan {
     fn figures(&self) -> Figures {
         let Traffic {
             requests,
-            hits,
             l2_to_sm_bytes,
+            between_partitions_bytes,
             dram_read_bytes,
             c_write_bytes,
-            ..
         } = self.traffic;
-        let bytes = (dram_read_bytes + c_write_bytes) as f64;
         Figures {
             shape: self.args.shape.to_string(),
             tiles_m: self.grid.tiles_m,
@@ -254,12 +255,13 @@ impl Plan {
             blocks_uncached: self.waves.iter().map(|wave| wave.uncached).sum(),
             blocks: self.waves.iter().map(WaveLoads::shared).sum(),
             l2_requests: requests,
-            l2_hits: hits,
             l2_hit_rate: self.traffic.hit_rate(),
             l2_read_bytes: l2_to_sm_bytes,
             dram_read_bytes,
             dram_write_bytes: c_write_bytes,
-            dram_milliseconds: bytes / self.args.gpu.dram_bytes_per_second * 1e3,
+            between_partitions_bytes,
+            bound_milliseconds: self.bound.seconds * 1e3,
+            bound_by: self.bound.limit.name(),
         }
     }
 
@@ -269,12 +271,13 @@ impl Plan {
         let mut text = self.wave_lines().join("\n");
         let _ = write!(
             text,
-            "\nmodelled: L2 hits {:.1} %, L2 reads {:.3} GB, DRAM reads {:.3} GB and writes {:.3} GB, {:.3} ms at the DRAM's bandwidth\n",
+            "\nmodelled: L2 hits {:.1} %, L2 reads {:.3} GB, DRAM reads {:.3} GB and writes {:.3} GB; at least {:.3} ms, for the {}\n",
             100.0 * figures.l2_hit_rate,
             figures.l2_read_bytes as f64 / 1e9,
             figures.dram_read_bytes as f64 / 1e9,
             figures.dram_write_bytes as f64 / 1e9,
-            figures.dram_milliseconds,
+            figures.bound_milliseconds,
+            figures.bound_by,
         );
         text
     }
@@ -297,13 +300,14 @@ struct Figures {
     blocks_uncached: u64,
     blocks: u64,
     l2_requests: u64,
-    l2_hits: u64,
     l2_hit_rate: f64,
     l2_read_bytes: u64,
     dram_read_bytes: u64,
     dram_write_bytes: u64,
-    /// Reads and writes at the DRAM's peak bandwidth: a lower bound on the time.
-    dram_milliseconds: f64,
+    between_partitions_bytes: u64,
+    /// A lower bound on the time, and what it comes from.
+    bound_milliseconds: f64,
+    bound_by: &'static str,
 }
 
 /// Draws and counts; returns what to print.

@@ -19,9 +19,11 @@
 //!    waves of tiles, times what a tile takes. Larger tiles read less and reuse
 //!    more, but an SM without a tile computes nothing. Equal cycles: the fewest
 //!    bytes loaded, then the first in the list.
-//! 5. **Order.** Grouped along M. With W tiles in flight, a group of G rows
-//!    makes the wave G·BLOCK_M rows by (W/G)·BLOCK_N columns; that is square,
-//!    and so touches least of A and B, at G = √(W·BLOCK_N/BLOCK_M).
+//! 5. **Order.** Groups of as many tiles as need the fewest bytes from DRAM, by the
+//!    closed form of [`l2::estimate`](crate::l2::estimate) ([`l2::choose`](crate::l2::choose)).
+//!    With W tiles in flight, a group of G rows makes the wave G·BLOCK_M rows by
+//!    (W/G)·BLOCK_N columns; that is square, and so touches least of A and B, at
+//!    G = √(W·BLOCK_N/BLOCK_M). The estimate adds what L2 holds from wave to wave.
 //! 6. **Schedule.** Persistent for hopper, whose CTAs carry their pipeline from
 //!    tile to tile; one tile a CTA otherwise. Some hopper kernels are for stream-K
 //!    and nothing else: they are among the kernels of step 4 where there is more

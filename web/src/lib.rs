@@ -28,7 +28,7 @@ pub mod predict;
 pub mod query;
 pub mod tiles;
 
-pub use predict::{FIGURES, figures};
+pub use predict::{FIGURES, LIMITS, figures};
 pub use query::Query;
 pub use tiles::{tiles, waves};
 

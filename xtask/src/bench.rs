@@ -1,18 +1,40 @@
-//! `cargo xtask bench`, `order`, `page` and `study`: the program `tilewise-bench`, with the device
-//! code in it.
+//! `cargo xtask bench`, `order`, `page` and `study`: the program `tilewise-bench`, with the
+//! device code in it. Without a GPU, `bench` has the emulator run a kernel too.
 
 use anyhow::Result;
 
-use crate::{project, setup};
+use crate::{emulate, project, setup};
 
-/// Runs `tilewise-bench bench` with these arguments, in release.
+/// A product that takes the emulator a second, in two orders of tiles. A wave has 8 of
+/// its 64 tiles, and L2 has room for a quarter of A and B.
+const EMULATED: [&str; 6] = [
+    "--kernel=hopper",
+    "--shape=1024x1024x256",
+    "--block=128x128x64",
+    "--order=row,grouped:4",
+    "--sms=8",
+    "--l2=256",
+];
+
+/// Runs `tilewise-bench bench` with these arguments, in release; on a machine without a
+/// GPU, then a kernel on the emulator.
 pub fn run(arguments: &[String]) -> Result<()> {
     set_up_page(arguments);
     if project::has_gpu() {
         // Without one the benchmark still runs, on the CPU, and says so.
         let _ = setup::device_toolchain();
     }
-    program("bench", arguments)
+    program("bench", arguments)?;
+    let asks_for_help = |argument: &String| argument == "--help" || argument == "-h";
+    if project::has_gpu() || arguments.iter().any(asks_for_help) {
+        return Ok(());
+    }
+    println!(
+        "\nA kernel of the library on the emulator, verified against f64: what it did, not how \
+         long it\nwould take. The first time, all kernels are compiled for the CPU, which takes \
+         minutes."
+    );
+    emulate::run(&EMULATED.map(String::from))
 }
 
 /// Runs `tilewise-bench order` with these arguments, in release.

@@ -53,8 +53,6 @@ pub fn run() -> Result<()> {
         "tilewise-emulate",
         "--bin",
         "emulator-proof",
-        "--features",
-        "proof",
     ];
     add_program(&tests, "gpu", &dir.join("gpu-tests"))?;
     add_program(&proof, "emulator-proof", &dir.join("emulator-proof"))?;

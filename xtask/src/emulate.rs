@@ -9,7 +9,13 @@ use crate::project;
 /// Runs `tilewise-emulate` with these arguments, in release.
 pub fn run(arguments: &[String]) -> Result<()> {
     let mut cargo = project::cargo();
-    cargo.args(["run", "--release", "--package", "tilewise-emulate", "--"]);
+    cargo.args([
+        "run",
+        "--release",
+        "--package=tilewise-emulate",
+        "--bin=tilewise-emulate",
+        "--",
+    ]);
     project::run(cargo.args(arguments))
 }
 

@@ -46,7 +46,8 @@ enum Command {
         #[arg(long, num_args = 2, value_names = ["FOLDER", "FOLDER"], conflicts_with_all = ["arch", "codegen"])]
         compare: Vec<PathBuf>,
     },
-    /// Measure: `tilewise-bench bench`, release build; on a machine without a GPU, the model and the CPU
+    /// Measure: `tilewise-bench bench`, release build; on a machine without a GPU, the model, the CPU
+    /// and a kernel on the emulator
     #[command(disable_help_flag = true)]
     Bench {
         /// Arguments of `tilewise-bench bench`

@@ -11,7 +11,7 @@
 const TOO_LARGE =
   "This page draws at most 262 144 tiles and models 4 194 304 blocks of A and B: take larger tiles or a smaller product.";
 
-function startExplorer(model, predictor, gpus, start) {
+function startExplorer(model, predictor, { gpus, limits, start }) {
   const picture = new GridPicture(byId("grid"));
   let shown = null;
 
@@ -67,7 +67,7 @@ function startExplorer(model, predictor, gpus, start) {
     /** Takes an answer of the predictor. */
     answer({ query, figures, rowMajor }) {
       if (JSON.stringify(query) !== JSON.stringify(shown.query)) return;
-      showPrediction(figures, rowMajor);
+      showPrediction(figures, rowMajor, limits);
       byId("explorer").setAttribute("aria-busy", "false");
     },
   };
@@ -90,7 +90,7 @@ function figure(name, title, value, text, note = "") {
 }
 
 /** What the model says of the product. */
-function showPrediction(figures, rowMajor) {
+function showPrediction(figures, rowMajor, limits) {
   const rows = [
     ["l2_read_bytes", "Read from L2", bytes],
     ["l2_hit_rate", "L2 hit rate", percent],
@@ -98,11 +98,13 @@ function showPrediction(figures, rowMajor) {
     ["dram_write_bytes", "Written to DRAM", bytes],
     ["seconds", "Time, at least", seconds],
   ];
+  const bound = figures.bound_by;
   byId("model-figures").replaceChildren(
     ...rows.map(([name, title, text]) => {
       const isShare = name === "l2_hit_rate";
       const note = isShare ? `row-major: ${percent(rowMajor[name])}` : against(figures[name], rowMajor[name]);
       return figure(name, title, figures[name], text(figures[name]), note);
     }),
+    figure("bound_by", "What that time is for", bound, limits[bound], `row-major: ${limits[rowMajor.bound_by]}`),
   );
 }

@@ -17,7 +17,7 @@ async function main() {
   const model = await loadModel(module, data.figures);
   let explorer = null;
   const predictor = new Predictor(module, data.figures, (answer) => explorer.answer(answer));
-  explorer = startExplorer(model, predictor, data.gpus, data.start);
+  explorer = startExplorer(model, predictor, data);
   startTheme(() => explorer.redraw());
   if (data.study.length > 0) showStudy(data.study);
   if (data.records.length > 0) showBench(data.records);

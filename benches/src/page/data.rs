@@ -2,6 +2,7 @@
 
 use gpu_kernels::Block;
 use serde::{Deserialize, Serialize};
+use tilewise::l2::Limit;
 use tilewise::l2::gpu::GPUS;
 
 use crate::record::Record;
@@ -18,6 +19,10 @@ pub struct StudyRow {
     pub driver: String,
     /// The day it was measured, such as `2026-11-21`.
     pub date: String,
+    /// SMs that the driver counts.
+    pub sms: Option<u32>,
+    /// L2 as the driver says, bytes.
+    pub l2_bytes: Option<u64>,
     /// Peak of the tensor cores for [`Self::dtype`], TFLOP/s.
     pub peak_tflops: Option<f64>,
     /// Peak bandwidth of the DRAM, bytes a second.
@@ -97,6 +102,8 @@ pub struct StudyRow {
 pub struct PageData {
     /// The names of what the explorer's model answers, in its order.
     pub figures: &'static [&'static str],
+    /// What can bind the time, in the order of the figure `bound_by`.
+    pub limits: [&'static str; 3],
     /// The model's GPUs, in the order of its table.
     pub gpus: Vec<GpuChoice>,
     /// Where the explorer's controls stand at first.
@@ -115,6 +122,7 @@ impl Default for PageData {
         };
         PageData {
             figures: &tilewise_explorer::FIGURES,
+            limits: tilewise_explorer::LIMITS.map(Limit::name),
             gpus: GPUS.iter().map(gpu).collect(),
             start: Start::default(),
             study: Vec::new(),

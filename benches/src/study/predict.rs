@@ -3,6 +3,7 @@
 use std::thread;
 
 use gpu_kernels::TileOrder;
+use tilewise::l2;
 
 use super::{gpus, plan, rows};
 use crate::model;
@@ -17,22 +18,23 @@ pub fn predict(row: &mut StudyRow) {
     row.model_dram_read_bytes = None;
     row.model_dram_write_bytes = None;
     row.model_us = None;
-    let (Some(gpu), Some(kernel), Ok(order)) = (
-        gpus::gpu(&row.device),
+    let (Some(gpu), Some(target), Some(kernel), Ok(order)) = (
+        gpus::gpu(row),
+        gpus::target(row),
         plan::kernel(&row.kernel),
         row.order.parse::<TileOrder>(),
     ) else {
         return;
     };
     let problem = plan::problem(rows::shape(row), kernel.input);
-    let traffic = model::traffic(problem, kernel, false, order, (gpu.sms, gpu.l2_bytes));
-    let dram_bytes = (traffic.dram_read_bytes + traffic.c_write_bytes) as f64;
-    let computing = (row.peak_tflops).map_or(0.0, |peak| problem.shape.flop() / (peak * 1e12));
+    let product = model::seen_by_l2(problem, kernel, false);
+    let traffic = l2::traffic(&product, order, target.machine(kernel));
     row.model_l2_read_bytes = Some(traffic.l2_to_sm_bytes as f64);
     row.model_l2_hit_rate = Some(traffic.hit_rate());
+    row.model_l2_fabric_bytes = Some(traffic.between_partitions_bytes as f64);
     row.model_dram_read_bytes = Some(traffic.dram_read_bytes as f64);
     row.model_dram_write_bytes = Some(traffic.c_write_bytes as f64);
-    row.model_us = Some(computing.max(dram_bytes / gpu.dram_bytes_per_second) * 1e6);
+    row.model_us = Some(l2::bound(&product, &traffic, &gpu).seconds * 1e6);
 }
 
 /// [`predict`] for all rows, on all cores.

@@ -52,7 +52,10 @@ impl Blank {
             None => format!("CUDA {}", machine.driver),
         };
         let row = StudyRow {
-            dram_bytes_per_second: gpus::gpu(&machine.device).map(|gpu| gpu.dram_bytes_per_second),
+            dram_bytes_per_second: gpus::named(&machine.device)
+                .map(|gpu| gpu.dram_bytes_per_second),
+            sms: device.gpu_info().map(|info| info.sms),
+            l2_bytes: device.gpu_info().map(|info| info.l2_bytes),
             device: machine.device.clone(),
             driver,
             date: today(),
@@ -143,7 +146,7 @@ pub fn mark_picks(rows: &mut [StudyRow]) {
 fn picks(row: &StudyRow) -> Option<Picks> {
     let kernel = plan::kernel(&row.kernel)?;
     let schedule = choice::parse_schedule(&row.schedule).ok()?;
-    let target = gpus::target(&row.device)?;
+    let target = gpus::target(row)?;
     Picks::of(
         plan::problem(shape(row), kernel.input),
         kernel,
@@ -184,7 +187,7 @@ pub fn default_path(rows: &[StudyRow]) -> PathBuf {
         Some(row) => (row.device.as_str(), row.date.clone()),
         None => ("none", today()),
     };
-    let name = match gpus::gpu(device) {
+    let name = match gpus::named(device) {
         Some(gpu) => gpu.name.to_owned(),
         None => device
             .to_lowercase()

@@ -22,7 +22,7 @@ const GUARD: u64 = 1024;
 const BOX_LINES: u32 = 16;
 
 /// Where a box lies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Inside,
     /// Across the end of the lines.
@@ -31,7 +31,7 @@ enum Place {
     Bottom,
     /// Across both.
     Corner,
-    /// Across the first element of the lines and the first line.
+    /// Across the first element of the lines and the first line: of loads alone.
     Before,
     Outside,
     /// Inside, in shared memory at a multiple of 128 bytes that is none of the
@@ -42,16 +42,16 @@ enum Place {
 }
 
 impl Place {
-    /// The last two are not established: the PTX ISA is silent.
+    /// In the order of what is established: a launch that a GPU refuses ends them.
     const ALL: [(Place, &'static str); 8] = [
         (Place::Inside, "inside"),
         (Place::Right, "across the right edge"),
         (Place::Bottom, "across the last line"),
         (Place::Corner, "across the corner"),
         (Place::Before, "from before the first element"),
-        (Place::Outside, "outside"),
         (Place::OffPattern, "inside, off the swizzle's pattern"),
         (Place::Odd, "inside, at an odd element"),
+        (Place::Outside, "outside"),
     ];
 
     /// The first element of a box `width` wide, of lines of `length`. `chunk` elements
@@ -99,28 +99,17 @@ fn tensor(dtype: DType, swizzle: Swizzle) -> (TensorMap, usize) {
 /// Runs both probes, a row for each swizzle and place.
 pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     let mut tallies = Vec::new();
-    for (place, name) in Place::ALL {
+    for (place, what) in Place::ALL {
         for loads in [true, false] {
+            if !loads && place == Place::Before {
+                continue;
+            }
             for swizzle in Swizzle::ALL {
-                let subject = match (loads, swizzle) {
-                    (true, Swizzle::None) => "TMA load, no swizzle".to_owned(),
-                    (true, _) => format!("TMA load, {}-byte swizzle", swizzle.span_bytes()),
-                    (false, Swizzle::None) => "TMA store, no swizzle".to_owned(),
-                    (false, _) => format!("TMA store, {}-byte swizzle", swizzle.span_bytes()),
-                };
-                let mut tally = Tally::new(subject, name);
+                let mut tally = Tally::new(subject(loads, swizzle), what);
                 for dtype in [DType::F16, DType::F32] {
                     for _ in 0..4 {
                         let launch = launch(loads, dtype, swizzle, place, random);
-                        let params = &launch.params;
-                        let (x, y) = (params.m as i32, params.n as i32);
-                        let name = format!(
-                            "{}, {} at ({x}, {y}), shared memory at {}",
-                            tally.name(),
-                            dtype.name(),
-                            params.sharers
-                        );
-                        match worlds.run(&name, &launch) {
+                        match worlds.run(&name(&tally, dtype, &launch), &launch) {
                             Err(reason) => tally.fail(reason),
                             Ok((gpu, emulated)) => {
                                 tally.compare(&words(&gpu), &words(&emulated), |_| {
@@ -134,7 +123,46 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
             }
         }
     }
+    tallies.push(refused(worlds, random));
     tallies
+}
+
+fn subject(loads: bool, swizzle: Swizzle) -> String {
+    let direction = if loads { "load" } else { "store" };
+    match swizzle {
+        Swizzle::None => format!("TMA {direction}, no swizzle"),
+        _ => format!("TMA {direction}, {}-byte swizzle", swizzle.span_bytes()),
+    }
+}
+
+/// What a launch is called before it runs.
+fn name(tally: &Tally, dtype: DType, launch: &Launch) -> String {
+    let params = &launch.params;
+    let (x, y) = (params.m as i32, params.n as i32);
+    format!(
+        "{}, {} at ({x}, {y}), shared memory at {}",
+        tally.name(),
+        dtype.name(),
+        params.sharers
+    )
+}
+
+/// A store at a negative column, which both must refuse: one launch, the last, because
+/// it ends the GPU's context.
+fn refused(worlds: &Worlds, random: &mut StdRng) -> Tally {
+    let (dtype, swizzle) = (DType::F16, Swizzle::None);
+    let mut tally = Tally::new(subject(false, swizzle), "at a negative column: refused");
+    let mut launch = launch(false, dtype, swizzle, Place::Inside, random);
+    launch.params.m = (-8_i32) as u32;
+    let [gpu, emulated] = worlds.run_each(&name(&tally, dtype, &launch), &launch);
+    tally.values = 1;
+    match (gpu, emulated) {
+        (Err(_), Err(_)) => tally.identical = 1,
+        (Ok(_), Err(reason)) => tally.fail(format!("only the emulator refuses: {reason}")),
+        (Err(reason), Ok(_)) => tally.fail(format!("only the GPU refuses: {reason}")),
+        (Ok(_), Ok(_)) => tally.fail("neither refuses"),
+    }
+    tally
 }
 
 /// One box, loaded or stored, at a random place of its kind.
@@ -185,7 +213,8 @@ mod tests {
     fn each(loads: bool, seed: u64, mut see: impl FnMut(Place, Swizzle, &Launch, [Vec<u32>; 2])) {
         let worlds = Worlds::new(&Device::cpu(), 0);
         let mut random = StdRng::seed_from_u64(seed);
-        for (place, name) in Place::ALL {
+        let places = Place::ALL.into_iter();
+        for (place, name) in places.filter(|(place, _)| loads || *place != Place::Before) {
             for swizzle in Swizzle::ALL {
                 for dtype in [DType::F16, DType::F32] {
                     let launch = launch(loads, dtype, swizzle, place, &mut random);

@@ -27,8 +27,8 @@ const FMA: usize = 7;
 /// Random words of each kind.
 const COUNT: usize = 1 << 16;
 
-/// Words whose low half is every 16-bit pattern, and words that are f32 numbers
-/// at and beside the ties of each rounding.
+/// Words whose low half is every 16-bit pattern, words that are f32 numbers at and
+/// beside the ties of each rounding, and the NaNs nearest to infinity.
 fn inputs(random: &mut StdRng) -> Vec<u32> {
     let mut words: Vec<u32> = (0..=u16::MAX)
         .map(|low| u32::from(random.random::<u16>()) << 16 | u32::from(low))
@@ -47,6 +47,9 @@ fn inputs(random: &mut StdRng) -> Vec<u32> {
         let fraction = random.random::<u32>() >> 9 >> 8 << 8;
         u32::from(random.random::<bool>()) << 31 | exponent << 23 | fraction
     }));
+    for infinity in [f32::INFINITY, f32::NEG_INFINITY] {
+        words.extend((1..=1 << 14).map(|payload| infinity.to_bits() | payload));
+    }
     words
 }
 

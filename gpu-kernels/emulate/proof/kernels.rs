@@ -306,6 +306,7 @@ fn cut_as_on(device: &Device, case: &mut Case) {
         compute_capability: (9, 0),
         sms,
         shared_bytes_per_cta: case.kernel.shared_bytes,
+        l2_bytes: 0,
     };
     let grid = select::tile_grid(&case.kernel, case.m, case.n);
     case.resident = sms * case.kernel.ctas_per_sm;

@@ -23,8 +23,8 @@ pub struct Worlds {
     pub device: Device,
     /// Random products to compare.
     pub problems: usize,
-    /// The launch that the GPU did not finish: it runs nothing after it.
-    hung: RefCell<Option<String>>,
+    /// The launch in which the GPU failed or hung: it runs nothing after it.
+    lost_in: RefCell<Option<String>>,
 }
 
 impl Worlds {
@@ -32,7 +32,7 @@ impl Worlds {
         Worlds {
             device: device.clone(),
             problems,
-            hung: RefCell::new(None),
+            lost_in: RefCell::new(None),
         }
     }
 
@@ -58,29 +58,47 @@ impl Worlds {
     /// Runs `launch`, which reports call `name`, in both. Returns what operand C holds
     /// afterwards, on the GPU and in the emulator.
     pub fn run(&self, name: &str, launch: &Launch) -> Result<(Vec<u8>, Vec<u8>), String> {
-        eprintln!("{name}");
-        let on_cpu = launch.clone();
-        let emulated = within_limit(&format!("emulator, {name}"), move || emulate(&on_cpu))??;
-        if !self.device.is_gpu() {
-            return Ok((emulated.clone(), emulated));
-        }
-        let launch = launch.clone();
-        let gpu = self.on_gpu(name, move |device| launch.run(device))?;
-        Ok((gpu.map_err(|error| error.to_string())?, emulated))
+        let [gpu, emulated] = self.run_each(name, launch);
+        let emulated = emulated?;
+        Ok((gpu?, emulated))
     }
 
-    /// Does `work`, which reports call `name`, on the GPU, unless that hangs.
+    /// As [`Worlds::run`], and what each makes of it if the other fails.
+    pub fn run_each(&self, name: &str, launch: &Launch) -> [Result<Vec<u8>, String>; 2] {
+        eprintln!("{name}");
+        let on_cpu = launch.clone();
+        let emulated = within_limit(&format!("emulator, {name}"), move || emulate(&on_cpu))
+            .unwrap_or_else(Err);
+        if !self.device.is_gpu() {
+            return [emulated.clone(), emulated];
+        }
+        let launch = launch.clone();
+        let gpu = self
+            .on_gpu(name, move |device| launch.run(device))
+            .and_then(|result| {
+                result.map_err(|error| {
+                    // It stays with the context.
+                    if matches!(error, tilewise::Error::Driver { .. }) {
+                        self.lost_in.replace(Some(name.to_owned()));
+                    }
+                    error.to_string()
+                })
+            });
+        [gpu, emulated]
+    }
+
+    /// Does `work`, which reports call `name`, on the GPU, unless that is lost.
     pub fn on_gpu<R: Send + 'static>(
         &self,
         name: &str,
         work: impl FnOnce(&Device) -> R + Send + 'static,
     ) -> Result<R, String> {
-        if let Some(launch) = &*self.hung.borrow() {
-            return Err(format!("not run: the GPU had not finished `{launch}`"));
+        if let Some(launch) = &*self.lost_in.borrow() {
+            return Err(format!("not run: the GPU was lost in `{launch}`"));
         }
         let device = self.device.clone();
         within_limit(&format!("GPU, {name}"), move || work(&device)).inspect_err(|_| {
-            self.hung.replace(Some(name.to_owned()));
+            self.lost_in.replace(Some(name.to_owned()));
         })
     }
 }

@@ -1,16 +1,15 @@
 //! `tilewise-emulate`: one product, on the CPU, by the kernel that a GPU would run.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+mod report;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use gpu_kernels::emulator::{Counts, Instruction, Options};
+use gpu_kernels::emulator::Options;
 use gpu_kernels::{Block, DType, KernelInfo, OutputType, Schedule, TileOrder};
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewise::l2;
 use tilewise_bench::choice::{
     KernelChoice, parse_dtype, parse_output, parse_schedule, schedule_name,
 };
@@ -42,9 +41,10 @@ struct Arguments {
     /// A CTA's tile, MxNxK [default: the rule's]
     #[arg(long)]
     block: Option<Shape>,
-    /// row, col, grouped:SIZE or groupedn:SIZE [default: the rule's]
-    #[arg(long)]
-    order: Option<TileOrder>,
+    /// row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE, serpentinen:SIZE, morton
+    /// or hilbert; several, with commas between, are compared [default: the rule's]
+    #[arg(long, value_delimiter = ',')]
+    order: Vec<TileOrder>,
     /// grid2d, grid1d, persistent or stream-k [default: the rule's]
     #[arg(long, value_parser = parse_schedule)]
     schedule: Option<Schedule>,
@@ -68,8 +68,8 @@ struct Arguments {
     /// Check nothing but the result: faster
     #[arg(long)]
     no_checks: bool,
-    /// Capacity of the L2 that the requests are run through, MiB
-    #[arg(long, default_value_t = 50)]
+    /// Capacity of the L2 that the requests are run through, KiB
+    #[arg(long, default_value_t = 50 << 10)]
     l2: u64,
     /// Write the requests to L2, in the order of time, to this file, as CSV
     #[arg(long)]
@@ -87,7 +87,32 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let case = case(arguments)?;
+    let orders = &arguments.order;
+    if orders.len() < 2 {
+        let case = case(arguments, orders.first().copied())?;
+        let done = emulate(arguments, &case)?;
+        report::print_counts(&done.counts, arguments.l2 << 10);
+        return match &arguments.trace {
+            Some(path) => report::write_trace(path, &done.counts)
+                .map_err(|error| format!("cannot write {}: {error}", path.display())),
+            None => Ok(()),
+        };
+    }
+    if arguments.trace.is_some() {
+        return Err("--trace writes one order's requests, and --order names several".into());
+    }
+    let mut rows = Vec::new();
+    for &order in orders {
+        let case = case(arguments, Some(order))?;
+        rows.push((order, emulate(arguments, &case)?.counts));
+    }
+    report::print_orders(&rows, arguments.l2 << 10);
+    Ok(())
+}
+
+/// Runs `case` in every order of events that the arguments ask for. What came of the
+/// first.
+fn emulate(arguments: &Arguments, case: &Case) -> Result<Outcome, String> {
     let KernelInfo { name, threads, .. } = case.kernel;
     println!(
         "{name}: {} {}, order {}, {}, on {} simulated SMs",
@@ -97,12 +122,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         schedule_name(case.schedule),
         arguments.sms
     );
-    let last = arguments.seed.saturating_add(arguments.schedules - 1);
-    let mut outcome = None;
-    for seed in arguments.seed..=last {
+    let mut first = None;
+    for index in 0..arguments.schedules {
+        let seed = arguments.seed.wrapping_add(index);
         let begin = Instant::now();
-        let progress = progress(&case, seed);
-        let result = run_watched(&case, &options(arguments, case.schedule, seed), &|ctas| {
+        let progress = progress(case, seed);
+        let result = run_watched(case, &options(arguments, case.schedule, seed), &|ctas| {
             progress.inc(ctas.into());
         });
         progress.finish_and_clear();
@@ -113,21 +138,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             done.largest_error,
             begin.elapsed().as_secs_f64()
         );
-        outcome.get_or_insert(done);
+        first.get_or_insert(done);
     }
-    let Some(Outcome { counts, .. }) = outcome else {
-        return Ok(());
-    };
-    print_counts(&counts, arguments.l2 << 20);
-    match &arguments.trace {
-        Some(path) => write_trace(path, &counts)
-            .map_err(|error| format!("cannot write {}: {error}", path.display())),
-        None => Ok(()),
-    }
+    Ok(first.expect("--schedules is 1 at least"))
 }
 
-/// The case that the arguments describe.
-fn case(arguments: &Arguments) -> Result<Case, String> {
+/// The case that the arguments describe, with this order of tiles.
+fn case(arguments: &Arguments, order: Option<TileOrder>) -> Result<Case, String> {
     let size = |name: &str, extent: usize| {
         u32::try_from(extent).map_err(|_| format!("{name} is {extent}, accepted: below 2^32"))
     };
@@ -147,7 +164,7 @@ fn case(arguments: &Arguments) -> Result<Case, String> {
             KernelChoice::Family(family) => pick::Kernel::Family(family, arguments.dtype),
         },
         block,
-        order: arguments.order,
+        order,
         schedule: arguments.schedule,
         output: arguments.output,
         stored: arguments
@@ -189,46 +206,4 @@ fn progress(case: &Case, seed: u64) -> ProgressBar {
 /// What went wrong, and how to see it again.
 fn failure(message: &str, seed: u64) -> String {
     format!("{message}\n\nseed {seed} does the same again: --seed {seed} --schedules 1")
-}
-
-fn print_counts(counts: &Counts, l2_bytes: u64) {
-    println!("\n{:>14}  instruction (by thread)", "executed");
-    for &instruction in Instruction::ALL {
-        let executed = counts.executed(instruction);
-        if executed > 0 {
-            println!("{executed:>14}  {}", instruction.name());
-        }
-    }
-    let reads = counts.requests.iter().filter(|request| !request.writes);
-    let traffic = l2::replay(
-        reads.map(|request| (request.address, request.bytes.into())),
-        l2_bytes,
-    );
-    println!();
-    for (number, what) in [
-        (counts.global_read_bytes, "bytes read from global memory"),
-        (counts.global_written_bytes, "bytes written to it"),
-        (counts.tensor_operations, "tensor-core operations"),
-        (counts.shared_accesses, "accesses of warps to shared memory"),
-        (counts.bank_conflicts, "cycles more, for bank conflicts"),
-        (traffic.requests, "reads of L2: TMA boxes, or lines"),
-        (traffic.hits, "of them hits in L2"),
-        (traffic.dram_read_bytes, "bytes read from DRAM"),
-    ] {
-        println!("{number:>14}  {what}");
-    }
-}
-
-/// Writes all, or nothing.
-fn write_trace(path: &Path, counts: &Counts) -> std::io::Result<()> {
-    let mut text = Vec::new();
-    writeln!(text, "time,cta,access,address,bytes")?;
-    for request in &counts.requests {
-        let access = if request.writes { "write" } else { "read" };
-        let (time, cta, address) = (request.time, request.cta, request.address);
-        writeln!(text, "{time},{cta},{access},{address:#x},{}", request.bytes)?;
-    }
-    fs::write(path, text)?;
-    println!("\n{} requests in {}", counts.requests.len(), path.display());
-    Ok(())
 }

@@ -3,6 +3,7 @@
 
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Block, DType, Family, Major, OutputType, Schedule, TileOrder};
+use tilewise::l2::gpu::GPUS;
 use tilewise::select::{self, Catalog, Problem, Request, Target};
 
 use crate::case::{self, Case};
@@ -83,6 +84,7 @@ impl Wish<'_> {
             compute_capability: (9, 0),
             sms: self.sms,
             shared_bytes_per_cta: SHARED_BYTES,
+            l2_bytes: GPUS[0].l2_bytes,
         };
         let catalog = Catalog {
             kernels: KERNELS,

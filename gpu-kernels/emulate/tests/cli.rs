@@ -1,6 +1,9 @@
 //! The command line.
 
-use std::process::{Command, Output};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 /// Runs the program with these arguments, separated by spaces.
 fn emulate(arguments: &str) -> Output {
@@ -49,12 +52,11 @@ fn every_family_runs() {
 
 #[test]
 fn the_trace_is_in_the_order_of_time() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("requests.csv");
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("requests.csv");
     let kernel = "--kernel hopper_f16_ak_bn_128x128x64 --shape 256x256x128";
     let output = emulate(&format!("{kernel} --trace {}", path.display()));
     stdout(&output);
-    let text = std::fs::read_to_string(&path).expect("a trace");
+    let text = fs::read_to_string(&path).expect("a trace");
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("time,cta,access,address,bytes"));
     let fields = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
@@ -81,12 +83,58 @@ fn the_trace_is_in_the_order_of_time() {
     assert_eq!(bytes, 256 * 256 * 2);
 }
 
+/// By SIGTERM, because SIGINT is ignored below a shell's background jobs.
+#[cfg(unix)]
+#[test]
+fn whoever_ends_it_early_finds_no_file() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ended-early");
+    fs::create_dir_all(&directory).expect("a folder");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tilewise-emulate"))
+        .args(["--shape", "2048", "--trace"])
+        .arg(directory.join("requests.csv"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut first_line = String::new();
+    BufReader::new(program.stdout.take().expect("piped"))
+        .read_line(&mut first_line)
+        .expect("what it runs");
+    let killed = Command::new("kill").arg(program.id().to_string()).status();
+    assert!(killed.expect("kill runs").success());
+    let status = program.wait().expect("its status");
+    assert_eq!(status.signal(), Some(15), "after {first_line}");
+    let files = fs::read_dir(&directory).expect("a folder");
+    assert_eq!(files.count(), 0);
+}
+
+#[test]
+fn orders_are_compared_by_what_the_kernel_asks_of_l2() {
+    let product = "--kernel hopper --block 128x128x64 --shape 1024x1024x256 --sms 8 --l2 256";
+    let text = stdout(&emulate(&format!("{product} --order row,grouped:4")));
+    // Name, reads of L2, MB, hits, MB from DRAM.
+    let row = |order: &str| -> Vec<f64> {
+        let row = text.lines().rev().find(|line| line.starts_with(order));
+        let cells = row.expect(order).split_whitespace().skip(1);
+        cells.map(|cell| cell.parse().expect("a number")).collect()
+    };
+    let (row, grouped) = (row("row"), row("grouped:4"));
+    assert_eq!(row[0], grouped[0], "the same boxes");
+    // A wave of eight tiles reads nine blocks in a row, and six as four by two.
+    assert!(grouped[3] < row[3], "{text}");
+}
+
 #[test]
 fn what_cannot_be_run_is_refused() {
     for (arguments, part) in [
         ("--kernel hopper_f64", "is no kernel"),
         ("--kernel tiled --dtype tf32", "error: "),
         ("--kernel naive --shape 0x1x1", "is no shape"),
+        (
+            "--order row,col --trace requests.csv",
+            "--order names several",
+        ),
     ] {
         let output = emulate(arguments);
         assert!(!output.status.success(), "{arguments}");

@@ -110,22 +110,6 @@ pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
     )
 }
 
-/// `st.shared.u16`: the low 16 bits of `value`.
-///
-/// # Safety
-/// As [`store_f32`], aligned to 2.
-#[inline(always)]
-pub unsafe fn store_u16(address: u32, value: u32) {
-    instruction!(
-        // SAFETY: the caller's duty.
-        ptx = unsafe {
-            asm!("st.shared.u16 [{}], {};", in(reg32) address, in(reg16) value as u16,
-                 options(nostack, preserves_flags));
-        },
-        emulated = machine::shared::store_u16(address, value as u16)
-    )
-}
-
 /// `st.shared.u32`.
 ///
 /// # Safety

@@ -58,29 +58,38 @@ fn a_cta_waits_for_what_lands_in_its_memory() {
     assert_eq!(load(BOX_BYTES, false), Some(Check::PeerGone));
 }
 
-#[test]
-fn a_thread_waits_for_its_stores_to_read_shared_memory() {
+/// What breaks if thread 0 stores a box at column `x`.
+fn store(x: i32, waits: bool) -> Option<Check> {
     let (mut memory, _, map) = matrix();
-    let mut store = |waits: bool| {
-        let kernel = || {
-            if tid() == 0 {
-                // SAFETY: emulated.
-                unsafe {
-                    for chunk in 0..BOX_BYTES / 16 {
-                        shared::store_u32x4(at(16 * chunk), [0; 4]);
-                    }
-                    tma::fence_shared();
-                    tma::store(map, at(0), 0, 0);
-                    tma::commit_stores();
-                    if waits {
-                        tma::wait_stores_read::<0>();
-                    }
+    let kernel = || {
+        if tid() == 0 {
+            // SAFETY: emulated.
+            unsafe {
+                for chunk in 0..BOX_BYTES / 16 {
+                    shared::store_u32x4(at(16 * chunk), [0; 4]);
+                }
+                tma::fence_shared();
+                tma::store(map, at(0), x as u32, 0);
+                tma::commit_stores();
+                if waits {
+                    tma::wait_stores_read::<0>();
                 }
             }
-        };
-        run(&mut memory, cta(32), kernel).map(|report| report.check)
+        }
     };
-    assert_eq!((store(true), store(false)), (None, Some(Check::PeerGone)));
+    run(&mut memory, cta(32), kernel).map(|report| report.check)
+}
+
+#[test]
+fn a_thread_waits_for_its_stores_to_read_shared_memory() {
+    assert_eq!(store(0, true), None);
+    assert_eq!(store(0, false), Some(Check::PeerGone));
+}
+
+#[test]
+fn stores_start_inside_the_tensor_or_behind_it() {
+    assert_eq!(store(64, true), None);
+    assert_eq!(store(-8, true), Some(Check::InvalidArgument));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod accumulators;
 mod barriers;
 mod clusters;
 mod copies;
+mod instances;
 mod memory;
 mod proxies;
 mod races;

@@ -42,6 +42,7 @@ impl GpuInfo {
             compute_capability: self.compute_capability,
             sms: self.sms,
             shared_bytes_per_cta: self.shared_bytes_per_cta,
+            l2_bytes: self.l2_bytes,
         }
     }
 }

@@ -244,6 +244,7 @@ mod tests {
         compute_capability: (9, 0),
         sms: 132,
         shared_bytes_per_cta: 232_448,
+        l2_bytes: 60 << 20,
     };
 
     fn cover(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {

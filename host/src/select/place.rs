@@ -3,11 +3,12 @@
 //! A kernel made for stream-K has one schedule, and the CTAs that share the last
 //! wave are as many as [`cost::sharers`] says.
 
-use gpu_kernels::{Family, KernelInfo, Schedule, TileGrid, TileOrder};
+use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
 use super::rank::Fit;
 use super::{Catalog, Choice, Problem, Request, Target, cost, pack, tile_grid};
 use crate::error::Error;
+use crate::l2::{self, Workload};
 
 /// Most CTAs along x of a grid, and most tiles: ids are 32-bit (CUDA C++
 /// programming guide, "Technical specifications per compute capability").
@@ -63,7 +64,7 @@ pub(super) fn choices(
     let orders = match (schedule, request.order) {
         (Schedule::Grid2d, _) => vec![TileOrder::RowMajor],
         (_, Some(order)) => vec![order],
-        (_, None) => orders(&kernel, grid, target),
+        (_, None) => orders(&kernel, &workload(&kernel, problem, (m, n)), target),
     };
     let mut choices: Vec<_> = orders
         .iter()
@@ -74,6 +75,27 @@ pub(super) fn choices(
         choices.push(choice(orders[0], other));
     }
     Ok(choices)
+}
+
+/// An `m`×`n` product as the model of L2 sees it. A cluster loads what its CTAs share
+/// once (TMA multicast), so it counts as one CTA with the tile of the whole cluster.
+fn workload(kernel: &KernelInfo, problem: &Problem, (m, n): (u32, u32)) -> Workload {
+    let (block_m, block_n) = kernel.cluster_tile();
+    Workload {
+        m,
+        n,
+        k: problem.k,
+        block: Block {
+            m: block_m,
+            n: block_n,
+            k: kernel.block.k,
+        },
+        input_bytes: problem.input.bytes(),
+        output_bytes: match problem.output {
+            OutputType::Input => problem.input.bytes(),
+            OutputType::F32 => DType::F32.bytes(),
+        },
+    }
 }
 
 fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Result<(), Error> {
@@ -106,30 +128,35 @@ fn check_steps(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> 
 }
 
 /// The order of step 5, and steps from it: half and double the group, groups
-/// along N, no groups. Those only that walk the tiles differently; one wave has
-/// all tiles in it whatever the order.
-fn orders(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> Vec<TileOrder> {
-    let in_flight = cost::at_once(kernel, target);
-    let (height, width) = kernel.cluster_tile();
-    let (height, width) = (f64::from(height), f64::from(width));
-    // The side of a square wave, in tiles of this size.
-    let side = |across: f64, along: f64, tiles: u32| {
-        let size = (f64::from(in_flight) * across / along).sqrt();
-        (size.round() as u32).clamp(1, tiles.max(1))
-    };
-    let size = side(width, height, grid.tiles_m);
-    let mut orders = vec![TileOrder::GroupedM { size }];
-    if grid.tiles_m <= 1 || grid.tiles_n <= 1 || grid.tiles() <= in_flight {
+/// the other way, no groups. Those only that walk the tiles differently; one wave
+/// has all tiles in it whatever the order.
+fn orders(kernel: &KernelInfo, workload: &Workload, target: &Target) -> Vec<TileOrder> {
+    let machine = target.machine(kernel);
+    let grid = workload.grid();
+    let chosen = l2::choose(workload, machine);
+    let mut orders = vec![chosen];
+    if grid.tiles_m <= 1 || grid.tiles_n <= 1 || grid.tiles() <= machine.ctas {
         return orders;
     }
-    for other in [
-        TileOrder::GroupedM { size: size / 2 },
-        TileOrder::GroupedM { size: 2 * size },
-        TileOrder::GroupedN {
-            size: side(height, width, grid.tiles_n),
-        },
-        TileOrder::RowMajor,
-    ] {
+    // As many elements the other way.
+    let Block { m, n, .. } = workload.block;
+    let neighbours = match chosen {
+        TileOrder::GroupedN { size } => [
+            TileOrder::GroupedN { size: size / 2 },
+            TileOrder::GroupedN { size: 2 * size },
+            TileOrder::GroupedM { size: size * n / m },
+            TileOrder::RowMajor,
+        ],
+        TileOrder::GroupedM { size } => [
+            TileOrder::GroupedM { size: size / 2 },
+            TileOrder::GroupedM { size: 2 * size },
+            TileOrder::GroupedN { size: size * m / n },
+            TileOrder::RowMajor,
+        ],
+        // The rule chooses groups.
+        _ => return orders,
+    };
+    for other in neighbours {
         let same = |order: &TileOrder| ungrouped(*order, grid) == ungrouped(other, grid);
         if !orders.iter().any(same) {
             orders.push(other);

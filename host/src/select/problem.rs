@@ -4,7 +4,9 @@ use gpu_kernels::{
     Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, TileGrid, TileOrder,
 };
 
-use super::{Packed, Packing};
+use super::{Packed, Packing, cost};
+use crate::l2::Machine;
+use crate::l2::gpu::l2_partitions;
 
 /// A product as the selection sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,20 @@ pub struct Target {
     pub sms: u32,
     /// Most shared memory a CTA may have, bytes.
     pub shared_bytes_per_cta: u32,
+    /// Capacity of L2, bytes.
+    pub l2_bytes: u64,
+}
+
+impl Target {
+    /// The GPU as the model of L2 sees it when `kernel` runs on it; a cluster is one CTA
+    /// there.
+    pub fn machine(&self, kernel: &KernelInfo) -> Machine {
+        Machine {
+            ctas: cost::at_once(kernel, self),
+            l2_bytes: self.l2_bytes,
+            l2_partitions: l2_partitions(self.compute_capability),
+        }
+    }
 }
 
 /// The kernels to select from.

@@ -13,18 +13,21 @@ const H200: Target = Target {
     compute_capability: (9, 0),
     sms: 132,
     shared_bytes_per_cta: 232_448,
+    l2_bytes: 60 << 20,
 };
 
 const T4: Target = Target {
     compute_capability: (7, 5),
     sms: 40,
     shared_bytes_per_cta: 65_536,
+    l2_bytes: 4 << 20,
 };
 
 const A100: Target = Target {
     compute_capability: (8, 0),
     sms: 108,
     shared_bytes_per_cta: 166_912,
+    l2_bytes: 40 << 20,
 };
 
 /// A kernel that takes any strides.

@@ -10,6 +10,7 @@ const H200: Target = Target {
     compute_capability: (9, 0),
     sms: 132,
     shared_bytes_per_cta: 232_448,
+    l2_bytes: 60 << 20,
 };
 
 fn problem(m: u32, n: u32, k: u32) -> Problem {

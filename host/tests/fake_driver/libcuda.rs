@@ -14,6 +14,9 @@
     reason = "each function is the driver's side of a call; its contract is the driver API's"
 )]
 
+// As gpu-kernels has it, whose modules follow.
+extern crate alloc;
+
 #[path = "../../../gpu-kernels/src/order.rs"]
 mod order;
 #[path = "../../../gpu-kernels/src/problem.rs"]

@@ -262,6 +262,7 @@ fn choice(case: &Case) -> Result<Choice, Error> {
         compute_capability: (9, 0),
         sms: 132,
         shared_bytes_per_cta: 232_448,
+        l2_bytes: 60 << 20,
     };
     let operand = |placement: Placement, bytes: u32| Operand {
         address: placement.shift as u64 * u64::from(bytes),

@@ -88,6 +88,13 @@ pub fn store(map: u64, shared: u32, x: u32, y: u32) {
         checked(|cluster, thread| {
             cluster.check_dependency(thread)?;
             let map = cluster.tensor_map(thread, map)?;
+            let at = (x as i32, y as i32);
+            if at.0 < 0 || at.1 < 0 {
+                // Loads may start there. An H200 ended a grid that stored a box at
+                // (-8, -13) with an illegal instruction; documents are silent.
+                let detail = format!("a store at {at:?}, accepted: not before (0, 0)");
+                return Err(Broken::new(Check::InvalidArgument, detail));
+            }
             let cta = cluster.threads[thread as usize].cta;
             let place = (cta, shared as u32);
             cluster.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
@@ -96,7 +103,7 @@ pub fn store(map: u64, shared: u32, x: u32, y: u32) {
             let kind = Kind::Store {
                 group: groups.committed + 1,
             };
-            cluster.start_copy(thread, map, place, (x as i32, y as i32), kind);
+            cluster.start_copy(thread, map, place, at, kind);
             Ok(())
         });
     }

@@ -111,7 +111,6 @@ impl Panel {
             2 * (line % 4)
         } else {
             match self.line_chunks() {
-                2 => line / 4 % 2,
                 4 => line / 2 % 4,
                 _ => line % 8,
             }

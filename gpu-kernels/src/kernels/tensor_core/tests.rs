@@ -301,6 +301,30 @@ fn fragment_loads_have_no_bank_conflicts() {
     }
 }
 
+#[test]
+fn panels_that_the_threads_cannot_copy_are_refused() {
+    for (panel, threads) in panels() {
+        check_copies(panel, threads);
+    }
+    // 64 lines of 128 bytes, of which the swizzle takes eight to repeat.
+    let panel = Panel {
+        factor: Factor::A,
+        major: Major::K,
+        extent: 64,
+        depth: 64,
+        element_bytes: 2,
+    };
+    for (threads, reason) in [
+        (96, "whole passes"),
+        (16, "1 to 16 chunks"),
+        (32, "whole periods of the swizzle"),
+    ] {
+        let refused = std::panic::catch_unwind(|| check_copies(panel, threads)).expect_err(reason);
+        let message = refused.downcast_ref::<&str>().copied().unwrap_or_default();
+        assert!(message.contains(reason), "{threads} threads: {message}");
+    }
+}
+
 /// Accumulators go out as 8-byte pairs, 16 lanes at a time, and come back as
 /// pairs of one row.
 #[test]

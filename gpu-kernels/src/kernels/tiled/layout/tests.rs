@@ -23,6 +23,32 @@ fn instances() -> Vec<(Threads, u32)> {
     instances
 }
 
+#[test]
+fn blocks_that_the_index_functions_do_not_cover_are_refused() {
+    for (threads, _) in instances() {
+        threads.check();
+    }
+    for (block_m, block_n, block_k, reason) in [
+        (96, 128, 16, "powers of two"),
+        (128, 128, 8, "every 16 steps"),
+        (16, 128, 16, "BLOCK_M is too small"),
+        (64, 16, 16, "BLOCK_N is too small"),
+        (512, 512, 16, "32 to 1024 threads"),
+        (512, 32, 16, "too few threads"),
+        (256, 256, 16, "BLOCK_K is too small"),
+        (128, 128, 64, "BLOCK_K is too large"),
+    ] {
+        let threads = Threads {
+            block_m,
+            block_n,
+            block_k,
+        };
+        let refused = std::panic::catch_unwind(|| threads.check()).expect_err(reason);
+        let message = refused.downcast_ref::<&str>().copied().unwrap_or_default();
+        assert!(message.contains(reason), "{threads:?}: {message}");
+    }
+}
+
 /// Every way in which the instances copy a tile.
 fn copy_maps() -> Vec<CopyMap> {
     let mut maps = Vec::new();

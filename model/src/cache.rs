@@ -1,0 +1,96 @@
+//! The cache of the simulation: one partition of L2.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Lines of a set, as NVIDIA's L2 is usually found to have them (Jia et al., "Dissecting
+/// the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 3).
+const WAYS: usize = 16;
+
+/// No unit has this number.
+const EMPTY: u32 = u32::MAX;
+
+/// A cache of units of equal size, in sets that a hash of the unit's number chooses, the
+/// least recently used of a set out first.
+///
+/// Sets are what makes hit rates fall smoothly as data outgrow the cache. One list of
+/// everything drops from all to nothing where a loop over the data is a byte too long;
+/// no GPU does.
+pub(crate) struct Cache {
+    /// Sets of [`Self::ways`] numbers each, the most recently used first.
+    units: Vec<u32>,
+    ways: usize,
+    sets: u64,
+}
+
+impl Cache {
+    /// Room for `capacity` units.
+    pub(crate) fn new(capacity: usize) -> Cache {
+        let ways = capacity.min(WAYS);
+        let sets = capacity.checked_div(ways).unwrap_or(0);
+        Cache {
+            units: vec![EMPTY; sets * ways],
+            ways,
+            sets: sets as u64,
+        }
+    }
+
+    /// Makes `unit` the most recently used of its set; returns whether it was there.
+    pub(crate) fn touch(&mut self, unit: u32) -> bool {
+        if self.sets == 0 {
+            return false;
+        }
+        let start = (hash(unit.into()) % self.sets) as usize * self.ways;
+        let set = &mut self.units[start..start + self.ways];
+        let found = set.iter().position(|&held| held == unit);
+        // What was used before it moves down a place, and the last one out.
+        let last = found.unwrap_or(self.ways - 1);
+        set.copy_within(..last, 1);
+        set[0] = unit;
+        found.is_some()
+    }
+}
+
+/// The finaliser of MurmurHash3 (Appleby, 2011): bits that depend on all of `value`'s.
+pub(crate) fn hash(value: u64) -> u64 {
+    let mixed = (value ^ value >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    mixed ^ mixed >> 33
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_of_a_set_goes_first() {
+        let mut cache = Cache::new(WAYS);
+        assert!((0..16).all(|unit| !cache.touch(unit)));
+        assert!(cache.touch(0));
+        assert!(!cache.touch(16), "drives out 1");
+        assert!(cache.touch(0) && !cache.touch(1) && !cache.touch(2));
+        assert!(cache.touch(16) && cache.touch(15));
+    }
+
+    #[test]
+    fn a_cache_without_room_keeps_nothing() {
+        let mut cache = Cache::new(0);
+        assert!(!cache.touch(1) && !cache.touch(1));
+        let mut cache = Cache::new(1);
+        assert!(!cache.touch(1) && cache.touch(1) && !cache.touch(2) && !cache.touch(1));
+    }
+
+    #[test]
+    fn hits_fall_smoothly_as_a_loop_outgrows_the_cache() {
+        let hits = |units: u32| {
+            let mut cache = Cache::new(1024);
+            let rounds = (0..8).flat_map(|_| 0..units);
+            let touched = rounds.map(|unit| cache.touch(unit));
+            touched.skip(units as usize).filter(|hit| *hit).count() as f64 / f64::from(7 * units)
+        };
+        assert!(hits(512) > 0.99);
+        assert!(hits(2048) < 0.05);
+        let between = hits(1100);
+        assert!((0.2..0.8).contains(&between), "{between}");
+    }
+}

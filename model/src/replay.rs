@@ -1,0 +1,53 @@
+//! A list of requests, run through an L2.
+
+mod lru;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use lru::Lru;
+
+/// What [`replay`] counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Requests.
+    pub requests: u64,
+    /// Those that L2 answers itself.
+    pub hits: u64,
+    /// Bytes of all of them.
+    pub requested_bytes: u64,
+    /// Bytes of those that L2 does not have.
+    pub dram_read_bytes: u64,
+}
+
+/// Runs requests through an L2 of `l2_bytes`, in their order: pairs of what is asked
+/// for, by any number, and its bytes. An emulated kernel makes such requests.
+///
+/// ```
+/// use tilewise_model::replay;
+///
+/// // Room for two blocks: the third drives out the first.
+/// let replayed = replay([(1, 64), (2, 64), (1, 64), (2, 64), (3, 64), (1, 64)], 128);
+/// assert_eq!((replayed.requests, replayed.hits), (6, 2));
+/// assert_eq!(replayed.dram_read_bytes, 4 * 64);
+/// ```
+pub fn replay(requests: impl IntoIterator<Item = (u64, u64)>, l2_bytes: u64) -> Replayed {
+    let requests: Vec<_> = requests.into_iter().collect();
+    let mut blocks = BTreeMap::new();
+    for (block, _) in &requests {
+        let next = blocks.len();
+        blocks.entry(*block).or_insert(next);
+    }
+    let mut cache = Lru::new(blocks.len(), l2_bytes);
+    let mut total = Replayed::default();
+    for (block, bytes) in requests {
+        total.requests += 1;
+        total.requested_bytes += bytes;
+        if cache.touch(blocks[&block], bytes) {
+            total.hits += 1;
+        } else {
+            total.dram_read_bytes += bytes;
+        }
+    }
+    total
+}
