@@ -60,8 +60,9 @@ pub fn study(
         measured += 1;
         let count = orders.len() * plan.kernels.len() * plan.schedules.len();
         println!(
-            "{measured}/{} {shape}: at most {count} candidates",
-            plan.shapes.len()
+            "{measured}/{} {shape}  {}; at most {count} candidates",
+            plan.shapes.len(),
+            plan::why(shape)
         );
         time(args, plan, device, &blank, (shape, orders), &mut rows)?;
         let path = args

@@ -69,6 +69,12 @@ pub const PRODUCTS: [Product; 16] = [
     product(28672, 8192, 4096, "tall, the same MLP backwards"),
 ];
 
+/// What `shape` is measured for; empty if it is none of [`PRODUCTS`].
+pub fn why(shape: Shape) -> &'static str {
+    let product = PRODUCTS.iter().find(|product| product.shape == shape);
+    product.map_or("", |product| product.why)
+}
+
 /// The products on which the parameters of the model of L2 were fitted. Two squares, for
 /// how far CTAs drift and what L2 holds; a wide one, for unequal sides; and one of short K,
 /// for the room that C takes. Every claim about the model is over the other products.
@@ -298,5 +304,100 @@ fn kernels(choices: &[KernelChoice]) -> Result<Vec<&'static KernelInfo>, Error> 
             other.input.name()
         ))),
         None => Ok(kernels),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::page::data::StudyRow;
+    use crate::study::gpus;
+    use clap::Parser;
+    use std::collections::HashSet;
+
+    fn plan(words: &[&str]) -> Result<Plan, Error> {
+        let all = ["tilewise-bench", "study"].iter().chain(words);
+        match Cli::parse_from(all).command {
+            Command::Study(args) => Plan::new(&args),
+            other => unreachable!("the arguments say study, not {other:?}"),
+        }
+    }
+
+    fn h200() -> Target {
+        let row = StudyRow {
+            device: "NVIDIA H200".to_owned(),
+            ..StudyRow::default()
+        };
+        gpus::target(&row).unwrap()
+    }
+
+    #[test]
+    fn products_are_distinct_and_some_are_left_to_test_on() {
+        let shapes: HashSet<Shape> = PRODUCTS.iter().map(|product| product.shape).collect();
+        assert_eq!(shapes.len(), PRODUCTS.len());
+        assert!(FITTED.iter().all(|fitted| shapes.contains(fitted)));
+        assert!(shapes.len() - FITTED.len() >= 12);
+        assert_eq!(why(Shape::new(1, 2, 3)), "");
+        assert!(shapes.iter().all(|&shape| !why(shape).is_empty()));
+    }
+
+    #[test]
+    fn what_rules_pick_is_measured_once() {
+        let plan = plan(&["--orders=row,grouped:8", "--schedules=grid1d,persistent"]).unwrap();
+        for product in &PRODUCTS {
+            let orders = plan.orders_of(product.shape, &h200());
+            let distinct: HashSet<_> = orders.iter().collect();
+            assert_eq!(distinct.len(), orders.len());
+            assert_eq!(orders[..2], plan.orders);
+            for kernel in &plan.kernels {
+                let problem = plan.problem(product.shape);
+                let picks = Picks::of(problem, kernel, Schedule::Grid1d, &h200()).unwrap();
+                assert!(orders.contains(&picks.chooser) && orders.contains(&picks.cutlass));
+            }
+        }
+    }
+
+    #[test]
+    fn cutlass_is_asked_with_its_largest_swizzle() {
+        let problem = problem(Shape::new(8192, 28672, 8192), DType::F16);
+        let kernel = kernel(KERNELS_MEASURED[0]).unwrap();
+        let picks = Picks::of(problem, kernel, Schedule::Grid1d, &h200()).unwrap();
+        assert_eq!(picks.cutlass, TileOrder::GroupedN { size: 8 });
+    }
+
+    #[test]
+    fn kernels_are_entry_points_of_one_type() {
+        assert_eq!(plan(&[]).unwrap().dtype(), DType::F16);
+        let message = |words: &[&str]| plan(words).err().unwrap().to_string();
+        let family = message(&["--kernels=hopper"]);
+        assert!(
+            family.contains("family") && family.contains("entry points"),
+            "{family}"
+        );
+        let types = message(&["--kernels=naive_f16,naive_f32"]);
+        assert!(types.contains("naive_f32 multiplies f32"), "{types}");
+    }
+
+    #[test]
+    fn quick_is_a_part_of_the_whole() {
+        let (quick, whole) = (plan(&["--quick"]).unwrap(), plan(&[]).unwrap());
+        assert!(
+            quick
+                .shapes
+                .iter()
+                .all(|shape| whole.shapes.contains(shape))
+        );
+        assert!(
+            quick
+                .orders
+                .iter()
+                .all(|order| whole.orders.contains(order))
+        );
+        assert!(quick.sustain < whole.sustain);
+        assert_eq!(
+            plan(&["--quick", "--shapes=64"]).unwrap().shapes,
+            [Shape::new(64, 64, 64)]
+        );
     }
 }
