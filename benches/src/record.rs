@@ -116,6 +116,8 @@ pub struct Record {
     /// Time of one product free of the drift between rounds, ms; see
     /// [`crate::stats::levelled`]. `None` where it was not timed in rounds.
     pub levelled_ms: Option<f64>,
+    /// Its standard error, relative to it.
+    pub levelled_error: Option<f64>,
     /// 2·M·N·K over the median.
     pub tflops: Option<f64>,
     /// Peak used; see [`crate::peak`].
@@ -193,6 +195,7 @@ impl Record {
             q1_ms: None,
             q3_ms: None,
             levelled_ms: None,
+            levelled_error: None,
             tflops: None,
             peak_tflops: machine.chip.and_then(|chip| peak_tflops(chip, dtype)),
             share_of_peak: None,

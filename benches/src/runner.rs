@@ -399,7 +399,10 @@ impl<'a> Runner<'a> {
                 record.add_note(why);
             }
             record.set_times(&samples.milliseconds);
-            record.levelled_ms = levelled.as_ref().map(|times| times[at]);
+            if let Some(levelled) = &levelled {
+                record.levelled_ms = Some(levelled[at].time);
+                record.levelled_error = levelled[at].error;
+            }
             if let Some(cublaslt) = cublaslt {
                 record.set_pairs(cublaslt, &samples.milliseconds);
             }

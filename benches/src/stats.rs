@@ -59,6 +59,15 @@ pub fn paired_ratios(base: &[f64], of: &[f64]) -> Option<Quartiles> {
     Quartiles::of(&ratios)
 }
 
+/// A time that is free of the drift between rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levelled {
+    /// The time, in the unit of the samples.
+    pub time: f64,
+    /// Its standard error, relative to it; `None` of a single round.
+    pub error: Option<f64>,
+}
+
 /// A time for each candidate that is free of the drift between rounds: the median over
 /// the rounds of what it takes over the round's geometric mean, times the median of those
 /// means. `times[i]` are the candidate's times, round by round. `None` unless all have the
@@ -69,24 +78,41 @@ pub fn paired_ratios(base: &[f64], of: &[f64]) -> Option<Quartiles> {
 /// // The second takes 1 % less in every round; the clock fell in the last two.
 /// let (first, second) = ([1.0, 1.0, 2.0, 3.0], [0.99, 0.99, 1.98, 2.97]);
 /// let level = levelled(&[&first, &second]).unwrap();
-/// assert!((level[1] / level[0] - 0.99).abs() < 1e-12);
+/// assert!((level[1].time / level[0].time - 0.99).abs() < 1e-12);
 /// ```
-pub fn levelled(times: &[&[f64]]) -> Option<Vec<f64>> {
+pub fn levelled(times: &[&[f64]]) -> Option<Vec<Levelled>> {
     let rounds = times.first()?.len();
     if times.iter().any(|times| times.len() != rounds) {
         return None;
     }
+    let of_round = |round: usize| times.iter().map(|times| times[round]).collect::<Vec<_>>();
     let means: Vec<f64> = (0..rounds)
-        .map(|round| geometric_mean(&times.iter().map(|times| times[round]).collect::<Vec<_>>()))
+        .map(|round| geometric_mean(&of_round(round)))
         .collect::<Option<_>>()?;
     let centre = median(&means)?;
     times
         .iter()
         .map(|times| {
             let ratios: Vec<f64> = times.iter().zip(&means).map(|(t, mean)| t / mean).collect();
-            Some(median(&ratios)? * centre)
+            let middle = median(&ratios)?;
+            Some(Levelled {
+                time: middle * centre,
+                error: standard_error(&ratios).map(|error| error / middle),
+            })
         })
         .collect()
+}
+
+/// The standard error of the median of samples that are about normally distributed:
+/// √(π/2) times that of the mean. `None` of less than two.
+fn standard_error(samples: &[f64]) -> Option<f64> {
+    let count = samples.len() as f64;
+    if samples.len() < 2 {
+        return None;
+    }
+    let mean = samples.iter().sum::<f64>() / count;
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    Some((std::f64::consts::FRAC_PI_2 * squares / (count - 1.0) / count).sqrt())
 }
 
 /// The geometric mean, the mean for ratios: that of the inverses is its
@@ -159,11 +185,32 @@ mod tests {
         let mut fast: Vec<f64> = drift.to_vec();
         fast[3] *= 1.5;
         let level = levelled(&[&slow, &fast]).unwrap();
-        assert!((level[0] / level[1] - 2.0).abs() < 1e-12, "{level:?}");
-        assert!((level[0] / 2.0 - 1.01).abs() < 0.01, "{level:?}");
+        assert!(
+            (level[0].time / level[1].time - 2.0).abs() < 1e-12,
+            "{level:?}"
+        );
+        assert!((level[0].time / 2.0 - 1.01).abs() < 0.01, "{level:?}");
         assert_eq!(levelled(&[&slow, &fast[1..]]), None);
         assert_eq!(levelled(&[&[], &[]]), None);
         assert_eq!(levelled(&[]), None);
+    }
+
+    #[test]
+    fn a_levelled_time_knows_its_error() {
+        // Ratios to the rounds' means of 0.9 and 1.1 by turns, whose standard deviation
+        // is 0.1·√(4/3).
+        let times = [0.9, 1.1, 0.9, 1.1];
+        let inverse = times.map(|time| 1.0 / time);
+        let level = levelled(&[&times, &inverse]).unwrap();
+        let error = (std::f64::consts::FRAC_PI_2 * 0.01 * 4.0 / 3.0 / 4.0).sqrt();
+        assert!((level[0].error.unwrap() - error).abs() < 1e-9, "{level:?}");
+        assert_eq!(
+            levelled(&[&[1.0]]).unwrap()[0],
+            Levelled {
+                time: 1.0,
+                error: None
+            }
+        );
     }
 
     #[test]

@@ -61,10 +61,14 @@ pub struct StudyRow {
 
     /// Median time of one product, L2 overwritten before it, µs.
     pub cold_us: Option<f64>,
+    /// Standard error of [`Self::cold_us`], relative to it.
+    pub cold_error: Option<f64>,
     /// 2·M·N·K over [`Self::cold_us`], TFLOP/s.
     pub cold_tflops: Option<f64>,
     /// Median time of one product among many, back to back, µs.
     pub sustained_us: Option<f64>,
+    /// Standard error of [`Self::sustained_us`], relative to it.
+    pub sustained_error: Option<f64>,
     /// 2·M·N·K over [`Self::sustained_us`], TFLOP/s.
     pub sustained_tflops: Option<f64>,
     /// Median SM clock in the sustained regime, MHz.

@@ -178,10 +178,12 @@ fn set_times(row: &mut StudyRow, record: &Record) {
     match record.regime {
         Regime::Cold => {
             row.cold_us = microseconds;
+            row.cold_error = record.levelled_error;
             row.cold_tflops = tflops;
         }
         Regime::Sustained => {
             row.sustained_us = microseconds;
+            row.sustained_error = record.levelled_error;
             row.sustained_tflops = tflops;
             row.sm_clock_mhz = record.sm_clock_mhz;
             row.power_w = record.power_w;

@@ -7,7 +7,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process::Command;
 
 use super::counters::{self, Counts, Launch};
 use super::plan::Plan;
@@ -55,7 +55,8 @@ fn versions(parent: &str, prefix: &str, inside: &str) -> Vec<PathBuf> {
 /// # Errors
 /// What was counted is not what was launched.
 pub fn count(ncu: &Path, plan: &Plan, compute_capability: (u32, u32)) -> Result<Outcome, Error> {
-    let log = env::temp_dir().join(format!("tilewise-study-{}.csv", process::id()));
+    let folder = tempfile::tempdir().map_err(|source| Error::io(&env::temp_dir(), source))?;
+    let log = folder.path().join("ncu.csv");
     let program =
         env::current_exe().map_err(|source| Error::io(Path::new("this program"), source))?;
     let output = Command::new(ncu)
@@ -68,8 +69,6 @@ pub fn count(ncu: &Path, plan: &Plan, compute_capability: (u32, u32)) -> Result<
         .args(arguments(plan))
         .output();
     let text = fs::read_to_string(&log).unwrap_or_default();
-    // A log that stays behind does no harm, and the next process has another name for it.
-    let _ = fs::remove_file(&log);
     let output = match output {
         Ok(output) => output,
         Err(error) => return Ok(Outcome::Unavailable(format!("{}: {error}", ncu.display()))),
@@ -197,5 +196,72 @@ mod tests {
         );
         assert_eq!(metrics((9, 0)).matches(',').count(), 4);
         assert_eq!(metrics((7, 5)).matches(',').count(), 3);
+    }
+
+    /// A program in place of ncu that prints `printed`, writes `log` where it is told to,
+    /// and ends with `status`.
+    #[cfg(unix)]
+    fn counted_by(printed: &str, log: &str, status: u8) -> Result<Outcome, Error> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("ncu");
+        let text = format!(
+            "#!/bin/sh\n\
+             while [ \"$1\" != --log-file ]; do shift; done\n\
+             cat > \"$2\" <<'LOG'\n{log}\nLOG\n\
+             cat <<'PRINTED'\n{printed}\nPRINTED\n\
+             exit {status}\n"
+        );
+        fs::write(&script, text).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let (plan, _) = plan(&["study".to_owned()]);
+        count(&script, &plan, (9, 0))
+    }
+
+    #[cfg(unix)]
+    const LAUNCH: &str = "launch 0: 512x512x512 f16 tilewise hopper_f16 row grid1d";
+
+    #[cfg(unix)]
+    fn log(kernel: &str) -> String {
+        let columns = [
+            counters::DRAM_READ,
+            counters::DRAM_WRITE,
+            counters::L2_READ,
+            counters::L2_HIT,
+        ];
+        format!(
+            "==PROF== Connected\n\"Kernel Name\",\"{}\"\n\
+             \"\",\"Kbyte\",\"byte\",\"sector\",\"sector\"\n\
+             \"{kernel}\",\"1.5\",\"2,000\",\"4\",\"3\"",
+            columns.join("\",\"")
+        )
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn launches_and_counts_come_together() {
+        match counted_by(LAUNCH, &log("hopper_f16"), 0).unwrap() {
+            Outcome::Counted(pairs) => {
+                assert_eq!(pairs.len(), 1);
+                assert_eq!(pairs[0].1.dram_read_bytes, 1500.0);
+                assert_eq!(pairs[0].1.l2_hit_rate(), Some(0.75));
+            }
+            Outcome::Unavailable(reason) => panic!("{reason}"),
+        }
+        let other = counted_by(LAUNCH, &log("another"), 0).err().unwrap();
+        assert!(other.to_string().contains("counted another"), "{other}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn without_permission_there_are_no_counters_and_the_study_goes_on() {
+        let refusal = "==ERROR== ERR_NVGPUCTRPERM - the user has no permission";
+        match counted_by(LAUNCH, refusal, 1).unwrap() {
+            Outcome::Unavailable(reason) => assert_eq!(reason, refusal),
+            Outcome::Counted(_) => panic!("counted"),
+        }
+        let (plan, _) = plan(&["study".to_owned()]);
+        let missing = count(Path::new("/nowhere/ncu"), &plan, (9, 0)).unwrap();
+        assert!(matches!(missing, Outcome::Unavailable(reason) if reason.contains("nowhere")));
     }
 }

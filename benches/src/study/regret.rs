@@ -49,6 +49,8 @@ pub struct Regime {
     pub name: &'static str,
     /// Its column.
     pub time: fn(&StudyRow) -> Option<f64>,
+    /// The time's standard error, relative to it.
+    pub error: fn(&StudyRow) -> Option<f64>,
 }
 
 /// Both regimes.
@@ -56,10 +58,12 @@ pub const REGIMES: [Regime; 2] = [
     Regime {
         name: "sustained",
         time: |row| row.sustained_us,
+        error: |row| row.sustained_error,
     },
     Regime {
         name: "cold",
         time: |row| row.cold_us,
+        error: |row| row.cold_error,
     },
 ];
 

@@ -215,10 +215,23 @@ fn regrets(groups: &[Group]) -> String {
             ]);
         }
     }
-    format!(
+    let mut text = format!(
         "\n{}against the best order measured of the same product and kernel\n",
         table.render()
-    )
+    );
+    for regime in &REGIMES {
+        let rows = groups.iter().flat_map(|group| &group.rows);
+        let errors: Vec<f64> = rows.filter_map(|row| (regime.error)(row)).collect();
+        if let Some(error) = median(&errors) {
+            text += &format!(
+                "standard error of a {} time: {} % (median of {})\n",
+                regime.name,
+                percent(error),
+                errors.len()
+            );
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -238,6 +251,7 @@ mod tests {
                 dram_read_bytes: Some(gigabytes * 1e9),
                 model_dram_read_bytes: Some(gigabytes * 1.1e9),
                 sustained_us: Some(time),
+                sustained_error: Some(0.002),
                 picked_by: if order == "grouped:8" { "chooser" } else { "" }.to_owned(),
                 ..row(m, order)
             })
@@ -266,6 +280,11 @@ mod tests {
         assert!(text.contains("at least 0.9 in 1 of 1"), "{text}");
         let chooser = words(line("the library's choice"));
         assert_eq!(chooser[3..7], ["sustained", "2", "1.00", "1.00"]);
+        assert!(
+            text.contains("of a sustained time: 0.20 % (median of 6)"),
+            "{text}"
+        );
+        assert!(!text.contains("of a cold time"), "{text}");
     }
 
     #[test]
