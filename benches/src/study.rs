@@ -7,7 +7,7 @@
 //!
 //! | module | question it answers |
 //! |---|---|
-//! | [`plan`] | what is measured, and who would pick which order? |
+//! | [`products`], [`plan`] | what is measured, and who would pick which order? |
 //! | [`measure`], [`tuned`] | how long does it take? |
 //! | [`ncu`], [`counters`] | how many bytes move? |
 //! | [`rows`] | what is a row, and where are they kept? |
@@ -22,6 +22,7 @@ pub mod measure;
 pub mod ncu;
 pub mod plan;
 pub mod predict;
+pub mod products;
 pub mod regret;
 pub mod report;
 pub mod rows;

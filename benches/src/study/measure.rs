@@ -7,6 +7,7 @@ use super::StudyArgs;
 use super::counters::Counts;
 use super::ncu::{self, Outcome};
 use super::plan::{self, Plan};
+use super::products;
 use super::rows::{self, Blank, TUNER};
 use super::tuned;
 use crate::choice::schedule_name;
@@ -62,7 +63,7 @@ pub fn study(
         println!(
             "{measured}/{} {shape}  {}; at most {count} candidates",
             plan.shapes.len(),
-            plan::why(shape)
+            products::why(shape)
         );
         time(args, plan, device, &blank, (shape, orders), &mut rows)?;
         let path = args

@@ -2,7 +2,8 @@
 
 use super::accuracy::{self, CLOSE, DRAM_READ, EQUAL, QUANTITIES, Ranking};
 use super::groups::{self, Group};
-use super::regret::{self, REGIMES, RULES};
+use super::regret::{self, REGIMES, RULES, Regime};
+use super::rows;
 use crate::page::data::StudyRow;
 use crate::report::Table;
 use crate::stats::median;
@@ -11,7 +12,9 @@ use crate::stats::median;
 pub fn render(rows: &[StudyRow]) -> String {
     let groups = groups::groups(rows);
     [
-        per_group(&groups),
+        bytes(&groups),
+        times(&groups, &REGIMES[0]),
+        times(&groups, &REGIMES[1]),
         predictions(rows, &groups),
         rankings(&groups),
         regrets(&groups),
@@ -23,94 +26,87 @@ fn percent(share: f64) -> String {
     format!("{:.2}", 100.0 * share)
 }
 
-/// One line for each product and kernel.
-fn per_group(groups: &[Group]) -> String {
+/// The name in a table; products that the model was fitted on have a star.
+fn name(group: &Group) -> String {
+    format!(
+        "{}{}",
+        group.name(),
+        if group.is_fitted() { "*" } else { "" }
+    )
+}
+
+/// DRAM bytes of each product and kernel, counted and predicted.
+fn bytes(groups: &[Group]) -> String {
     let mut table = Table::new([
         "product, tile, schedule",
         "orders",
-        "DRAM read GB",
+        "DRAM read GB, least",
         "most",
         "median error %",
-        "rank",
-        "best sustained",
+        "rank correlation",
+    ]);
+    for group in groups {
+        let read = group.rows.iter().filter_map(|row| row.dram_read_bytes);
+        let gigabytes = |bytes: f64| format!("{:.3}", bytes / 1e9);
+        let errors = accuracy::errors(group.rows.iter().copied(), &DRAM_READ);
+        table.row([
+            name(group),
+            group.rows.len().to_string(),
+            read.clone()
+                .reduce(f64::min)
+                .map_or(String::new(), gigabytes),
+            read.reduce(f64::max).map_or(String::new(), gigabytes),
+            errors.map_or(String::new(), |errors| percent(errors.median)),
+            match accuracy::ranking(group, &DRAM_READ) {
+                Ranking::TooFew => String::new(),
+                Ranking::OrderMakesNoDifference => "no difference".to_owned(),
+                Ranking::Correlated { rho, .. } => format!("{rho:.3}"),
+            },
+        ]);
+    }
+    format!("\n{}*: the model was fitted on it\n", table.render())
+}
+
+/// Times of each product and kernel: the best order, the slowest, and the library's.
+fn times(groups: &[Group], regime: &Regime) -> String {
+    let mut table = Table::new([
+        regime.name,
+        "best",
         "us",
-        "slowest %",
-        "chooser",
+        "TFLOP/s",
+        "slowest",
+        "slower by %",
+        "chosen",
         "loses %",
-        "best cold",
-        "us",
-        "slowest %",
-        "chooser loses %",
         "MHz",
         "W",
     ]);
     for group in groups {
-        table.row(line(group));
-    }
-    format!(
-        "\n{}{}",
-        table.render(),
-        "*: the model was fitted on it. DRAM read: least and most of all orders. rank: of the \
-         model's prediction (=: the order makes no difference). slowest: the slowest order over \
-         the best.\n"
-    )
-}
-
-fn line(group: &Group) -> Vec<String> {
-    let read: Vec<f64> = group
-        .rows
-        .iter()
-        .filter_map(|row| row.dram_read_bytes)
-        .collect();
-    let gigabytes = |bytes: Option<f64>| bytes.map_or(String::new(), |b| format!("{:.3}", b / 1e9));
-    let mut cells = vec![
-        format!(
-            "{}{}",
-            group.name(),
-            if group.is_fitted() { "*" } else { "" }
-        ),
-        group.rows.len().to_string(),
-        gigabytes(read.iter().copied().reduce(f64::min)),
-        gigabytes(read.iter().copied().reduce(f64::max)),
-        accuracy::errors(group.rows.iter().copied(), &DRAM_READ).map_or(String::new(), |errors| {
-            format!("{:.1}", 100.0 * errors.median)
-        }),
-        match accuracy::ranking(group, &DRAM_READ) {
-            Ranking::TooFew => String::new(),
-            Ranking::OrderMakesNoDifference => "=".to_owned(),
-            Ranking::Correlated { rho, .. } => format!("{rho:.3}"),
-        },
-    ];
-    let chooser = &RULES[0];
-    for (at, regime) in REGIMES.iter().enumerate() {
         let ends = regret::best(group, regime).zip(regret::slowest(group, regime));
-        let Some(((best, least), (_, most))) = ends else {
-            cells.extend(vec![String::new(); if at == 0 { 5 } else { 4 }]);
+        let Some(((best, least), (slowest, most))) = ends else {
             continue;
         };
-        let picked = regret::loss(group, chooser, regime);
-        cells.extend([
+        let chosen = regret::loss(group, &RULES[0], regime);
+        let middle = |column: fn(&StudyRow) -> Option<f64>| {
+            let values: Vec<f64> = group.rows.iter().filter_map(|row| column(row)).collect();
+            // Clock and power are those of the sustained regime.
+            let middle = median(&values).filter(|_| regime.name == REGIMES[0].name);
+            middle.map_or(String::new(), |value| format!("{value:.0}"))
+        };
+        table.row([
+            name(group),
             best.order.clone(),
             format!("{least:.1}"),
+            format!("{:.1}", rows::shape(best).tflops(least / 1e3)),
+            slowest.order.clone(),
             percent(most / least - 1.0),
+            chosen.map_or(String::new(), |(row, _)| row.order.clone()),
+            chosen.map_or(String::new(), |(_, loss)| percent(loss)),
+            middle(|row| row.sm_clock_mhz),
+            middle(|row| row.power_w),
         ]);
-        if at == 0 {
-            cells.push(picked.map_or(String::new(), |(row, _)| row.order.clone()));
-        }
-        cells.push(picked.map_or(String::new(), |(_, loss)| percent(loss)));
     }
-    let middle = |values: Vec<f64>| median(&values).map_or(String::new(), |v| format!("{v:.0}"));
-    cells.push(middle(
-        group
-            .rows
-            .iter()
-            .filter_map(|row| row.sm_clock_mhz)
-            .collect(),
-    ));
-    cells.push(middle(
-        group.rows.iter().filter_map(|row| row.power_w).collect(),
-    ));
-    cells
+    format!("\n{}", table.render())
 }
 
 /// Errors of what is predicted, over the products that the model was not fitted on.

@@ -9,7 +9,8 @@ use tilewise::Device;
 
 use super::gpus;
 use super::groups::{self, Group, are_compared};
-use super::plan::{self, FITTED, Picks};
+use super::plan::{self, Picks};
+use super::products::FITTED;
 use crate::choice;
 use crate::device::Machine;
 use crate::error::Error;
