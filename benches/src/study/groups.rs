@@ -24,6 +24,12 @@ impl Group<'_> {
         })
     }
 
+    /// Product alone.
+    pub fn product(&self) -> String {
+        let shape = self.rows.first().map(|row| rows::shape(row).to_string());
+        shape.unwrap_or_default()
+    }
+
     /// Whether the model was fitted on the product.
     pub fn is_fitted(&self) -> bool {
         self.rows.iter().any(|row| row.fitted)
@@ -32,9 +38,20 @@ impl Group<'_> {
 
 /// The groups of `rows`, in the order in which they first appear.
 pub fn groups(rows: &[StudyRow]) -> Vec<Group<'_>> {
+    grouped(rows, are_compared)
+}
+
+/// All rows of a product on one GPU together, whatever the kernel and the schedule.
+pub fn products(rows: &[StudyRow]) -> Vec<Group<'_>> {
+    grouped(rows, |a, b| {
+        rows::shape(a) == rows::shape(b) && a.device == b.device
+    })
+}
+
+fn grouped(rows: &[StudyRow], belong: fn(&StudyRow, &StudyRow) -> bool) -> Vec<Group<'_>> {
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
-        let same = |group: &&mut Group| are_compared(group.rows[0], row);
+        let same = |group: &&mut Group| belong(group.rows[0], row);
         match groups.iter_mut().find(same) {
             Some(group) => group.rows.push(row),
             None => groups.push(Group { rows: vec![row] }),

@@ -10,13 +10,18 @@ use crate::stats::median;
 
 /// All tables, then the summaries.
 pub fn render(rows: &[StudyRow]) -> String {
-    let groups = groups::groups(rows);
+    let (groups, products) = (groups::groups(rows), groups::products(rows));
     [
         bytes(&groups),
         times(&groups, &REGIMES[0]),
         times(&groups, &REGIMES[1]),
         predictions(rows, &groups),
-        rankings(&groups),
+        rankings(&groups, "product and kernel", Group::name),
+        rankings(
+            &products,
+            "product, all its kernels together",
+            Group::product,
+        ),
         regrets(&groups),
     ]
     .concat()
@@ -150,7 +155,7 @@ fn predictions(rows: &[StudyRow], groups: &[Group]) -> String {
 }
 
 /// Rank correlations of DRAM bytes read, over the products that were not fitted.
-fn rankings(groups: &[Group]) -> String {
+fn rankings(groups: &[Group], by: &str, name: fn(&Group) -> String) -> String {
     let (mut rhos, mut stricts, mut same, mut least) = (Vec::new(), Vec::new(), 0, None);
     for group in groups.iter().filter(|group| !group.is_fitted()) {
         match accuracy::ranking(group, &DRAM_READ) {
@@ -160,13 +165,13 @@ fn rankings(groups: &[Group]) -> String {
                 rhos.push(rho);
                 stricts.push(strict);
                 if least.as_ref().is_none_or(|(least, _)| rho < *least) {
-                    least = Some((rho, group.name()));
+                    least = Some((rho, name(group)));
                 }
             }
         }
     }
     let no_difference = format!(
-        "{same} products and kernels whose orders read the same bytes within {:.0} % are left out",
+        "{same} whose orders read the same bytes within {:.0} % are left out",
         100.0 * EQUAL
     );
     let (Some(middle), Some(strict), Some((least, at))) = (median(&rhos), median(&stricts), least)
@@ -177,7 +182,7 @@ fn rankings(groups: &[Group]) -> String {
     };
     let high = rhos.iter().filter(|&&rho| rho >= 0.9).count();
     format!(
-        "\nrank correlation of DRAM bytes read, model against counters, by product and kernel, \
+        "\nrank correlation of DRAM bytes read, model against counters, by {by}, \
          fitted ones left out:\nmedian {middle:.3}, least {least:.3} ({at}), at least 0.9 in \
          {high} of {}; values within {:.0} % are ties (with exact ties only: median {strict:.3})\n\
          {no_difference}\n",

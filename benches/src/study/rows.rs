@@ -169,17 +169,47 @@ fn least_by_model<'a>(group: &Group<'a>) -> Option<&'a str> {
     least.map(|(_, row)| row.order.as_str())
 }
 
-/// One row for each key and machine: of several, the last.
+/// One row for each key and machine: of several, the last, and what it was not measured
+/// for from the ones before.
 pub fn merged(rows: Vec<StudyRow>) -> Vec<StudyRow> {
     let mut merged: Vec<StudyRow> = Vec::with_capacity(rows.len());
     for row in rows {
         let same = |other: &&mut StudyRow| other.device == row.device && key(other) == key(&row);
         match merged.iter_mut().find(same) {
-            Some(before) => *before = row,
+            Some(before) => {
+                let filled = completed(row, before);
+                *before = filled;
+            }
             None => merged.push(row),
         }
     }
     merged
+}
+
+/// `row` with the times of `before` where it has none, and its bytes likewise: each kind
+/// from one measurement.
+fn completed(row: StudyRow, before: &StudyRow) -> StudyRow {
+    let mut row = row;
+    if row.cold_us.is_none() {
+        row.cold_us = before.cold_us;
+        row.cold_tflops = before.cold_tflops;
+        row.cold_error = before.cold_error;
+    }
+    if row.sustained_us.is_none() {
+        row.sustained_us = before.sustained_us;
+        row.sustained_tflops = before.sustained_tflops;
+        row.sustained_error = before.sustained_error;
+        row.sm_clock_mhz = before.sm_clock_mhz;
+        row.power_w = before.power_w;
+    }
+    if row.dram_read_bytes.is_none() {
+        row.l2_read_bytes = before.l2_read_bytes;
+        row.l2_hit_rate = before.l2_hit_rate;
+        row.l2_fabric_bytes = before.l2_fabric_bytes;
+        row.dram_read_bytes = before.dram_read_bytes;
+        row.dram_write_bytes = before.dram_write_bytes;
+    }
+    row
 }
 
 /// `docs/study/GPU-DATE.csv`.
@@ -296,6 +326,25 @@ mod tests {
             merged(rows),
             [timed("row", 3.0), timed("col", 2.0), other_gpu]
         );
+    }
+
+    #[test]
+    fn what_the_later_one_did_not_measure_is_kept() {
+        let counted = StudyRow {
+            cold_us: Some(1.0),
+            sustained_us: Some(1.5),
+            dram_read_bytes: Some(7.0),
+            ..row(512, "row")
+        };
+        let timed = StudyRow {
+            cold_us: Some(2.0),
+            ..row(512, "row")
+        };
+        let both = StudyRow {
+            cold_us: Some(2.0),
+            ..counted.clone()
+        };
+        assert_eq!(merged(vec![counted, timed]), [both]);
     }
 
     #[test]
