@@ -16,12 +16,10 @@ pub fn render(rows: &[StudyRow]) -> String {
         times(&groups, &REGIMES[0]),
         times(&groups, &REGIMES[1]),
         predictions(rows, &groups),
-        rankings(&groups, "product and kernel", Group::name),
-        rankings(
-            &products,
-            "product, all its kernels together",
-            Group::product,
-        ),
+        rankings(&groups, "product and kernel", |group| group.name()),
+        rankings(&products, "product, all its kernels together", |group| {
+            group.product()
+        }),
         regrets(&groups),
     ]
     .concat()
