@@ -24,6 +24,9 @@ pub struct Args {
     /// Without a GPU: runs the emulator, compares it with itself
     #[arg(long)]
     pub emulator_only: bool,
+    /// One launch that the GPU refuses, alone, as the program starts itself
+    #[arg(long, value_name = "INDEX", hide = true)]
+    pub refused: Option<usize>,
 }
 
 impl Args {

@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use tilewise::DType;
 use tilewise::probe::Launch;
 
+use crate::refused;
 use crate::tally::{Difference, Tally};
 use crate::values::{Values, words};
 use crate::worlds::Worlds;
@@ -37,20 +38,17 @@ enum Place {
     /// Inside, in shared memory at a multiple of 128 bytes that is none of the
     /// swizzle's pattern.
     OffPattern,
-    /// Inside, but not at a multiple of 16 bytes.
-    Odd,
 }
 
 impl Place {
     /// In the order of what is established: a launch that a GPU refuses ends them.
-    const ALL: [(Place, &'static str); 8] = [
+    const ALL: [(Place, &'static str); 7] = [
         (Place::Inside, "inside"),
         (Place::Right, "across the right edge"),
         (Place::Bottom, "across the last line"),
         (Place::Corner, "across the corner"),
         (Place::Before, "from before the first element"),
         (Place::OffPattern, "inside, off the swizzle's pattern"),
-        (Place::Odd, "inside, at an odd element"),
         (Place::Outside, "outside"),
     ];
 
@@ -71,7 +69,6 @@ impl Place {
             Place::Corner => (right, bottom),
             Place::Before => (-chunk, -random.random_range(1..box_lines)),
             Place::Outside => (aligned(length) + chunk * random.random_range(1..9), lines),
-            Place::Odd => ((inside_x - 1).max(1), inside_y),
         }
     }
 }
@@ -123,11 +120,12 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
             }
         }
     }
-    tallies.push(refused(worlds, random));
+    tallies.extend(refused::compare(worlds));
     tallies
 }
 
-fn subject(loads: bool, swizzle: Swizzle) -> String {
+/// What the report calls these launches.
+pub fn subject(loads: bool, swizzle: Swizzle) -> String {
     let direction = if loads { "load" } else { "store" };
     match swizzle {
         Swizzle::None => format!("TMA {direction}, no swizzle"),
@@ -136,7 +134,7 @@ fn subject(loads: bool, swizzle: Swizzle) -> String {
 }
 
 /// What a launch is called before it runs.
-fn name(tally: &Tally, dtype: DType, launch: &Launch) -> String {
+pub fn name(tally: &Tally, dtype: DType, launch: &Launch) -> String {
     let params = &launch.params;
     let (x, y) = (params.m as i32, params.n as i32);
     format!(
@@ -147,30 +145,33 @@ fn name(tally: &Tally, dtype: DType, launch: &Launch) -> String {
     )
 }
 
-/// A store at a negative column, which both must refuse: one launch, the last, because
-/// it ends the GPU's context.
-fn refused(worlds: &Worlds, random: &mut StdRng) -> Tally {
-    let (dtype, swizzle) = (DType::F16, Swizzle::None);
-    let mut tally = Tally::new(subject(false, swizzle), "at a negative column: refused");
-    let mut launch = launch(false, dtype, swizzle, Place::Inside, random);
-    launch.params.m = (-8_i32) as u32;
-    let [gpu, emulated] = worlds.run_each(&name(&tally, dtype, &launch), &launch);
-    tally.values = 1;
-    match (gpu, emulated) {
-        (Err(_), Err(_)) => tally.identical = 1,
-        (Ok(_), Err(reason)) => tally.fail(format!("only the emulator refuses: {reason}")),
-        (Err(reason), Ok(_)) => tally.fail(format!("only the GPU refuses: {reason}")),
-        (Ok(_), Ok(_)) => tally.fail("neither refuses"),
-    }
-    tally
-}
-
 /// One box, loaded or stored, at a random place of its kind.
 fn launch(
     loads: bool,
     dtype: DType,
     swizzle: Swizzle,
     place: Place,
+    random: &mut StdRng,
+) -> Launch {
+    let (map, _) = tensor(dtype, swizzle);
+    let [width, length] = [map.box_dims[0], map.dims[0] as u32].map(|elements| elements as i32);
+    let chunk = 16 / dtype.bytes() as i32;
+    let at = place.at(width, length, chunk, random);
+    let shared = match place {
+        Place::OffPattern => 128 * (2 * random.random_range(0..8) + 1),
+        _ => 1024 * random.random_range(0..4),
+    };
+    launch_at(loads, dtype, swizzle, at, shared, random)
+}
+
+/// One box of random bits, loaded or stored, at element `x` of line `y`, and at byte
+/// `shared` of the area.
+pub fn launch_at(
+    loads: bool,
+    dtype: DType,
+    swizzle: Swizzle,
+    (x, y): (i32, i32),
+    shared: u32,
     random: &mut StdRng,
 ) -> Launch {
     let (map, bytes) = tensor(dtype, swizzle);
@@ -180,15 +181,9 @@ fn launch(
         "probe_tma_store"
     };
     let mut launch = Launch::new(name, 1);
-    let [width, length] = [map.box_dims[0], map.dims[0] as u32].map(|elements| elements as i32);
-    let chunk = 16 / dtype.bytes() as i32;
-    let (x, y) = place.at(width, length, chunk, random);
     (launch.params.m, launch.params.n) = (x as u32, y as u32);
     launch.params.k = map.box_bytes();
-    launch.params.sharers = match place {
-        Place::OffPattern => 128 * (2 * random.random_range(0..8) + 1),
-        _ => 1024 * random.random_range(0..4),
-    };
+    launch.params.sharers = shared;
     let tensor = Values::Bits.fill(DType::F32, bytes, random);
     let area = BOX_AREA_BYTES as usize;
     if loads {
@@ -247,8 +242,6 @@ mod tests {
                 Place::Outside => assert_eq!(written, 0, "{swizzle:?}"),
                 // A line's last 16 bytes are written whole: it may be the box's width.
                 Place::Right => assert!(written > 0 && written <= box_words, "{swizzle:?}"),
-                // A box at an odd element has half a word at each end of a row.
-                Place::Odd => assert!(written >= box_words, "{swizzle:?}"),
                 _ => assert!(written > 0 && written < box_words, "{place:?}, {swizzle:?}"),
             }
         });

@@ -11,6 +11,7 @@ mod boxes;
 mod conversions;
 mod kernels;
 mod matrices;
+mod refused;
 mod report;
 mod tally;
 mod values;
@@ -60,6 +61,10 @@ fn main() -> ExitCode {
             }
         }
     };
+    if let Some(index) = args.refused {
+        // Not by a return: the device is lost, and is not to be closed.
+        std::process::exit(refused::run_alone(index, &device));
+    }
     let worlds = Worlds::new(&device, args.problems);
     let mut report = Report::new(&device, args.seed, args.details);
     if let Err(error) = worlds.load(args.selects(PRODUCTS)) {

@@ -15,7 +15,7 @@ use tilewise::select::Catalog;
 
 /// The longest that one launch may take. They take milliseconds on a GPU, and seconds
 /// in the emulator.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Where launches run.
 pub struct Worlds {
@@ -58,33 +58,22 @@ impl Worlds {
     /// Runs `launch`, which reports call `name`, in both. Returns what operand C holds
     /// afterwards, on the GPU and in the emulator.
     pub fn run(&self, name: &str, launch: &Launch) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let [gpu, emulated] = self.run_each(name, launch);
-        let emulated = emulated?;
-        Ok((gpu?, emulated))
-    }
-
-    /// As [`Worlds::run`], and what each makes of it if the other fails.
-    pub fn run_each(&self, name: &str, launch: &Launch) -> [Result<Vec<u8>, String>; 2] {
         eprintln!("{name}");
         let on_cpu = launch.clone();
-        let emulated = within_limit(&format!("emulator, {name}"), move || emulate(&on_cpu))
-            .unwrap_or_else(Err);
+        let emulated = within_limit(&format!("emulator, {name}"), move || emulate(&on_cpu))??;
         if !self.device.is_gpu() {
-            return [emulated.clone(), emulated];
+            return Ok((emulated.clone(), emulated));
         }
         let launch = launch.clone();
-        let gpu = self
-            .on_gpu(name, move |device| launch.run(device))
-            .and_then(|result| {
-                result.map_err(|error| {
-                    // It stays with the context.
-                    if matches!(error, tilewise::Error::Driver { .. }) {
-                        self.lost_in.replace(Some(name.to_owned()));
-                    }
-                    error.to_string()
-                })
-            });
-        [gpu, emulated]
+        let gpu = self.on_gpu(name, move |device| launch.run(device))?;
+        let gpu = gpu.map_err(|error| {
+            // It stays with the context.
+            if matches!(error, tilewise::Error::Driver { .. }) {
+                self.lost_in.replace(Some(name.to_owned()));
+            }
+            error.to_string()
+        })?;
+        Ok((gpu, emulated))
     }
 
     /// Does `work`, which reports call `name`, on the GPU, unless that is lost.
@@ -117,7 +106,8 @@ pub fn within_limit<R: Send + 'static>(
     })
 }
 
-fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
+/// What operand C holds after `launch` in the emulator, or what that reports.
+pub fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut memory = Memory::new();
     let operands = [&launch.a, &launch.b, &launch.c].map(|bytes| {

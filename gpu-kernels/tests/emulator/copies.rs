@@ -8,8 +8,8 @@ use crate::{BOX_BYTES, cta, matrix, run, set_up, shared as at, tid};
 /// Offset of the mbarrier.
 const BARRIER: u32 = 16 << 10;
 
-/// What breaks if thread 0 expects `expected` bytes of a load of a box.
-fn load(expected: u32, waits: bool) -> Option<Check> {
+/// What breaks if thread 0 expects `expected` bytes of a load of a box at (`x`, `y`).
+fn load_at((x, y): (i32, i32), expected: u32, waits: bool) -> Option<Check> {
     let (mut memory, _, map) = matrix();
     let kernel = || {
         // SAFETY: emulated; here and below, what is wrong is what the test is about.
@@ -17,7 +17,7 @@ fn load(expected: u32, waits: bool) -> Option<Check> {
             set_up(at(BARRIER), 1);
             if tid() == 0 {
                 mbarrier::arrive_expecting(at(BARRIER), expected);
-                tma::load(at(0), map, 0, 0, at(BARRIER));
+                tma::load(at(0), map, x as u32, y as u32, at(BARRIER));
                 if waits {
                     mbarrier::wait(at(BARRIER), 0);
                 }
@@ -25,6 +25,11 @@ fn load(expected: u32, waits: bool) -> Option<Check> {
         }
     };
     run(&mut memory, cta(32), kernel).map(|report| report.check)
+}
+
+/// As [`load_at`], of the box at the first element.
+fn load(expected: u32, waits: bool) -> Option<Check> {
+    load_at((0, 0), expected, waits)
 }
 
 #[test]
@@ -58,8 +63,8 @@ fn a_cta_waits_for_what_lands_in_its_memory() {
     assert_eq!(load(BOX_BYTES, false), Some(Check::PeerGone));
 }
 
-/// What breaks if thread 0 stores a box at column `x`.
-fn store(x: i32, waits: bool) -> Option<Check> {
+/// What breaks if thread 0 stores a box at (`x`, `y`).
+fn store((x, y): (i32, i32), waits: bool) -> Option<Check> {
     let (mut memory, _, map) = matrix();
     let kernel = || {
         if tid() == 0 {
@@ -69,7 +74,7 @@ fn store(x: i32, waits: bool) -> Option<Check> {
                     shared::store_u32x4(at(16 * chunk), [0; 4]);
                 }
                 tma::fence_shared();
-                tma::store(map, at(0), x as u32, 0);
+                tma::store(map, at(0), x as u32, y as u32);
                 tma::commit_stores();
                 if waits {
                     tma::wait_stores_read::<0>();
@@ -82,14 +87,31 @@ fn store(x: i32, waits: bool) -> Option<Check> {
 
 #[test]
 fn a_thread_waits_for_its_stores_to_read_shared_memory() {
-    assert_eq!(store(0, true), None);
-    assert_eq!(store(0, false), Some(Check::PeerGone));
+    assert_eq!(store((0, 0), true), None);
+    assert_eq!(store((0, 0), false), Some(Check::PeerGone));
 }
 
 #[test]
 fn stores_start_inside_the_tensor_or_behind_it() {
-    assert_eq!(store(64, true), None);
-    assert_eq!(store(-8, true), Some(Check::InvalidArgument));
+    assert_eq!(store((64, 0), true), None);
+    assert_eq!(store((-8, 0), true), Some(Check::InvalidArgument));
+    assert_eq!(store((0, -1), true), Some(Check::InvalidArgument));
+}
+
+#[test]
+fn loads_may_start_before_the_tensor() {
+    assert_eq!(load_at((-8, -1), BOX_BYTES, true), None);
+}
+
+#[test]
+fn boxes_start_at_16_bytes_of_a_line() {
+    assert_eq!(load_at((8, 1), BOX_BYTES, true), None);
+    assert_eq!(store((8, 1), true), None);
+    for x in [-7, 1, 4, 63] {
+        let refused = Some(Check::InvalidArgument);
+        assert_eq!(load_at((x, 0), BOX_BYTES, true), refused, "load at {x}");
+        assert_eq!(store((x, 0), true), refused, "store at {x}");
+    }
 }
 
 #[test]

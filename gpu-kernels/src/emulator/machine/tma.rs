@@ -89,12 +89,7 @@ pub fn store(map: u64, shared: u32, x: u32, y: u32) {
             cluster.check_dependency(thread)?;
             let map = cluster.tensor_map(thread, map)?;
             let at = (x as i32, y as i32);
-            if at.0 < 0 || at.1 < 0 {
-                // Loads may start there. An H200 ended a grid that stored a box at
-                // (-8, -13) with an illegal instruction; documents are silent.
-                let detail = format!("a store at {at:?}, accepted: not before (0, 0)");
-                return Err(Broken::new(Check::InvalidArgument, detail));
-            }
+            check_start(&map, at, Direction::Store)?;
             let cta = cluster.threads[thread as usize].cta;
             let place = (cta, shared as u32);
             cluster.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
@@ -191,6 +186,7 @@ impl Cluster<'_> {
     ) -> Result<(), Broken> {
         self.check_dependency(thread)?;
         let map = self.tensor_map(thread, map)?;
+        check_start(&map, at, Direction::Load)?;
         let own = self.threads[thread as usize].cta;
         if self.launch.options.trace {
             self.request_box(own, &map, at, false);
@@ -367,6 +363,25 @@ impl Cluster<'_> {
             self.request(cta, map.address + start, bytes as u32, writes);
         }
     }
+}
+
+/// Whether the hardware takes a box that starts `at` this element. Where it does not, the
+/// grid ends with an illegal instruction, and the context with it; the PTX ISA is silent.
+/// An H200 so ended a load of f16 at (247, 34), and a store of f16 at (-8, -13), where
+/// loads may start (`docs/emulator.md`, "What it showed"). Of stores off 16 bytes others
+/// report the same (tilelang issue 2527; Triton's tutorial "TMA in Gluon" names the rule).
+fn check_start(map: &TensorMap, at: (i32, i32), direction: Direction) -> Result<(), Broken> {
+    let refuse = |detail: String| Err(Broken::new(Check::InvalidArgument, detail));
+    if direction == Direction::Store && (at.0 < 0 || at.1 < 0) {
+        return refuse(format!("a store at {at:?}, accepted: not before (0, 0)"));
+    }
+    let elements = (CHUNK / map.dtype.bytes()) as i32;
+    if at.0 % elements != 0 {
+        return refuse(format!(
+            "a box at {at:?}, accepted: columns that are multiples of {elements}, 16 bytes"
+        ));
+    }
+    Ok(())
 }
 
 fn chunks(
