@@ -117,6 +117,7 @@ fn chromium() {
         return println!("Chromium: {}", found.display());
     }
     if is_debian_root() {
+        install(&mut apt_get(&["update"]));
         // Debian has the first since its release 12.
         for package in ["chromium-headless-shell", "chromium"] {
             install(&mut apt_get(&["install", package]));
