@@ -9,7 +9,7 @@ use crate::report::{Table, shorten};
 use crate::shape::Shape;
 use crate::workload::Problem;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{Block, KernelInfo, Operand, TileGrid, TileOrder};
+use gpu_kernels::{KernelInfo, Operand, TileGrid, TileOrder};
 use tilewise::l2::gpu::GPUS;
 use tilewise::l2::{self, WaveLoads};
 use tilewise::select::{self, Catalog, Choice, Request, Target};
@@ -142,25 +142,12 @@ pub fn choose(
     select::choose(catalog, &described, target, &request).map_err(|error| error.to_string())
 }
 
-/// The product as [`l2`] sees it. A cluster loads what its CTAs share once (TMA
-/// multicast), so it counts as one CTA with the tile of the whole cluster. `transposed`:
-/// the kernel computes Cᵀ.
+/// The product as [`l2`] sees it. `transposed`: the kernel computes Cᵀ.
 pub fn seen_by_l2(problem: Problem, kernel: &KernelInfo, transposed: bool) -> l2::Workload {
     let Shape { m, n, k } = problem.shape;
     let (m, n) = if transposed { (n, m) } else { (m, n) };
-    let (m_block, n_block) = kernel.cluster_tile();
-    l2::Workload {
-        m: m as u32,
-        n: n as u32,
-        k: k as u32,
-        block: Block {
-            m: m_block,
-            n: n_block,
-            k: kernel.block.k,
-        },
-        input_bytes: problem.dtype.bytes(),
-        output_bytes: output_bytes(problem),
-    }
+    let shape = [m, n, k].map(|extent| extent as u32);
+    select::workload(kernel, shape, problem.dtype, problem.output)
 }
 
 /// Bytes from and to DRAM of one product with `kernel` and `order` on a GPU, by the
@@ -224,13 +211,6 @@ fn means(loads: impl Iterator<Item = WaveLoads>) -> [f64; 4] {
         }
     }
     sums.map(|sum| sum as f64 / f64::from(waves.max(1)))
-}
-
-fn output_bytes(problem: Problem) -> u32 {
-    match problem.output {
-        gpu_kernels::OutputType::Input => problem.dtype.bytes(),
-        gpu_kernels::OutputType::F32 => 4,
-    }
 }
 
 #[cfg(test)]

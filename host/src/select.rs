@@ -56,6 +56,7 @@ pub use check::{Rejected, Rejection, check};
 pub(crate) use check::{a_major, b_major, nearest_misses};
 pub(crate) use pack::PackedMatrix;
 pub use pack::{Packed, Packing};
+pub use place::workload;
 pub use problem::{Catalog, Choice, Problem, Request, Target};
 
 use crate::error::Error;

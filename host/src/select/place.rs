@@ -64,7 +64,11 @@ pub(super) fn choices(
     let orders = match (schedule, request.order) {
         (Schedule::Grid2d, _) => vec![TileOrder::RowMajor],
         (_, Some(order)) => vec![order],
-        (_, None) => orders(&kernel, &workload(&kernel, problem, (m, n)), target),
+        (_, None) => {
+            let shape = [m, n, problem.k];
+            let workload = workload(&kernel, shape, problem.input, problem.output);
+            orders(&kernel, &workload, target)
+        }
     };
     let mut choices: Vec<_> = orders
         .iter()
@@ -77,22 +81,28 @@ pub(super) fn choices(
     Ok(choices)
 }
 
-/// An `m`×`n` product as the model of L2 sees it. A cluster loads what its CTAs share
-/// once (TMA multicast), so it counts as one CTA with the tile of the whole cluster.
-fn workload(kernel: &KernelInfo, problem: &Problem, (m, n): (u32, u32)) -> Workload {
+/// An M×N×K product by `kernel` (of Cᵀ where it computes that), as the model of L2 sees
+/// it. A cluster loads what its CTAs share once (TMA multicast), so it counts as one CTA
+/// with the tile of the whole cluster.
+pub fn workload(
+    kernel: &KernelInfo,
+    [m, n, k]: [u32; 3],
+    input: DType,
+    output: OutputType,
+) -> Workload {
     let (block_m, block_n) = kernel.cluster_tile();
     Workload {
         m,
         n,
-        k: problem.k,
+        k,
         block: Block {
             m: block_m,
             n: block_n,
             k: kernel.block.k,
         },
-        input_bytes: problem.input.bytes(),
-        output_bytes: match problem.output {
-            OutputType::Input => problem.input.bytes(),
+        input_bytes: input.bytes(),
+        output_bytes: match output {
+            OutputType::Input => input.bytes(),
             OutputType::F32 => DType::F32.bytes(),
         },
     }
