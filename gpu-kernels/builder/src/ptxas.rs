@@ -71,7 +71,13 @@ impl Tools {
         let name = program.kernel.name;
         let ptx = dir.join(format!("{name}.ptx"));
         let cubin = dir.join(format!("{name}.{arch}.cubin"));
-        let write = || fs::create_dir_all(dir).and_then(|()| fs::write(&ptx, &program.ptx));
+        // Whole or not at all: the same program may be read for another `arch` meanwhile.
+        let partial = dir.join(format!("{name}.{arch}.partial"));
+        let write = || {
+            fs::create_dir_all(dir)?;
+            fs::write(&partial, &program.ptx)?;
+            fs::rename(&partial, &ptx)
+        };
         write().map_err(|source| Error::File {
             path: ptx.clone(),
             source,
