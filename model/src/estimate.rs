@@ -17,10 +17,11 @@
 
 use gpu_kernels::TileOrder;
 
+use crate::simulate::DRIFT_PERCENT;
 use crate::workload::{Machine, Workload};
 
-/// Standard deviation of a tile's time, as a share of it: as in the simulation.
-const DRIFT: f64 = 0.02;
+/// Standard deviation of a tile's time, as a share of it: that of the simulation.
+const DRIFT: f64 = DRIFT_PERCENT as f64 / 100.0;
 
 /// Of the gap between two readers that loses a block: of 0.5, 1 and 1.5, what makes the
 /// choice lose the least time on the products of `docs/study`.

@@ -26,7 +26,7 @@ use crate::cache::{Cache, hash};
 use crate::workload::{Machine, Traffic, Workload};
 
 /// Standard deviation of a tile's time, in per cent of it: the one number that is fitted.
-const DRIFT_PERCENT: i64 = 2;
+pub(crate) const DRIFT_PERCENT: i64 = 2;
 
 /// Most units that are asked for, roughly; more, and steps along K are joined.
 const MOST_TOUCHES: u64 = 4 << 20;
