@@ -28,7 +28,7 @@ pub struct GpuDescription {
 pub const H200: GpuDescription = GpuDescription {
     name: "H200 SXM (132 SMs, 60 MiB of L2)",
     target: Target {
-        compute_capability: (9, 0),
+        compute_capability: GPUS[0].compute_capability,
         sms: GPUS[0].sms,
         shared_bytes_per_cta: 227 << 10,
         l2_bytes: GPUS[0].l2_bytes,

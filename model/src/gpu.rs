@@ -10,12 +10,12 @@ use crate::workload::Machine;
 pub struct Gpu {
     /// As on the command line.
     pub name: &'static str,
+    /// Major and minor.
+    pub compute_capability: (u32, u32),
     /// Streaming multiprocessors.
     pub sms: u32,
     /// L2, bytes.
     pub l2_bytes: u64,
-    /// Parts of L2; see [`l2_partitions`].
-    pub l2_partitions: u32,
     /// Peak bandwidth from L2, bytes a second, where it is known.
     pub l2_bytes_per_second: Option<f64>,
     /// Peak bandwidth of the DRAM, bytes a second.
@@ -31,7 +31,7 @@ impl Gpu {
         Machine {
             ctas: self.sms.saturating_mul(ctas_per_sm),
             l2_bytes: self.l2_bytes,
-            l2_partitions: self.l2_partitions,
+            l2_partitions: l2_partitions(self.compute_capability),
         }
     }
 }
@@ -44,45 +44,45 @@ impl Gpu {
 pub const GPUS: [Gpu; 5] = [
     Gpu {
         name: "h200",
+        compute_capability: (9, 0),
         sms: 132,
         l2_bytes: 60 << 20,
-        l2_partitions: 2,
         l2_bytes_per_second: Some(96.0 * 64.0 * 1.98e9),
         dram_bytes_per_second: 4.8e12,
         f16_flops: 989.4e12,
     },
     Gpu {
         name: "h100",
+        compute_capability: (9, 0),
         sms: 132,
         l2_bytes: 50 << 20,
-        l2_partitions: 2,
         l2_bytes_per_second: Some(80.0 * 64.0 * 1.98e9),
         dram_bytes_per_second: 3.35e12,
         f16_flops: 989.4e12,
     },
     Gpu {
         name: "a100",
+        compute_capability: (8, 0),
         sms: 108,
         l2_bytes: 40 << 20,
-        l2_partitions: 2,
         l2_bytes_per_second: Some(80.0 * 64.0 * 1.41e9),
         dram_bytes_per_second: 2.039e12,
         f16_flops: 312e12,
     },
     Gpu {
         name: "t4",
+        compute_capability: (7, 5),
         sms: 40,
         l2_bytes: 4 << 20,
-        l2_partitions: 1,
         l2_bytes_per_second: None,
         dram_bytes_per_second: 320e9,
         f16_flops: 65e12,
     },
     Gpu {
         name: "rtx4090",
+        compute_capability: (8, 9),
         sms: 128,
         l2_bytes: 72 << 20,
-        l2_partitions: 1,
         l2_bytes_per_second: None,
         dram_bytes_per_second: 1.008e12,
         f16_flops: 165.2e12,

@@ -25,15 +25,15 @@ pub fn gpu(row: &StudyRow) -> Option<Gpu> {
 /// Specifications per Compute Capability"; the most that a CTA may ask for.)
 pub fn target(row: &StudyRow) -> Option<Target> {
     let gpu = gpu(row)?;
-    let (compute_capability, shared_kib) = match gpu.name {
-        "h200" | "h100" => ((9, 0), 227),
-        "a100" => ((8, 0), 163),
-        "t4" => ((7, 5), 64),
-        "rtx4090" => ((8, 9), 99),
+    let shared_kib = match gpu.compute_capability {
+        (7, 5) => 64,
+        (8, 0) => 163,
+        (8, 9) => 99,
+        (9, 0) => 227,
         _ => return None,
     };
     Some(Target {
-        compute_capability,
+        compute_capability: gpu.compute_capability,
         sms: gpu.sms,
         shared_bytes_per_cta: shared_kib << 10,
         l2_bytes: gpu.l2_bytes,
