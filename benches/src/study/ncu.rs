@@ -9,6 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tilewise::l2::gpu::l2_partitions;
+
 use super::counters::{self, Counts, Launch};
 use super::plan::Plan;
 use crate::choice::schedule_name;
@@ -49,8 +51,7 @@ fn versions(parent: &str, prefix: &str, inside: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Counts every launch of `plan` with the program `ncu`. GPUs of compute capability 8.0
-/// and up have an L2 of two partitions.
+/// Counts every launch of `plan` with the program `ncu`.
 ///
 /// # Errors
 /// What was counted is not what was launched.
@@ -85,6 +86,8 @@ pub fn count(ncu: &Path, plan: &Plan, compute_capability: (u32, u32)) -> Result<
     )?))
 }
 
+/// What is counted on a GPU of this compute capability. An L2 of one partition has no
+/// fabric between partitions.
 fn metrics(compute_capability: (u32, u32)) -> String {
     let mut metrics = vec![
         counters::DRAM_READ,
@@ -92,7 +95,7 @@ fn metrics(compute_capability: (u32, u32)) -> String {
         counters::L2_READ,
         counters::L2_HIT,
     ];
-    if compute_capability >= (8, 0) {
+    if l2_partitions(compute_capability) > 1 {
         metrics.push(counters::L2_FABRIC);
     }
     metrics.join(",")
@@ -194,8 +197,21 @@ mod tests {
             pattern.starts_with("regex:^(hopper_f16_ak_bn_128x256x64|"),
             "{pattern}"
         );
-        assert_eq!(metrics((9, 0)).matches(',').count(), 4);
-        assert_eq!(metrics((7, 5)).matches(',').count(), 3);
+    }
+
+    #[test]
+    fn the_fabric_is_counted_where_l2_has_partitions() {
+        for (compute_capability, is_counted) in [
+            ((7, 5), false),
+            ((8, 0), true),
+            ((8, 6), false),
+            ((8, 9), false),
+            ((9, 0), true),
+        ] {
+            let metrics = metrics(compute_capability);
+            assert_eq!(metrics.matches(',').count(), if is_counted { 4 } else { 3 });
+            assert_eq!(metrics.contains(counters::L2_FABRIC), is_counted);
+        }
     }
 
     /// A program in place of ncu that prints `printed`, writes `log` where it is told to,
