@@ -13,7 +13,7 @@ use clap::Args;
 use gpu_kernels::{Block, DType, GemmParams, TileGrid, TileOrder};
 use serde::Serialize;
 use tilewise::l2::gpu::{GPUS, Gpu};
-use tilewise::l2::{self, Bound, Machine, Traffic, WaveLoads, Workload};
+use tilewise::l2::{self, Bound, Traffic, WaveLoads, Workload};
 
 use crate::choice;
 use crate::error::Error;
@@ -159,11 +159,8 @@ impl Plan {
             OrderChoice::Cutlass(max_swizzle) => TileOrder::cutlass(grid, max_swizzle),
         };
         let sms = args.sms.unwrap_or(args.gpu.sms);
-        let ctas = sms * args.ctas_per_sm;
-        let machine = Machine {
-            ctas,
-            ..args.gpu.machine(args.ctas_per_sm)
-        };
+        let machine = Gpu { sms, ..args.gpu }.machine(args.ctas_per_sm);
+        let ctas = machine.ctas;
         let traffic = l2::traffic(&workload, order, machine);
         Ok(Plan {
             grid,

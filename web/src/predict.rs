@@ -1,6 +1,6 @@
 //! What an order asks of L2 and DRAM, as numbers for a page.
 
-use tilewise_model::{Limit, Machine, Traffic, bound, traffic};
+use tilewise_model::{Limit, Traffic, bound, traffic};
 
 use crate::Query;
 
@@ -24,11 +24,7 @@ pub const LIMITS: [Limit; 3] = [Limit::TensorCores, Limit::L2, Limit::Dram];
 
 /// The model's figures for `query`, named by [`FIGURES`].
 pub fn figures(query: &Query) -> [f64; FIGURES.len()] {
-    let machine = Machine {
-        ctas: query.gpu.sms,
-        ..query.gpu.machine(1)
-    };
-    let traffic = traffic(&query.workload, query.order, machine);
+    let traffic = traffic(&query.workload, query.order, query.gpu.machine(1));
     let Traffic {
         l2_to_sm_bytes,
         dram_read_bytes,
