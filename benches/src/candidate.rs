@@ -172,7 +172,7 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
 
 /// `workload` with nothing forced but the way to multiply, which is part of the
 /// problem.
-fn open<T, O>(device: &Device, workload: &Workload<T, O>) -> Gemm {
+pub(crate) fn open<T, O>(device: &Device, workload: &Workload<T, O>) -> Gemm {
     let gemm = Gemm::new(device);
     match workload.problem.dtype {
         DType::Tf32 => gemm.precision(Precision::Tf32),

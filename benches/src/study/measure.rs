@@ -1,6 +1,6 @@
 //! Measures the rows of a study: first bytes, then times, product by product.
 
-use gpu_kernels::{KernelInfo, Schedule, TileOrder};
+use gpu_kernels::{KernelInfo, TileOrder};
 use tilewise::Device;
 
 use super::StudyArgs;
@@ -9,7 +9,7 @@ use super::ncu::{self, Outcome};
 use super::plan::{self, Plan};
 use super::products;
 use super::rows::{self, Blank, TUNER};
-use super::tuned;
+use super::tuned::{self, Found};
 use crate::choice::schedule_name;
 use crate::error::Error;
 use crate::page::data::StudyRow;
@@ -143,10 +143,9 @@ fn time(
     (shape, mut orders): (Shape, Vec<TileOrder>),
     rows: &mut Vec<StudyRow>,
 ) -> Result<(), Error> {
-    let problem = plan.problem(shape);
     let mut tuned = Vec::new();
     if args.tune {
-        tuned = tuned::orders(device, problem, &plan.kernels, &plan.schedules, args.seed)?;
+        tuned = tuned::orders(device, plan, shape, args.seed)?;
         for (_, _, order) in &tuned {
             if !orders.contains(order) {
                 orders.push(*order);
@@ -155,7 +154,7 @@ fn time(
     }
     let bench = plan.bench(shape, orders, false);
     let mut records = Vec::new();
-    Runner::new(&bench, device, None)?.run(&[problem], &mut records, &|_| Ok(()))?;
+    Runner::new(&bench, device, None)?.run(&[plan.problem(shape)], &mut records, &|_| Ok(()))?;
     for record in &records {
         match (record.status, plan::kernel(&record.kernel)) {
             (Status::Timed, Some(kernel)) => {
@@ -193,13 +192,9 @@ fn set_times(row: &mut StudyRow, record: &Record) {
     }
 }
 
-fn mark_tuned(
-    rows: &mut [StudyRow],
-    shape: Shape,
-    tuned: &[(&'static KernelInfo, Schedule, TileOrder)],
-) {
+fn mark_tuned(rows: &mut [StudyRow], shape: Shape, tuned: &[Found]) {
     for row in rows.iter_mut().filter(|row| rows::shape(row) == shape) {
-        let is_row = |(kernel, schedule, order): &(&KernelInfo, Schedule, TileOrder)| {
+        let is_row = |(kernel, schedule, order): &Found| {
             kernel.name == row.kernel
                 && schedule_name(*schedule) == row.schedule
                 && order.to_string() == row.order

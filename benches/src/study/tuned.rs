@@ -2,53 +2,49 @@
 
 use std::time::Duration;
 
-use gpu_kernels::{DType, KernelInfo, OutputType, Schedule, TileOrder};
-use tilewise::{Device, Element, Gemm, Output, Precision, Tuner, bf16, f16};
+use gpu_kernels::{DType, KernelInfo, Schedule, TileOrder};
+use tilewise::{Device, Element, Output, Tuner, bf16, f16};
 
+use super::plan::Plan;
+use crate::candidate::open;
 use crate::error::Error;
-use crate::workload::{Problem, Workload};
+use crate::shape::Shape;
+use crate::workload::Workload;
 
 /// Time to measure one kernel.
 const BUDGET: Duration = Duration::from_secs(1);
 
-/// The order that a tuner without memories finds for `problem`, for each kernel under each
-/// schedule; those that it cannot run left out.
+/// A kernel under a schedule, and the order that is fastest for them.
+pub type Found = (&'static KernelInfo, Schedule, TileOrder);
+
+/// What a tuner without memories finds for `shape`, for each kernel of the plan under each
+/// schedule; those that cannot run it left out.
 ///
 /// # Errors
 /// No memory on the device, or it failed.
-pub fn orders(
-    device: &Device,
-    problem: Problem,
-    kernels: &[&'static KernelInfo],
-    schedules: &[Schedule],
-    seed: u64,
-) -> Result<Vec<(&'static KernelInfo, Schedule, TileOrder)>, Error> {
-    let find = match (problem.dtype, problem.output) {
-        (DType::F32 | DType::Tf32, _) => typed::<f32, f32>,
-        (DType::F16, OutputType::Input) => typed::<f16, f16>,
-        (DType::F16, OutputType::F32) => typed::<f16, f32>,
-        (DType::Bf16, OutputType::Input) => typed::<bf16, bf16>,
-        (DType::Bf16, OutputType::F32) => typed::<bf16, f32>,
-    };
-    find(device, problem, kernels, schedules, seed)
+pub fn orders(device: &Device, plan: &Plan, shape: Shape, seed: u64) -> Result<Vec<Found>, Error> {
+    match plan.dtype() {
+        DType::F32 | DType::Tf32 => typed::<f32>(device, plan, shape, seed),
+        DType::F16 => typed::<f16>(device, plan, shape, seed),
+        DType::Bf16 => typed::<bf16>(device, plan, shape, seed),
+    }
 }
 
-fn typed<T: Element, O: Output<T>>(
+/// As [`orders`], for A, B and C of `T`.
+fn typed<T: Element + Output<T>>(
     device: &Device,
-    problem: Problem,
-    kernels: &[&'static KernelInfo],
-    schedules: &[Schedule],
+    plan: &Plan,
+    shape: Shape,
     seed: u64,
-) -> Result<Vec<(&'static KernelInfo, Schedule, TileOrder)>, Error> {
-    let mut workload = Workload::<T, O>::new(device, problem, seed)?;
+) -> Result<Vec<Found>, Error> {
+    let mut workload = Workload::<T, T>::new(device, plan.problem(shape), seed)?;
     let mut tuner = Tuner::in_memory().budget(BUDGET);
     let mut found = Vec::new();
-    for &kernel in kernels {
-        for &schedule in schedules {
-            let mut gemm = Gemm::new(device).kernel(kernel.name).schedule(schedule);
-            if problem.dtype == DType::Tf32 {
-                gemm = gemm.precision(Precision::Tf32);
-            }
+    for &kernel in &plan.kernels {
+        for &schedule in &plan.schedules {
+            let gemm = open(device, &workload)
+                .kernel(kernel.name)
+                .schedule(schedule);
             let (a, b, c) = workload.operands();
             match gemm.tune(a, b, c, &mut tuner) {
                 Ok(plan) => found.push((kernel, schedule, plan.info().order)),
