@@ -176,10 +176,7 @@ pub fn merged(rows: Vec<StudyRow>) -> Vec<StudyRow> {
     for row in rows {
         let same = |other: &&mut StudyRow| other.device == row.device && key(other) == key(&row);
         match merged.iter_mut().find(same) {
-            Some(before) => {
-                let filled = completed(row, before);
-                *before = filled;
-            }
+            Some(before) => *before = completed(row, before),
             None => merged.push(row),
         }
     }
@@ -188,8 +185,7 @@ pub fn merged(rows: Vec<StudyRow>) -> Vec<StudyRow> {
 
 /// `row` with the times of `before` where it has none, and its bytes likewise: each kind
 /// from one measurement.
-fn completed(row: StudyRow, before: &StudyRow) -> StudyRow {
-    let mut row = row;
+fn completed(mut row: StudyRow, before: &StudyRow) -> StudyRow {
     if row.cold_us.is_none() {
         row.cold_us = before.cold_us;
         row.cold_tflops = before.cold_tflops;
