@@ -19,7 +19,12 @@ const fn product(m: usize, n: usize, k: usize, why: &'static str) -> Product {
 
 /// The default products: square, wide, tall, short and long in K, ragged.
 pub const PRODUCTS: [Product; 16] = [
-    product(8192, 8192, 8192, "square, operands of 2.7 times L2 each"),
+    product(
+        8192,
+        8192,
+        8192,
+        "square, each operand about twice the L2 of an H200",
+    ),
     product(
         16384,
         16384,
