@@ -12,6 +12,7 @@ use tilewise::{
     DType, Device, Element, Family, Gemm, KernelInfo, Output, OutputType, Packing, Precision,
     Schedule, TileOrder, bf16, f16, oracle,
 };
+use tilewise_bench::model::H200;
 use tilewise_emulate::{Case, Placement, Values, operands, run};
 
 use crate::tally::{Difference, Tally};
@@ -295,13 +296,11 @@ fn random_case(random: &mut StdRng) -> Case {
     case
 }
 
-/// SMs of the device that the emulator stands for where there is none: an H200.
-const SMS: u32 = 132;
-
 /// Has the tiles of the last wave cut for as many CTAs as the library would on
-/// `device`: where a tile is cut decides in which order its sums are added.
+/// `device`, without a GPU an H200: where a tile is cut decides in which order its sums
+/// are added.
 fn cut_as_on(device: &Device, case: &mut Case) {
-    let sms = device.gpu_info().map_or(SMS, |gpu| gpu.sms);
+    let sms = device.gpu_info().map_or(H200.target.sms, |gpu| gpu.sms);
     let target = Target {
         compute_capability: (9, 0),
         sms,

@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tilewise_bench::choice::{
     KernelChoice, parse_dtype, parse_output, parse_schedule, schedule_name,
 };
+use tilewise_bench::model::H200;
 use tilewise_bench::shape::{Layout, Shape};
 use tilewise_emulate::{Case, Outcome, Values, pick, run_watched};
 
@@ -68,8 +69,8 @@ struct Arguments {
     /// Check nothing but the result: faster
     #[arg(long)]
     no_checks: bool,
-    /// Capacity of the L2 that the requests are run through, KiB
-    #[arg(long, default_value_t = 50 << 10)]
+    /// Capacity of the L2 that the requests are run through, KiB; an H200's unless given
+    #[arg(long, default_value_t = H200.target.l2_bytes >> 10)]
     l2: u64,
     /// Write the requests to L2, in the order of time, to this file, as CSV
     #[arg(long)]

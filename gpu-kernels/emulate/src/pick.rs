@@ -3,14 +3,11 @@
 
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Block, DType, Family, Major, OutputType, Schedule, TileOrder};
-use tilewise::l2::gpu::GPUS;
 use tilewise::select::{self, Catalog, Problem, Request, Target};
+use tilewise_bench::model::H200;
 
 use crate::case::{self, Case};
 use crate::operand::Placement;
-
-/// Most shared memory of a CTA of compute capability 9.0, bytes.
-const SHARED_BYTES: u32 = 227 * 1024;
 
 /// Which kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +78,8 @@ impl Wish<'_> {
             c: c.operand_at(0, bytes),
         };
         let target = Target {
-            compute_capability: (9, 0),
             sms: self.sms,
-            shared_bytes_per_cta: SHARED_BYTES,
-            l2_bytes: GPUS[0].l2_bytes,
+            ..H200.target
         };
         let catalog = Catalog {
             kernels: KERNELS,
