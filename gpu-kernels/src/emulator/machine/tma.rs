@@ -367,9 +367,10 @@ impl Cluster<'_> {
 
 /// Whether the hardware takes a box that starts `at` this element. Where it does not, the
 /// grid ends with an illegal instruction, and the context with it; the PTX ISA is silent.
-/// An H200 so ended a load of f16 at (247, 34), and a store of f16 at (-8, -13), where
-/// loads may start (`docs/emulator.md`, "What it showed"). Of stores off 16 bytes others
-/// report the same (tilelang issue 2527; Triton's tutorial "TMA in Gluon" names the rule).
+/// Measured on an H200: boxes that start off 16 bytes, loads and stores, and stores that
+/// start before the tensor in either coordinate, where loads may (`docs/emulator.md`, "What
+/// it showed"). Others met the first (tilelang issue 2527; Triton's tutorial "TMA in Gluon"
+/// names the rule).
 fn check_start(map: &TensorMap, at: (i32, i32), direction: Direction) -> Result<(), Broken> {
     let refuse = |detail: String| Err(Broken::new(Check::InvalidArgument, detail));
     if direction == Direction::Store && (at.0 < 0 || at.1 < 0) {

@@ -235,7 +235,7 @@ mod tests {
             tf32_from_f32(f32::NEG_INFINITY),
             f32::NEG_INFINITY.to_bits()
         );
-        // As an H200 gave them; the last follows from what `ptxas` emits.
+        // As an H200 gave them; the last is one of the NaNs beside infinity.
         for (nan, kept) in [
             (0xffb9_01fd, 0xffb9_0000),
             (0x7fc0_1a52, 0x7fc0_0000),
