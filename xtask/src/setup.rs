@@ -6,7 +6,7 @@
 //! large and optional, it says what is missing and gets nothing. Without WebAssembly
 //! and Chromium, which only the HTML page and its test want, setup is complete too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -15,6 +15,10 @@ use ptx_builder::rust_cuda::{self, Missing};
 use ptx_builder::{NoToolchain, Toolchain, toolchain, wasm};
 
 use crate::project;
+
+/// The page's test has it, and setup looks where that does.
+#[path = "../../benches/tests/page/chromium.rs"]
+mod chromium;
 
 /// The assembler and the disassemblers, from PyPI: programs in a wheel, a few
 /// tens of megabytes in place of a CUDA installation. The assembler is pinned,
@@ -30,7 +34,7 @@ pub fn run() -> Result<()> {
     let toolchain = device_toolchain();
     let tools = nvidia_tools();
     wasm_toolchain();
-    chromium();
+    browser();
     match rust_cuda::find() {
         Ok(found) => println!("rust-cuda: {found}"),
         Err(missing) => {
@@ -112,8 +116,8 @@ pub fn wasm_toolchain() {
 }
 
 /// Finds or installs a Chromium for the test of the HTML page, and says where it is.
-fn chromium() {
-    if let Some(found) = found_chromium() {
+fn browser() {
+    if let Ok(found) = chromium::find() {
         return println!("Chromium: {}", found.display());
     }
     if is_debian_root() {
@@ -121,26 +125,12 @@ fn chromium() {
         // Debian has the first since its release 12.
         for package in ["chromium-headless-shell", "chromium"] {
             install(&mut apt_get(&["install", package]));
-            if let Some(found) = found_chromium() {
+            if let Ok(found) = chromium::find() {
                 return println!("Chromium: {}, just installed", found.display());
             }
         }
     }
     println!("Chromium: none on PATH; the test of the HTML page is skipped");
-}
-
-/// Chromium by any of its names. (benches/tests/page/browser.rs looks for the same.)
-fn found_chromium() -> Option<PathBuf> {
-    let names = [
-        "chromium-headless-shell",
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-    ];
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .find(|program| program.is_file())
 }
 
 /// Finds or installs `ptxas` and `cuobjdump`, and says where they are.

@@ -4,9 +4,8 @@
 //! <https://chromedevtools.github.io/devtools-protocol/>: requests and answers are JSON
 //! objects with the same `id`, events are objects without; each ends with a NUL.
 
-use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -14,37 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Names the browser, before any on PATH.
-const VARIABLE: &str = "TILEWISE_CHROMIUM";
-
-/// Names under which distributions and vendors install it. (`cargo xtask setup` looks
-/// for the same.)
-const NAMES: [&str; 4] = [
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-];
-
 /// The longest that anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The browser's program, or why there is none.
-pub fn find() -> Result<PathBuf, String> {
-    if let Some(path) = env::var_os(VARIABLE) {
-        return Ok(path.into());
-    }
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .flat_map(|folder| NAMES.map(|name| folder.join(name)))
-        .find(|program| program.is_file())
-        .ok_or_else(|| {
-            format!(
-                "no Chromium: none of {} on PATH, no {VARIABLE}",
-                NAMES.join(", ")
-            )
-        })
-}
 
 /// A browser with one tab.
 pub struct Browser {
@@ -168,16 +138,12 @@ impl Browser {
     /// Focuses an element and presses a key on it, as a hand would.
     pub fn press(&mut self, element: &str, key: &str, code: u32) {
         self.evaluate(&format!("document.querySelector('{element}').focus()"));
-        for kind in ["rawKeyDown", "char", "keyUp"] {
-            let mut event = json!({
-                "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code,
+        // Of the keys that are pressed here, Enter alone makes a character.
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let event = json!({
+                "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text,
             });
-            if kind == "char" {
-                if key != "Enter" {
-                    continue;
-                }
-                event["text"] = json!("\r");
-            }
             self.call("Input.dispatchKeyEvent", event);
         }
     }

@@ -4,6 +4,7 @@
 //! Without Chromium every test is skipped, and the last line says so.
 
 mod browser;
+mod chromium;
 mod sample;
 mod tests;
 
@@ -17,7 +18,7 @@ use tests::TESTS;
 fn main() -> ExitCode {
     let folder = tempfile::tempdir().expect("there is room for files");
     let page = folder.path().join("page.html");
-    let program = browser::find().and_then(|program| {
+    let program = chromium::find().and_then(|program| {
         let written = sample::write(&page).map_err(|error| error.to_string());
         written.map(|()| program)
     });
