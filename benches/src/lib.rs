@@ -18,7 +18,7 @@
 //! | [`candidate`], [`peers`] | what is compared? |
 //! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
-//! | [`stats`], [`record`], [`report`], [`summary`], [`regret`] | what is written down? |
+//! | [`stats`], [`record`], [`report`], [`summary`], [`regret`], [`date`] | what is written down? |
 //! | [`study`] | which tile order is best, and does the model know it? |
 //! | [`page`] | how does that become a page for a browser? |
 //! | [`model`], [`order`] | what can be said, and drawn, without a GPU? |
@@ -31,6 +31,7 @@ pub mod candidate;
 pub mod check;
 pub mod choice;
 pub mod cli;
+pub mod date;
 pub mod device;
 pub mod error;
 pub mod graph;

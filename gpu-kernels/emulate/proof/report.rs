@@ -1,8 +1,7 @@
 //! The report: Markdown, to be pasted into `docs/emulator.md`.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use tilewise::Device;
+use tilewise_bench::{date, power};
 
 use crate::tally::Tally;
 
@@ -21,11 +20,11 @@ impl Report {
         println!("- GPU: {}", device.name());
         println!(
             "- driver: {} (CUDA {}.{})",
-            kernel_module_version().unwrap_or_else(|| "version unknown".into()),
+            power::driver_version().unwrap_or_else(|| "version unknown".into()),
             cuda.0,
             cuda.1
         );
-        println!("- date: {}", date(SystemTime::now()));
+        println!("- date: {}", date::today());
         println!("- kernels compiled by: {}", toolchain());
         println!("- seed: {seed}");
         Report {
@@ -108,35 +107,6 @@ fn by_subject(tallies: Vec<Tally>) -> Vec<Tally> {
         .collect()
 }
 
-/// The version of NVIDIA's kernel module, as it says itself.
-fn kernel_module_version() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
-    let is_version = |word: &&str| {
-        word.contains('.')
-            && word
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.')
-    };
-    let word = text.split_whitespace().find(is_version)?;
-    Some(word.to_owned())
-}
-
 fn toolchain() -> &'static str {
     tilewise::build_info().toolchain.unwrap_or("nothing")
-}
-
-/// The date in UTC, `2026-01-31` (Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", `civil_from_days`).
-fn date(now: SystemTime) -> String {
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let days = since.as_secs() / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
 }
