@@ -90,7 +90,7 @@ fn dense(swizzle: Swizzle, major: Major, lines: usize) -> Descriptor {
 }
 
 /// Runs all probes, a row for each swizzle and kind of operands. Widths above 64
-/// are the same instruction with more registers: one row each.
+/// are the same instruction with more registers: random bits, swizzled, are enough.
 pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     let shapes = PROBES
         .iter()

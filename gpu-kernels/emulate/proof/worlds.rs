@@ -1,6 +1,7 @@
 //! The two worlds: a GPU and the emulator. Neither may keep the program waiting.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -108,18 +109,13 @@ pub fn within_limit<R: Send + 'static>(
 
 /// What operand C holds after `launch` in the emulator, or what that reports.
 pub fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut memory = Memory::new();
-    let operands = [&launch.a, &launch.b, &launch.c].map(|bytes| {
+    let mut place = |bytes: &[u8]| {
         let address = memory.allocate(bytes.len() as u64);
-        memory.write(address, bytes).map(|()| address)
-    });
-    let [a, b, c] = operands;
-    let (a, b, c) = (
-        a.map_err(|e| text(&e))?,
-        b.map_err(|e| text(&e))?,
-        c.map_err(|e| text(&e))?,
-    );
+        memory.write(address, bytes).map_err(text)?;
+        Ok::<_, String>(address)
+    };
+    let (a, b, c) = (place(&launch.a)?, place(&launch.b)?, place(&launch.c)?);
     let maps = memory.allocate(3 * tensor_map::BYTES as u64);
     for (index, map, address) in [(0, launch.a_map, a), (2, launch.c_map, c)] {
         if let Some(map) = map {
@@ -127,9 +123,9 @@ pub fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
                 address: address + map.address,
                 ..map
             };
-            let encoded = placed.encode().map_err(|e| text(&e))?;
+            let encoded = placed.encode().map_err(text)?;
             let at = maps + index * tensor_map::BYTES as u64;
-            memory.write(at, &encoded).map_err(|e| text(&e))?;
+            memory.write(at, &encoded).map_err(text)?;
         }
     }
     let params = launch.placed([a, b, c], maps);
@@ -143,7 +139,11 @@ pub fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
         // SAFETY: the emulator runs it as it is to be launched.
         body: &|| unsafe { run(&params) },
     };
-    emulator::launch(&mut memory, &grid, &Options::default()).map_err(|e| text(&e))?;
+    emulator::launch(&mut memory, &grid, &Options::default()).map_err(text)?;
     let bytes = launch.c.len() as u64;
-    memory.read(c, bytes).map_err(|e| text(&e))
+    memory.read(c, bytes).map_err(text)
+}
+
+fn text(error: impl fmt::Display) -> String {
+    error.to_string()
 }
