@@ -15,12 +15,15 @@ pub struct Rule {
     picks: fn(&StudyRow) -> bool,
 }
 
+/// What the library picks.
+pub const CHOICE: Rule = Rule {
+    name: "the library's choice",
+    picks: |row| rows::is_picked_by(row, CHOOSER),
+};
+
 /// The rules that are compared.
 pub const RULES: [Rule; 6] = [
-    Rule {
-        name: "the library's choice",
-        picks: |row| rows::is_picked_by(row, CHOOSER),
-    },
+    CHOICE,
     Rule {
         name: "best by the model",
         picks: |row| rows::is_picked_by(row, MODEL),
@@ -53,19 +56,22 @@ pub struct Regime {
     pub error: fn(&StudyRow) -> Option<f64>,
 }
 
+/// Launches back to back, at the power limit where the product is large.
+pub const SUSTAINED: Regime = Regime {
+    name: "sustained",
+    time: |row| row.sustained_us,
+    error: |row| row.sustained_error,
+};
+
+/// Single launches, L2 overwritten before each.
+pub const COLD: Regime = Regime {
+    name: "cold",
+    time: |row| row.cold_us,
+    error: |row| row.cold_error,
+};
+
 /// Both regimes.
-pub const REGIMES: [Regime; 2] = [
-    Regime {
-        name: "sustained",
-        time: |row| row.sustained_us,
-        error: |row| row.sustained_error,
-    },
-    Regime {
-        name: "cold",
-        time: |row| row.cold_us,
-        error: |row| row.cold_error,
-    },
-];
+pub const REGIMES: [Regime; 2] = [SUSTAINED, COLD];
 
 /// What a rule loses over some groups.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,7 +166,7 @@ mod tests {
         let groups = groups(&rows);
         let of = |name: &str| {
             let rule = RULES.iter().find(|rule| rule.name == name).unwrap();
-            regret(&groups, rule, &REGIMES[0])
+            regret(&groups, rule, &SUSTAINED)
         };
         let chooser = of("the library's choice").unwrap();
         assert_eq!(chooser.groups, 2);
@@ -172,15 +178,15 @@ mod tests {
         assert_eq!(of("CUTLASS's heuristic").unwrap().groups, 1);
         assert_eq!(of("best by the model").unwrap().mean, 0.0);
         assert_eq!(of("the library's tuner"), None);
-        assert_eq!(regret(&groups, &RULES[0], &REGIMES[1]), None);
+        assert_eq!(regret(&groups, &CHOICE, &COLD), None);
     }
 
     #[test]
     fn the_slowest_order_is_the_other_end() {
         let rows = [timed(512, "row", 110.0, ""), timed(512, "col", 100.0, "")];
         let groups = groups(&rows);
-        assert_eq!(best(&groups[0], &REGIMES[0]).unwrap().0.order, "col");
-        assert_eq!(slowest(&groups[0], &REGIMES[0]).unwrap().1, 110.0);
-        assert!(best(&groups[0], &REGIMES[1]).is_none());
+        assert_eq!(best(&groups[0], &SUSTAINED).unwrap().0.order, "col");
+        assert_eq!(slowest(&groups[0], &SUSTAINED).unwrap().1, 110.0);
+        assert!(best(&groups[0], &COLD).is_none());
     }
 }

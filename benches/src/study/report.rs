@@ -2,7 +2,7 @@
 
 use super::accuracy::{self, CLOSE, DRAM_READ, EQUAL, QUANTITIES, Ranking};
 use super::groups::{self, Group};
-use super::regret::{self, REGIMES, RULES, Regime};
+use super::regret::{self, CHOICE, COLD, REGIMES, RULES, Regime, SUSTAINED};
 use super::rows;
 use crate::page::data::StudyRow;
 use crate::report::Table;
@@ -13,9 +13,9 @@ pub fn render(rows: &[StudyRow]) -> String {
     let (groups, products) = (groups::groups(rows), groups::products(rows));
     [
         bytes(&groups),
-        times(&groups, &REGIMES[0]),
-        times(&groups, &REGIMES[1]),
-        predictions(rows, &groups),
+        times(&groups, &SUSTAINED),
+        times(&groups, &COLD),
+        predictions(rows),
         rankings(&groups, "product and kernel", |group| group.name()),
         rankings(&products, "product, all its kernels together", |group| {
             group.product()
@@ -89,11 +89,11 @@ fn times(groups: &[Group], regime: &Regime) -> String {
         let Some(((best, least), (slowest, most))) = ends else {
             continue;
         };
-        let chosen = regret::loss(group, &RULES[0], regime);
+        let chosen = regret::loss(group, &CHOICE, regime);
         let middle = |column: fn(&StudyRow) -> Option<f64>| {
             let values: Vec<f64> = group.rows.iter().filter_map(|row| column(row)).collect();
             // Clock and power are those of the sustained regime.
-            let middle = median(&values).filter(|_| regime.name == REGIMES[0].name);
+            let middle = median(&values).filter(|_| regime.name == SUSTAINED.name);
             middle.map_or(String::new(), |value| format!("{value:.0}"))
         };
         table.row([
@@ -112,8 +112,8 @@ fn times(groups: &[Group], regime: &Regime) -> String {
     format!("\n{}", table.render())
 }
 
-/// Errors of what is predicted, over the products that the model was not fitted on.
-fn predictions(rows: &[StudyRow], groups: &[Group]) -> String {
+/// Errors of what is predicted: of products that the model was fitted on, and of others.
+fn predictions(rows: &[StudyRow]) -> String {
     let mut table = Table::new([
         "model against counters",
         "products",
@@ -123,7 +123,6 @@ fn predictions(rows: &[StudyRow], groups: &[Group]) -> String {
         "bias %",
         "worst %",
     ]);
-    let fitted = groups.iter().any(Group::is_fitted);
     for quantity in &QUANTITIES {
         for of_fitted in [false, true] {
             let some = rows.iter().filter(|row| row.fitted == of_fitted);
@@ -141,7 +140,7 @@ fn predictions(rows: &[StudyRow], groups: &[Group]) -> String {
             ]);
         }
     }
-    let legend = match fitted {
+    let legend = match rows.iter().any(|row| row.fitted) {
         true => "fitted: products that the model's parameters come from; no claim is over them. ",
         false => "",
     };
