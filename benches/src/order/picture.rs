@@ -13,18 +13,19 @@ const MOST_CELLS: u64 = 1 << 15;
 /// Columns and lines of a terminal that a picture takes.
 const TEXT_SIZE: (usize, usize) = (100, 48);
 
-/// Waves are told apart by this many colours, in turns; light and dark.
-const COLOURS: [(&str, &str); 6] = [
-    ("#9ecae9", "#1f4e79"),
-    ("#ffd8a8", "#7a4a12"),
-    ("#b2dfb0", "#255c2b"),
-    ("#f4b6c2", "#7a2740"),
-    ("#d3c4ec", "#4a3a7a"),
-    ("#e0dca0", "#5c571c"),
-];
+/// A colour of an SVG, light and dark, and its place in the 256-colour palette of ANSI
+/// terminals.
+type Colour = (&'static str, &'static str, u8);
 
-/// The colours' places in the 256-colour palette of ANSI terminals.
-const ANSI: [u8; 6] = [117, 223, 151, 217, 183, 187];
+/// Waves take these in turns.
+const COLOURS: [Colour; 6] = [
+    ("#9ecae9", "#1f4e79", 117),
+    ("#ffd8a8", "#7a4a12", 223),
+    ("#b2dfb0", "#255c2b", 151),
+    ("#f4b6c2", "#7a2740", 217),
+    ("#d3c4ec", "#4a3a7a", 183),
+    ("#e0dca0", "#5c571c", 187),
+];
 
 /// The id of each tile where it lies, row by row.
 fn ids(plan: &Plan) -> Vec<Vec<u32>> {
@@ -59,7 +60,7 @@ pub fn text(plan: &Plan, coloured: bool) -> String {
                 char::from_digit(wave % 36, 36).unwrap_or('?').to_string()
             };
             if coloured {
-                let colour = ANSI[wave as usize % ANSI.len()];
+                let (_, _, colour) = COLOURS[wave as usize % COLOURS.len()];
                 let _ = write!(text, "\x1b[30;48;5;{colour}m{cell}\x1b[0m");
             } else {
                 text += &cell;
@@ -102,20 +103,9 @@ pub fn svg(plan: &Plan) -> Result<String, Error> {
     let (title, description) = (plan.title(), lines.join("; "));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"title description\">\n\
-         <title id=\"title\">{title}</title>\n<desc id=\"description\">{description}</desc>\n<style>\n\
-         text {{ font: 13px sans-serif; fill: #1a1a1a }}\n.id {{ font-size: 10px; text-anchor: middle }}\n\
-         .page {{ fill: #ffffff }}\n.tile {{ stroke: #ffffff; stroke-width: 1 }}\n"
-    );
-    for (index, (light, _)) in COLOURS.iter().enumerate() {
-        let _ = writeln!(svg, ".w{index} {{ fill: {light} }}");
-    }
-    svg += "@media (prefers-color-scheme: dark) {\ntext { fill: #e6e6e6 }\n.page { fill: #16181c }\n.tile { stroke: #16181c }\n";
-    for (index, (_, dark)) in COLOURS.iter().enumerate() {
-        let _ = writeln!(svg, ".w{index} {{ fill: {dark} }}");
-    }
-    let _ = write!(
-        svg,
-        "}}\n</style>\n<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n<text x=\"{margin}\" y=\"{}\">{title}</text>\n",
+         <title id=\"title\">{title}</title>\n<desc id=\"description\">{description}</desc>\n{}\
+         <rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n<text x=\"{margin}\" y=\"{}\">{title}</text>\n",
+        style(),
         margin + 12
     );
     for (row, ids) in (0_u32..).zip(ids(plan)) {
@@ -139,4 +129,20 @@ pub fn svg(plan: &Plan) -> Result<String, Error> {
     }
     svg += "</svg>\n";
     Ok(svg)
+}
+
+/// The style sheet of an SVG: the waves' colours, `.w0` and on, for light and dark.
+fn style() -> String {
+    let (mut light, mut dark) = (String::new(), String::new());
+    for (index, (on_light, on_dark, _)) in COLOURS.iter().enumerate() {
+        let _ = writeln!(light, ".w{index} {{ fill: {on_light} }}");
+        let _ = writeln!(dark, ".w{index} {{ fill: {on_dark} }}");
+    }
+    format!(
+        "<style>\n\
+         text {{ font: 13px sans-serif; fill: #1a1a1a }}\n.id {{ font-size: 10px; text-anchor: middle }}\n\
+         .page {{ fill: #ffffff }}\n.tile {{ stroke: #ffffff; stroke-width: 1 }}\n{light}\
+         @media (prefers-color-scheme: dark) {{\ntext {{ fill: #e6e6e6 }}\n.page {{ fill: #16181c }}\n\
+         .tile {{ stroke: #16181c }}\n{dark}}}\n</style>\n"
+    )
 }
