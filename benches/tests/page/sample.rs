@@ -12,6 +12,7 @@ use tilewise_bench::page::{self, PageArgs};
 use tilewise_bench::record::{Record, Regime};
 use tilewise_bench::report;
 use tilewise_bench::shape::{Layout, Shape};
+use tilewise_bench::study::rows::CHOOSER;
 use tilewise_bench::workload::Problem;
 
 /// M of the products, and whether the model was fitted on them.
@@ -64,7 +65,7 @@ fn rows() -> impl Iterator<Item = StudyRow> {
                 block_k: 64,
                 order: order.to_owned(),
                 schedule: "persistent".to_owned(),
-                picked_by: if order == "grouped:16" { "chooser" } else { "" }.to_owned(),
+                picked_by: if order == "grouped:16" { CHOOSER } else { "" }.to_owned(),
                 fitted,
                 cold_us: Some(time),
                 cold_tflops: Some(Shape::new(m, 8192, 4096).tflops(time / 1e3)),

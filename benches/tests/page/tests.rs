@@ -1,6 +1,7 @@
 //! The tests.
 
 use serde_json::{Value, json};
+use tilewise::l2::gpu::GPUS;
 use tilewise_explorer::{FIGURES, Query, figures, tiles, waves};
 
 use crate::browser::Browser;
@@ -91,7 +92,7 @@ fn same_code(browser: &mut Browser) {
     let mut asked = 0;
     for (shape, block) in shapes.into_iter().flat_map(|s| blocks.map(|b| (s, b))) {
         for (at, order) in orders.iter().enumerate() {
-            let (gpu, sms) = ((at % 5) as u32, [132, 7][at % 2]);
+            let (gpu, sms) = ((at % GPUS.len()) as u32, [132, 7][at % 2]);
             let query = Query::new(shape, block, 2, order, gpu, sms).unwrap();
             let answer = ask(browser, shape, block, order, gpu, sms);
             let case = format!("{shape:?} {block:?} {order} on {sms} SMs of {gpu}");
