@@ -8,7 +8,7 @@
  * @module prediction
  */
 class Predictor {
-  /** Milliseconds after which a question is given up when there is another. */
+  /** Milliseconds that a question may have taken when another comes, not to be given up. */
   static PATIENCE = 400;
 
   #source;

@@ -53,6 +53,7 @@ const QUANTITIES = [
   ["dram_write_bytes", "Bytes written to DRAM", bytes, byteTick],
   ["l2_read_bytes", "Bytes read from L2", bytes, byteTick],
   ["l2_hit_rate", "L2 hit rate", percent, percent],
+  ["l2_fabric_bytes", "Bytes between L2’s partitions", bytes, byteTick],
 ];
 
 /** Predicted against measured, a point a row, for the quantity that is chosen. */
