@@ -12,7 +12,7 @@
 //! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
 //! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile, then
 //! what consumers do together, `pingpong`, or CTAs: `cluster2x1` down × across,
-//! `split2` along K, `streamk`.
+//! `split2` along K, `streamk`; or `stages4`, of two that differ in nothing else.
 
 /// The types that the list names, for the crate that instantiates it.
 #[doc(hidden)]
@@ -91,10 +91,11 @@ macro_rules! for_each_entry {
                 hopper_tf32_ak_bk_128x128x32: Hopper<Tf32, AlongK, AlongK, 128, 128, 32, 6>;
                 hopper_tf32_ak_bk_64x64x32: Hopper<Tf32, AlongK, AlongK, 64, 64, 32, 8>;
                 hopper_f16_ak_bk_128x256x64: Hopper<F16, AlongK, AlongK, 128, 256, 64, 3>;
+                hopper_f16_ak_bk_128x256x64_stages4: Hopper<F16, AlongK, AlongK, 128, 256, 64, 4>;
                 hopper_f16_ak_bk_128x256x64_streamk: Hopper<F16, AlongK, AlongK, 128, 256, 64, 3, StreamK>;
                 hopper_f16_ak_bk_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_ak_bk_256x128x64: Hopper<F16, AlongK, AlongK, 256, 128, 64, 3>;
-                hopper_f16_ak_bk_256x192x64_cluster1x2: Hopper<F16, AlongK, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_f16_ak_bk_256x192x64: Hopper<F16, AlongK, AlongK, 256, 192, 64, 3>;
                 hopper_f16_ak_bk_256x128x64_cluster1x2: Hopper<F16, AlongK, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_f16_ak_bk_128x192x64: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4>;
                 hopper_f16_ak_bk_128x192x64_pingpong: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4, PingPong>;
@@ -103,14 +104,16 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bk_128x128x64_streamk: Hopper<F16, AlongK, AlongK, 128, 128, 64, 6, StreamK>;
                 hopper_f16_ak_bk_64x256x64: Hopper<F16, AlongK, AlongK, 64, 256, 64, 4>;
                 hopper_f16_ak_bk_64x128x64: Hopper<F16, AlongK, AlongK, 64, 128, 64, 8>;
+                hopper_f16_ak_bk_128x64x64: Hopper<F16, AlongK, AlongK, 128, 64, 64, 8>;
                 hopper_f16_ak_bk_64x64x128: Hopper<F16, AlongK, AlongK, 64, 64, 128, 6>;
                 hopper_f16_ak_bk_64x64x64_split2: Hopper<F16, AlongK, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_ak_bk_64x64x64_split4: Hopper<F16, AlongK, AlongK, 64, 64, 64, 8, SplitK<4>>;
                 hopper_f16_ak_bn_128x256x64: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 3>;
+                hopper_f16_ak_bn_128x256x64_stages4: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 4>;
                 hopper_f16_ak_bn_128x256x64_streamk: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 3, StreamK>;
                 hopper_f16_ak_bn_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_ak_bn_256x128x64: Hopper<F16, AlongK, AlongMn, 256, 128, 64, 3>;
-                hopper_f16_ak_bn_256x192x64_cluster1x2: Hopper<F16, AlongK, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_f16_ak_bn_256x192x64: Hopper<F16, AlongK, AlongMn, 256, 192, 64, 3>;
                 hopper_f16_ak_bn_256x128x64_cluster1x2: Hopper<F16, AlongK, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_f16_ak_bn_128x192x64: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4>;
                 hopper_f16_ak_bn_128x192x64_pingpong: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4, PingPong>;
@@ -119,14 +122,16 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bn_128x128x64_streamk: Hopper<F16, AlongK, AlongMn, 128, 128, 64, 6, StreamK>;
                 hopper_f16_ak_bn_64x256x64: Hopper<F16, AlongK, AlongMn, 64, 256, 64, 4>;
                 hopper_f16_ak_bn_64x128x64: Hopper<F16, AlongK, AlongMn, 64, 128, 64, 8>;
+                hopper_f16_ak_bn_128x64x64: Hopper<F16, AlongK, AlongMn, 128, 64, 64, 8>;
                 hopper_f16_ak_bn_64x64x128: Hopper<F16, AlongK, AlongMn, 64, 64, 128, 6>;
                 hopper_f16_ak_bn_64x64x64_split2: Hopper<F16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_ak_bn_64x64x64_split4: Hopper<F16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<4>>;
                 hopper_f16_am_bk_128x256x64: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 3>;
+                hopper_f16_am_bk_128x256x64_stages4: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 4>;
                 hopper_f16_am_bk_128x256x64_streamk: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 3, StreamK>;
                 hopper_f16_am_bk_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_am_bk_256x128x64: Hopper<F16, AlongMn, AlongK, 256, 128, 64, 3>;
-                hopper_f16_am_bk_256x192x64_cluster1x2: Hopper<F16, AlongMn, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_f16_am_bk_256x192x64: Hopper<F16, AlongMn, AlongK, 256, 192, 64, 3>;
                 hopper_f16_am_bk_256x128x64_cluster1x2: Hopper<F16, AlongMn, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_f16_am_bk_128x192x64: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4>;
                 hopper_f16_am_bk_128x192x64_pingpong: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4, PingPong>;
@@ -135,14 +140,16 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bk_128x128x64_streamk: Hopper<F16, AlongMn, AlongK, 128, 128, 64, 6, StreamK>;
                 hopper_f16_am_bk_64x256x64: Hopper<F16, AlongMn, AlongK, 64, 256, 64, 4>;
                 hopper_f16_am_bk_64x128x64: Hopper<F16, AlongMn, AlongK, 64, 128, 64, 8>;
+                hopper_f16_am_bk_128x64x64: Hopper<F16, AlongMn, AlongK, 128, 64, 64, 8>;
                 hopper_f16_am_bk_64x64x128: Hopper<F16, AlongMn, AlongK, 64, 64, 128, 6>;
                 hopper_f16_am_bk_64x64x64_split2: Hopper<F16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_am_bk_64x64x64_split4: Hopper<F16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<4>>;
                 hopper_f16_am_bn_128x256x64: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 3>;
+                hopper_f16_am_bn_128x256x64_stages4: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 4>;
                 hopper_f16_am_bn_128x256x64_streamk: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 3, StreamK>;
                 hopper_f16_am_bn_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_am_bn_256x128x64: Hopper<F16, AlongMn, AlongMn, 256, 128, 64, 3>;
-                hopper_f16_am_bn_256x192x64_cluster1x2: Hopper<F16, AlongMn, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_f16_am_bn_256x192x64: Hopper<F16, AlongMn, AlongMn, 256, 192, 64, 3>;
                 hopper_f16_am_bn_256x128x64_cluster1x2: Hopper<F16, AlongMn, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_f16_am_bn_128x192x64: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4>;
                 hopper_f16_am_bn_128x192x64_pingpong: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4, PingPong>;
@@ -151,14 +158,16 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bn_128x128x64_streamk: Hopper<F16, AlongMn, AlongMn, 128, 128, 64, 6, StreamK>;
                 hopper_f16_am_bn_64x256x64: Hopper<F16, AlongMn, AlongMn, 64, 256, 64, 4>;
                 hopper_f16_am_bn_64x128x64: Hopper<F16, AlongMn, AlongMn, 64, 128, 64, 8>;
+                hopper_f16_am_bn_128x64x64: Hopper<F16, AlongMn, AlongMn, 128, 64, 64, 8>;
                 hopper_f16_am_bn_64x64x128: Hopper<F16, AlongMn, AlongMn, 64, 64, 128, 6>;
                 hopper_f16_am_bn_64x64x64_split2: Hopper<F16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_am_bn_64x64x64_split4: Hopper<F16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<4>>;
                 hopper_bf16_ak_bk_128x256x64: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 3>;
+                hopper_bf16_ak_bk_128x256x64_stages4: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 4>;
                 hopper_bf16_ak_bk_128x256x64_streamk: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 3, StreamK>;
                 hopper_bf16_ak_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_ak_bk_256x128x64: Hopper<Bf16, AlongK, AlongK, 256, 128, 64, 3>;
-                hopper_bf16_ak_bk_256x192x64_cluster1x2: Hopper<Bf16, AlongK, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_ak_bk_256x192x64: Hopper<Bf16, AlongK, AlongK, 256, 192, 64, 3>;
                 hopper_bf16_ak_bk_256x128x64_cluster1x2: Hopper<Bf16, AlongK, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_ak_bk_128x192x64: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4>;
                 hopper_bf16_ak_bk_128x192x64_pingpong: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4, PingPong>;
@@ -167,14 +176,16 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bk_128x128x64_streamk: Hopper<Bf16, AlongK, AlongK, 128, 128, 64, 6, StreamK>;
                 hopper_bf16_ak_bk_64x256x64: Hopper<Bf16, AlongK, AlongK, 64, 256, 64, 4>;
                 hopper_bf16_ak_bk_64x128x64: Hopper<Bf16, AlongK, AlongK, 64, 128, 64, 8>;
+                hopper_bf16_ak_bk_128x64x64: Hopper<Bf16, AlongK, AlongK, 128, 64, 64, 8>;
                 hopper_bf16_ak_bk_64x64x128: Hopper<Bf16, AlongK, AlongK, 64, 64, 128, 6>;
                 hopper_bf16_ak_bk_64x64x64_split2: Hopper<Bf16, AlongK, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_ak_bk_64x64x64_split4: Hopper<Bf16, AlongK, AlongK, 64, 64, 64, 8, SplitK<4>>;
                 hopper_bf16_ak_bn_128x256x64: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 3>;
+                hopper_bf16_ak_bn_128x256x64_stages4: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 4>;
                 hopper_bf16_ak_bn_128x256x64_streamk: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 3, StreamK>;
                 hopper_bf16_ak_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_ak_bn_256x128x64: Hopper<Bf16, AlongK, AlongMn, 256, 128, 64, 3>;
-                hopper_bf16_ak_bn_256x192x64_cluster1x2: Hopper<Bf16, AlongK, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_ak_bn_256x192x64: Hopper<Bf16, AlongK, AlongMn, 256, 192, 64, 3>;
                 hopper_bf16_ak_bn_256x128x64_cluster1x2: Hopper<Bf16, AlongK, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_ak_bn_128x192x64: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4>;
                 hopper_bf16_ak_bn_128x192x64_pingpong: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4, PingPong>;
@@ -183,14 +194,16 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bn_128x128x64_streamk: Hopper<Bf16, AlongK, AlongMn, 128, 128, 64, 6, StreamK>;
                 hopper_bf16_ak_bn_64x256x64: Hopper<Bf16, AlongK, AlongMn, 64, 256, 64, 4>;
                 hopper_bf16_ak_bn_64x128x64: Hopper<Bf16, AlongK, AlongMn, 64, 128, 64, 8>;
+                hopper_bf16_ak_bn_128x64x64: Hopper<Bf16, AlongK, AlongMn, 128, 64, 64, 8>;
                 hopper_bf16_ak_bn_64x64x128: Hopper<Bf16, AlongK, AlongMn, 64, 64, 128, 6>;
                 hopper_bf16_ak_bn_64x64x64_split2: Hopper<Bf16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_ak_bn_64x64x64_split4: Hopper<Bf16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<4>>;
                 hopper_bf16_am_bk_128x256x64: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 3>;
+                hopper_bf16_am_bk_128x256x64_stages4: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 4>;
                 hopper_bf16_am_bk_128x256x64_streamk: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 3, StreamK>;
                 hopper_bf16_am_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_am_bk_256x128x64: Hopper<Bf16, AlongMn, AlongK, 256, 128, 64, 3>;
-                hopper_bf16_am_bk_256x192x64_cluster1x2: Hopper<Bf16, AlongMn, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_am_bk_256x192x64: Hopper<Bf16, AlongMn, AlongK, 256, 192, 64, 3>;
                 hopper_bf16_am_bk_256x128x64_cluster1x2: Hopper<Bf16, AlongMn, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_am_bk_128x192x64: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4>;
                 hopper_bf16_am_bk_128x192x64_pingpong: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4, PingPong>;
@@ -199,14 +212,16 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bk_128x128x64_streamk: Hopper<Bf16, AlongMn, AlongK, 128, 128, 64, 6, StreamK>;
                 hopper_bf16_am_bk_64x256x64: Hopper<Bf16, AlongMn, AlongK, 64, 256, 64, 4>;
                 hopper_bf16_am_bk_64x128x64: Hopper<Bf16, AlongMn, AlongK, 64, 128, 64, 8>;
+                hopper_bf16_am_bk_128x64x64: Hopper<Bf16, AlongMn, AlongK, 128, 64, 64, 8>;
                 hopper_bf16_am_bk_64x64x128: Hopper<Bf16, AlongMn, AlongK, 64, 64, 128, 6>;
                 hopper_bf16_am_bk_64x64x64_split2: Hopper<Bf16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_am_bk_64x64x64_split4: Hopper<Bf16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<4>>;
                 hopper_bf16_am_bn_128x256x64: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 3>;
+                hopper_bf16_am_bn_128x256x64_stages4: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 4>;
                 hopper_bf16_am_bn_128x256x64_streamk: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 3, StreamK>;
                 hopper_bf16_am_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_am_bn_256x128x64: Hopper<Bf16, AlongMn, AlongMn, 256, 128, 64, 3>;
-                hopper_bf16_am_bn_256x192x64_cluster1x2: Hopper<Bf16, AlongMn, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_am_bn_256x192x64: Hopper<Bf16, AlongMn, AlongMn, 256, 192, 64, 3>;
                 hopper_bf16_am_bn_256x128x64_cluster1x2: Hopper<Bf16, AlongMn, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_am_bn_128x192x64: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4>;
                 hopper_bf16_am_bn_128x192x64_pingpong: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4, PingPong>;
@@ -215,6 +230,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bn_128x128x64_streamk: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 64, 6, StreamK>;
                 hopper_bf16_am_bn_64x256x64: Hopper<Bf16, AlongMn, AlongMn, 64, 256, 64, 4>;
                 hopper_bf16_am_bn_64x128x64: Hopper<Bf16, AlongMn, AlongMn, 64, 128, 64, 8>;
+                hopper_bf16_am_bn_128x64x64: Hopper<Bf16, AlongMn, AlongMn, 128, 64, 64, 8>;
                 hopper_bf16_am_bn_64x64x128: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 128, 6>;
                 hopper_bf16_am_bn_64x64x64_split2: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_am_bn_64x64x64_split4: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<4>>;

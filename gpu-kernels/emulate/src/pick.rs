@@ -159,7 +159,7 @@ mod tests {
                 .contains("hopper_f64")
         );
         // Its C leaves by TMA alone: rows of 99 elements are no multiple of 16 bytes.
-        let refused = named("hopper_f16_ak_bk_256x192x64_cluster1x2", 256, 99, 64);
+        let refused = named("hopper_f16_ak_bk_256x192x64", 256, 99, 64);
         assert!(refused.is_err());
     }
 }

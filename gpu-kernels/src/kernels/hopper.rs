@@ -150,11 +150,17 @@ trait Shape {
         };
         if wanted < 2 { 2 } else { wanted }
     };
-    /// Slabs of a 16-bit C that are filled and sent together: a row of them,
-    /// where there is room, for one barrier and one fence.
-    const BATCH: u32 = match Self::STAGING_SLABS % (Self::N / 64) {
-        0 => Self::N / 64,
-        _ => 1,
+    /// Slabs of a 16-bit C that are filled and sent together, for one barrier and
+    /// one fence: a row of them where there is room, else half a row.
+    const BATCH: u32 = {
+        let row = Self::N / 64;
+        if Self::STAGING_SLABS % row == 0 {
+            row
+        } else if 2 * Self::STAGING_SLABS == row {
+            Self::STAGING_SLABS
+        } else {
+            1
+        }
     };
 
     const A_BYTES: u32 = Self::M / 64 * SLAB_BYTES;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! waves  = clusters that have a tile / clusters that run at once, rounded up
+//! loads  = bytes that one CTA asks L2 for, less what its neighbours ask for too
 //! step   = max(arithmetic, loads) + power      one BLOCK_K of one tile
 //! cycles = start + waves · (steps · step + store)
 //! ```
@@ -32,6 +33,7 @@
 //! ratios between a device's units, which are all that a comparison needs, are
 //! alike.
 
+use gpu_kernels::kernel::WARPGROUP;
 use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
 
 use super::Target;
@@ -50,15 +52,41 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
     }
 }
 
-/// Bytes a cycle that reach one SM from L2. Seen on an H200, where it is what
-/// limits 64×64 and 64×128 tiles at 2048³.
-const LOADED_PER_CYCLE: u64 = 75;
+/// What L2 is asked for, of the lines that CTAs next to each other in the order
+/// ask for. Such CTAs run on the same GPC, whose requests for a line are made once
+/// if they meet (`docs/tile-order.md`): counted on an H200, 0.6 to 0.8 of the bytes
+/// get through. Those of clusters do not meet, for the clusters are dealt out over
+/// all GPCs: 0.92 to 0.98, on top of what they share by multicast.
+const MADE_ONCE: (u64, u64) = (2, 3);
+
+/// Bytes a cycle that L2 delivers to one SM's requests. Seen on an H200, where it
+/// is what limits 64×64 and 64×128 tiles at 2048³.
+const LOADED_PER_CYCLE: u64 = 50;
 
 /// Loads that cost a cycle although arithmetic hides them: a large product runs
 /// at the power limit, where bytes moved are taken from the clock. From 128×128
 /// against 128×256 tiles at 4096³ on an H200: in as many cycles 1 % slower cold,
-/// 3 % sustained.
-const LOADED_PER_CYCLE_OF_POWER: u64 = 2000;
+/// 3 % sustained, with 4/3 of the bytes.
+const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
+
+/// Cycles a step that the tensor cores wait for a consumer that is alone: nobody
+/// multiplies while it waits for a stage and hands one back. From 64×128 against
+/// 128×64 tiles at 1024³ on an H200, 4 % slower cold, 10 % sustained.
+const ALONE: u64 = 40;
+
+/// Cycles that the first tiles wait longer for their operands, which come from
+/// DRAM, by a ring that has nothing in flight than by one that fills shared memory.
+/// From 128×256 tiles at 2048³ on an H200: with four stages for three 2 % faster
+/// cold.
+const FILL: u64 = 4000;
+
+/// Bytes of a ring that fills shared memory.
+const FULL_RING: u64 = 192 << 10;
+
+/// Cycles that a tile's store takes longer where a row of C's slabs is staged in
+/// parts. From the same two kernels: alike at two waves of tiles, 0.5 % slower at
+/// four and more.
+const STAGED_IN_PARTS: u64 = 600;
 
 /// Bytes a cycle that leave an SM for C.
 const STORED_PER_CYCLE: u64 = 64;
@@ -107,12 +135,12 @@ pub fn estimate(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) ->
     } else {
         work.tiles.div_ceil(work.at_once) * work.wave() + work.last_store()
     };
-    let start = match kernel.cluster.ctas() {
+    let cluster = match kernel.cluster.ctas() {
         1 => 0,
         _ => CLUSTER_LATENCY,
     };
     Cost {
-        cycles: start + cycles,
+        cycles: fill(kernel) + cluster + cycles,
         loads: work.loads,
     }
 }
@@ -135,6 +163,37 @@ pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> 
 /// Clusters, or CTAs without one, that run at once.
 pub(super) fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
     (target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
+}
+
+/// Bytes of one stage of the ring.
+fn stage_bytes(kernel: &KernelInfo) -> u64 {
+    let lines = kernel.block.m + kernel.block.n;
+    u64::from(lines * kernel.block.k * kernel.input.bytes())
+}
+
+/// Cycles that the ring of a hopper kernel takes longer to fill than the largest.
+fn fill(kernel: &KernelInfo) -> u64 {
+    if kernel.family != Family::Hopper {
+        return 0;
+    }
+    let ring = u64::from(kernel.stages) * stage_bytes(kernel);
+    FILL * FULL_RING.saturating_sub(ring) / FULL_RING
+}
+
+/// Whether a consumer of a hopper kernel has no room to stage 64 rows of a 16-bit
+/// tile at once.
+fn stages_in_parts(kernel: &KernelInfo) -> bool {
+    if kernel.family != Family::Hopper {
+        return false;
+    }
+    let ring = u64::from(kernel.stages) * stage_bytes(kernel);
+    let staging = u64::from(kernel.shared_bytes).saturating_sub(ring);
+    staging < u64::from(consumers(kernel)) * 64 * u64::from(kernel.block.n) * 2
+}
+
+/// Warpgroups of a hopper kernel that multiply: all but the producer.
+fn consumers(kernel: &KernelInfo) -> u32 {
+    (kernel.threads / WARPGROUP).saturating_sub(1)
 }
 
 /// What an estimate is made from; all times in cycles.
@@ -162,9 +221,19 @@ impl Work {
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-        let rows = m / u64::from(cluster.n) + n / u64::from(cluster.m);
-        let loads = rows * depth * u64::from(kernel.input.bytes());
-        let step = arithmetic.max(loads / LOADED_PER_CYCLE) + loads / LOADED_PER_CYCLE_OF_POWER;
+        let made = |lines, sharers: u32| match (cluster.ctas(), sharers) {
+            (1, 2..) => lines * MADE_ONCE.0 / MADE_ONCE.1,
+            _ => lines,
+        };
+        let lines = made(m / u64::from(cluster.n), grid.tiles_n)
+            + made(n / u64::from(cluster.m), grid.tiles_m);
+        let loads = lines * depth * u64::from(kernel.input.bytes());
+        let alone = match kernel.family {
+            Family::Hopper if consumers(kernel) == 1 => ALONE,
+            _ => 0,
+        };
+        let step =
+            arithmetic.max(loads / LOADED_PER_CYCLE) + alone + loads / LOADED_PER_CYCLE_OF_POWER;
 
         // Each CTA stores one part of the tile, and sends the others away as f32.
         let parts = u64::from(cluster.k);
@@ -182,6 +251,7 @@ impl Work {
             loads,
             store: BETWEEN_TILES
                 + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
+                + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
                 + exchange,
             ping_pong: kernel.ping_pong,
             sums: 4 * m * n,
@@ -271,12 +341,16 @@ mod tests {
     #[test]
     fn picks_what_was_measured_to_be_fast() {
         for (shape, kernel) in [
-            ((2048, 2048, 2048), "128x256x64"),
-            ((4096, 4096, 4096), "128x256x64_cluster2x1"),
+            ((2048, 2048, 2048), "128x256x64_stages4"),
+            ((2048, 2048, 16384), "128x256x64_stages4"),
+            ((4096, 4096, 4096), "128x256x64"),
+            ((6144, 6144, 6144), "256x192x64"),
+            ((12288, 12288, 12288), "128x256x64"),
             ((8192, 8192, 8192), "128x192x64_pingpong"),
             ((8192, 8192, 1024), "128x192x64_pingpong"),
-            ((16384, 16384, 16384), "256x192x64_cluster1x2"),
-            ((1024, 1024, 1024), "64x128x64"),
+            ((16384, 16384, 16384), "256x192x64"),
+            ((1024, 1024, 1024), "128x64x64"),
+            ((256, 4096, 4096), "128x64x64"),
             ((128, 8192, 8192), "64x128x64"),
             ((512, 512, 512), "64x64x128"),
             ((64, 4096, 4096), "64x64x64_split2"),
@@ -305,8 +379,23 @@ mod tests {
                 &H200,
             )
         };
-        assert_eq!(cost(132), cost(1));
+        assert_eq!(cost(132), cost(2));
         assert_eq!(cost(133).cycles, 2 * cost(132).cycles);
+    }
+
+    #[test]
+    fn what_neighbours_ask_for_too_is_asked_for_once() {
+        let loads = |name, tiles_m, tiles_n| {
+            estimate(named(name), TileGrid { tiles_m, tiles_n }, 4096, &H200).loads
+        };
+        // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
+        let alone = "hopper_f16_ak_bn_128x256x64";
+        assert_eq!(loads(alone, 1, 1), (128 + 256) * 128);
+        assert_eq!(loads(alone, 1, 2), (128 * 2 / 3 + 256) * 128);
+        assert_eq!(loads(alone, 2, 2), (128 * 2 / 3 + 256 * 2 / 3) * 128);
+        // Half of the columns come by multicast.
+        let cluster = "hopper_f16_ak_bn_128x256x64_cluster2x1";
+        assert_eq!(loads(cluster, 2, 2), (128 + 128) * 128);
     }
 
     #[test]

@@ -150,7 +150,7 @@ fn chosen(problem: Problem, target: Target) -> &'static str {
 #[test]
 fn the_highest_family_that_can_run() {
     let half = problem(DType::F16, 4096, 4096, 4096);
-    assert_eq!(chosen(half, H200), "hopper_kn_pair");
+    assert_eq!(chosen(half, H200), "hopper_kn");
     assert_eq!(chosen(half, A100), "tc_f16_kn");
     assert_eq!(chosen(half, T4), "tiled_f16");
     // Hopper kernels make at least one step along K.

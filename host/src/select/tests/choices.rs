@@ -63,8 +63,8 @@ fn every_family_that_can_run_is_listed_best_first() {
     assert_eq!(
         kernels(&open(&half, &H200)),
         [
-            "hopper_kn_pair",
             "hopper_kn",
+            "hopper_kn_pair",
             "hopper_kn_64",
             "tc_f16_kn",
             "tiled_f16",

@@ -36,17 +36,17 @@ const NEVER: Request = Request {
 #[test]
 fn only_what_tma_cannot_read_is_packed() {
     let half = problem(DType::F16, 4096, 4096, 4096);
-    assert_eq!(unforced(half), ("hopper_kn_pair", false, false));
+    assert_eq!(unforced(half), ("hopper_kn", false, false));
     assert_eq!(choice(half, &Request::default()).pack, None);
     // Lines of 8190 bytes: A alone, which keeps its direction.
     let odd = problem(DType::F16, 4096, 4096, 4095);
-    assert_eq!(unforced(odd), ("hopper_kn_pair", true, false));
+    assert_eq!(unforced(odd), ("hopper_kn", true, false));
     let pack = choice(odd, &Request::default()).pack.unwrap();
     assert_eq!(pack.name, "pack_16");
     // An address in mid-line.
     let mut shifted = half;
     shifted.a.address += 2;
-    assert_eq!(unforced(shifted), ("hopper_kn_pair", true, false));
+    assert_eq!(unforced(shifted), ("hopper_kn", true, false));
     // Gaps: packed along K.
     let mut gaps = half;
     gaps.b = operand(2 * 4096, 2);
@@ -131,7 +131,7 @@ fn the_orientation_that_packs_less() {
 fn never_is_a_refusal() {
     let half = problem(DType::F16, 4096, 4096, 4096);
     let odd = problem(DType::F16, 4096, 4096, 4095);
-    assert_eq!(packs(half, &NEVER), ("hopper_kn_pair", false, false));
+    assert_eq!(packs(half, &NEVER), ("hopper_kn", false, false));
     assert_eq!(packs(odd, &NEVER), ("tc_f16_kn", false, false));
     let refused = |name: &str, request: Request, catalog| {
         let request = Request {
