@@ -48,6 +48,8 @@ macro_rules! instruction {
 
 pub mod arithmetic;
 pub mod cluster;
+#[cfg(target_arch = "nvptx64")]
+mod convergent;
 pub mod convert;
 pub mod cp_async;
 pub mod dependency;

@@ -36,7 +36,8 @@
 #![cfg_attr(
     all(target_arch = "nvptx64", feature = "standalone"),
     no_std,
-    feature(abi_ptx)
+    feature(abi_ptx, link_llvm_intrinsics),
+    allow(internal_features, reason = "convergent barriers are intrinsics of LLVM")
 )]
 #![cfg_attr(target_arch = "wasm32", no_std)]
 

@@ -74,8 +74,8 @@ pub unsafe fn broadcast(value: u32) -> u32 {
 #[inline(always)]
 pub unsafe fn sync_cta() {
     instruction!(
-        // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-        ptx = unsafe { asm!("bar.sync 0;", options(nostack)) },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { super::convergent::sync_all(0) },
         emulated = machine::barrier::sync_cta()
     )
 }
@@ -87,8 +87,8 @@ pub unsafe fn sync_cta() {
 #[inline(always)]
 pub unsafe fn sync_warp() {
     instruction!(
-        // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
-        ptx = unsafe { asm!("bar.warp.sync 0xffffffff;", options(nostack)) },
+        // SAFETY: the caller's duty.
+        ptx = unsafe { super::convergent::sync_lanes(u32::MAX) },
         emulated = machine::barrier::sync_warp()
     )
 }

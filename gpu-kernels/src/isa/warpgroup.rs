@@ -41,9 +41,7 @@ pub unsafe fn claim_registers<const REGISTERS: u32>() {
 pub unsafe fn sync(barrier: u32) {
     instruction!(
         // SAFETY: the caller's duty (PTX ISA, "bar, barrier").
-        ptx = unsafe {
-            asm!("bar.sync {}, {};", in(reg32) barrier, const WARPGROUP, options(nostack))
-        },
+        ptx = unsafe { super::convergent::sync_count(barrier, WARPGROUP) },
         emulated = machine::barrier::sync(barrier, WARPGROUP)
     )
 }
