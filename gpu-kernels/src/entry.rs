@@ -96,8 +96,9 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bk_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_ak_bk_256x128x64: Hopper<F16, AlongK, AlongK, 256, 128, 64, 3>;
                 hopper_f16_ak_bk_256x192x64: Hopper<F16, AlongK, AlongK, 256, 192, 64, 3>;
-                hopper_f16_ak_bk_256x128x64_cluster1x2: Hopper<F16, AlongK, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_f16_ak_bk_256x192x64_cluster1x2: Hopper<F16, AlongK, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_f16_ak_bk_128x192x64: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4>;
+                hopper_f16_ak_bk_128x192x64_cluster2x1: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_f16_ak_bk_128x192x64_pingpong: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4, PingPong>;
                 hopper_f16_ak_bk_128x128x64: Hopper<F16, AlongK, AlongK, 128, 128, 64, 6>;
                 hopper_f16_ak_bk_128x128x64_pingpong: Hopper<F16, AlongK, AlongK, 128, 128, 64, 5, PingPong>;
@@ -105,6 +106,7 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bk_64x256x64: Hopper<F16, AlongK, AlongK, 64, 256, 64, 4>;
                 hopper_f16_ak_bk_64x128x64: Hopper<F16, AlongK, AlongK, 64, 128, 64, 8>;
                 hopper_f16_ak_bk_128x64x64: Hopper<F16, AlongK, AlongK, 128, 64, 64, 8>;
+                hopper_f16_ak_bk_128x64x64_cluster1x2: Hopper<F16, AlongK, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_f16_ak_bk_64x64x128: Hopper<F16, AlongK, AlongK, 64, 64, 128, 6>;
                 hopper_f16_ak_bk_64x64x64_split2: Hopper<F16, AlongK, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_ak_bk_64x64x64_split4: Hopper<F16, AlongK, AlongK, 64, 64, 64, 8, SplitK<4>>;
@@ -114,8 +116,9 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bn_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_ak_bn_256x128x64: Hopper<F16, AlongK, AlongMn, 256, 128, 64, 3>;
                 hopper_f16_ak_bn_256x192x64: Hopper<F16, AlongK, AlongMn, 256, 192, 64, 3>;
-                hopper_f16_ak_bn_256x128x64_cluster1x2: Hopper<F16, AlongK, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_f16_ak_bn_256x192x64_cluster1x2: Hopper<F16, AlongK, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_f16_ak_bn_128x192x64: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4>;
+                hopper_f16_ak_bn_128x192x64_cluster2x1: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_f16_ak_bn_128x192x64_pingpong: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4, PingPong>;
                 hopper_f16_ak_bn_128x128x64: Hopper<F16, AlongK, AlongMn, 128, 128, 64, 6>;
                 hopper_f16_ak_bn_128x128x64_pingpong: Hopper<F16, AlongK, AlongMn, 128, 128, 64, 5, PingPong>;
@@ -123,6 +126,7 @@ macro_rules! for_each_entry {
                 hopper_f16_ak_bn_64x256x64: Hopper<F16, AlongK, AlongMn, 64, 256, 64, 4>;
                 hopper_f16_ak_bn_64x128x64: Hopper<F16, AlongK, AlongMn, 64, 128, 64, 8>;
                 hopper_f16_ak_bn_128x64x64: Hopper<F16, AlongK, AlongMn, 128, 64, 64, 8>;
+                hopper_f16_ak_bn_128x64x64_cluster1x2: Hopper<F16, AlongK, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_f16_ak_bn_64x64x128: Hopper<F16, AlongK, AlongMn, 64, 64, 128, 6>;
                 hopper_f16_ak_bn_64x64x64_split2: Hopper<F16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_ak_bn_64x64x64_split4: Hopper<F16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<4>>;
@@ -132,8 +136,9 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bk_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_am_bk_256x128x64: Hopper<F16, AlongMn, AlongK, 256, 128, 64, 3>;
                 hopper_f16_am_bk_256x192x64: Hopper<F16, AlongMn, AlongK, 256, 192, 64, 3>;
-                hopper_f16_am_bk_256x128x64_cluster1x2: Hopper<F16, AlongMn, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_f16_am_bk_256x192x64_cluster1x2: Hopper<F16, AlongMn, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_f16_am_bk_128x192x64: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4>;
+                hopper_f16_am_bk_128x192x64_cluster2x1: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_f16_am_bk_128x192x64_pingpong: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4, PingPong>;
                 hopper_f16_am_bk_128x128x64: Hopper<F16, AlongMn, AlongK, 128, 128, 64, 6>;
                 hopper_f16_am_bk_128x128x64_pingpong: Hopper<F16, AlongMn, AlongK, 128, 128, 64, 5, PingPong>;
@@ -141,6 +146,7 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bk_64x256x64: Hopper<F16, AlongMn, AlongK, 64, 256, 64, 4>;
                 hopper_f16_am_bk_64x128x64: Hopper<F16, AlongMn, AlongK, 64, 128, 64, 8>;
                 hopper_f16_am_bk_128x64x64: Hopper<F16, AlongMn, AlongK, 128, 64, 64, 8>;
+                hopper_f16_am_bk_128x64x64_cluster1x2: Hopper<F16, AlongMn, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_f16_am_bk_64x64x128: Hopper<F16, AlongMn, AlongK, 64, 64, 128, 6>;
                 hopper_f16_am_bk_64x64x64_split2: Hopper<F16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_am_bk_64x64x64_split4: Hopper<F16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<4>>;
@@ -150,8 +156,9 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bn_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_f16_am_bn_256x128x64: Hopper<F16, AlongMn, AlongMn, 256, 128, 64, 3>;
                 hopper_f16_am_bn_256x192x64: Hopper<F16, AlongMn, AlongMn, 256, 192, 64, 3>;
-                hopper_f16_am_bn_256x128x64_cluster1x2: Hopper<F16, AlongMn, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_f16_am_bn_256x192x64_cluster1x2: Hopper<F16, AlongMn, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_f16_am_bn_128x192x64: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4>;
+                hopper_f16_am_bn_128x192x64_cluster2x1: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_f16_am_bn_128x192x64_pingpong: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4, PingPong>;
                 hopper_f16_am_bn_128x128x64: Hopper<F16, AlongMn, AlongMn, 128, 128, 64, 6>;
                 hopper_f16_am_bn_128x128x64_pingpong: Hopper<F16, AlongMn, AlongMn, 128, 128, 64, 5, PingPong>;
@@ -159,6 +166,7 @@ macro_rules! for_each_entry {
                 hopper_f16_am_bn_64x256x64: Hopper<F16, AlongMn, AlongMn, 64, 256, 64, 4>;
                 hopper_f16_am_bn_64x128x64: Hopper<F16, AlongMn, AlongMn, 64, 128, 64, 8>;
                 hopper_f16_am_bn_128x64x64: Hopper<F16, AlongMn, AlongMn, 128, 64, 64, 8>;
+                hopper_f16_am_bn_128x64x64_cluster1x2: Hopper<F16, AlongMn, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_f16_am_bn_64x64x128: Hopper<F16, AlongMn, AlongMn, 64, 64, 128, 6>;
                 hopper_f16_am_bn_64x64x64_split2: Hopper<F16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_f16_am_bn_64x64x64_split4: Hopper<F16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<4>>;
@@ -168,8 +176,9 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_ak_bk_256x128x64: Hopper<Bf16, AlongK, AlongK, 256, 128, 64, 3>;
                 hopper_bf16_ak_bk_256x192x64: Hopper<Bf16, AlongK, AlongK, 256, 192, 64, 3>;
-                hopper_bf16_ak_bk_256x128x64_cluster1x2: Hopper<Bf16, AlongK, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_ak_bk_256x192x64_cluster1x2: Hopper<Bf16, AlongK, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_ak_bk_128x192x64: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4>;
+                hopper_bf16_ak_bk_128x192x64_cluster2x1: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_bf16_ak_bk_128x192x64_pingpong: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4, PingPong>;
                 hopper_bf16_ak_bk_128x128x64: Hopper<Bf16, AlongK, AlongK, 128, 128, 64, 6>;
                 hopper_bf16_ak_bk_128x128x64_pingpong: Hopper<Bf16, AlongK, AlongK, 128, 128, 64, 5, PingPong>;
@@ -177,6 +186,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bk_64x256x64: Hopper<Bf16, AlongK, AlongK, 64, 256, 64, 4>;
                 hopper_bf16_ak_bk_64x128x64: Hopper<Bf16, AlongK, AlongK, 64, 128, 64, 8>;
                 hopper_bf16_ak_bk_128x64x64: Hopper<Bf16, AlongK, AlongK, 128, 64, 64, 8>;
+                hopper_bf16_ak_bk_128x64x64_cluster1x2: Hopper<Bf16, AlongK, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_bf16_ak_bk_64x64x128: Hopper<Bf16, AlongK, AlongK, 64, 64, 128, 6>;
                 hopper_bf16_ak_bk_64x64x64_split2: Hopper<Bf16, AlongK, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_ak_bk_64x64x64_split4: Hopper<Bf16, AlongK, AlongK, 64, 64, 64, 8, SplitK<4>>;
@@ -186,8 +196,9 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_ak_bn_256x128x64: Hopper<Bf16, AlongK, AlongMn, 256, 128, 64, 3>;
                 hopper_bf16_ak_bn_256x192x64: Hopper<Bf16, AlongK, AlongMn, 256, 192, 64, 3>;
-                hopper_bf16_ak_bn_256x128x64_cluster1x2: Hopper<Bf16, AlongK, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_ak_bn_256x192x64_cluster1x2: Hopper<Bf16, AlongK, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_ak_bn_128x192x64: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4>;
+                hopper_bf16_ak_bn_128x192x64_cluster2x1: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_bf16_ak_bn_128x192x64_pingpong: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4, PingPong>;
                 hopper_bf16_ak_bn_128x128x64: Hopper<Bf16, AlongK, AlongMn, 128, 128, 64, 6>;
                 hopper_bf16_ak_bn_128x128x64_pingpong: Hopper<Bf16, AlongK, AlongMn, 128, 128, 64, 5, PingPong>;
@@ -195,6 +206,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_ak_bn_64x256x64: Hopper<Bf16, AlongK, AlongMn, 64, 256, 64, 4>;
                 hopper_bf16_ak_bn_64x128x64: Hopper<Bf16, AlongK, AlongMn, 64, 128, 64, 8>;
                 hopper_bf16_ak_bn_128x64x64: Hopper<Bf16, AlongK, AlongMn, 128, 64, 64, 8>;
+                hopper_bf16_ak_bn_128x64x64_cluster1x2: Hopper<Bf16, AlongK, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_bf16_ak_bn_64x64x128: Hopper<Bf16, AlongK, AlongMn, 64, 64, 128, 6>;
                 hopper_bf16_ak_bn_64x64x64_split2: Hopper<Bf16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_ak_bn_64x64x64_split4: Hopper<Bf16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<4>>;
@@ -204,8 +216,9 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_am_bk_256x128x64: Hopper<Bf16, AlongMn, AlongK, 256, 128, 64, 3>;
                 hopper_bf16_am_bk_256x192x64: Hopper<Bf16, AlongMn, AlongK, 256, 192, 64, 3>;
-                hopper_bf16_am_bk_256x128x64_cluster1x2: Hopper<Bf16, AlongMn, AlongK, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_am_bk_256x192x64_cluster1x2: Hopper<Bf16, AlongMn, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_am_bk_128x192x64: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4>;
+                hopper_bf16_am_bk_128x192x64_cluster2x1: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_bf16_am_bk_128x192x64_pingpong: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4, PingPong>;
                 hopper_bf16_am_bk_128x128x64: Hopper<Bf16, AlongMn, AlongK, 128, 128, 64, 6>;
                 hopper_bf16_am_bk_128x128x64_pingpong: Hopper<Bf16, AlongMn, AlongK, 128, 128, 64, 5, PingPong>;
@@ -213,6 +226,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bk_64x256x64: Hopper<Bf16, AlongMn, AlongK, 64, 256, 64, 4>;
                 hopper_bf16_am_bk_64x128x64: Hopper<Bf16, AlongMn, AlongK, 64, 128, 64, 8>;
                 hopper_bf16_am_bk_128x64x64: Hopper<Bf16, AlongMn, AlongK, 128, 64, 64, 8>;
+                hopper_bf16_am_bk_128x64x64_cluster1x2: Hopper<Bf16, AlongMn, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_bf16_am_bk_64x64x128: Hopper<Bf16, AlongMn, AlongK, 64, 64, 128, 6>;
                 hopper_bf16_am_bk_64x64x64_split2: Hopper<Bf16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_am_bk_64x64x64_split4: Hopper<Bf16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<4>>;
@@ -222,8 +236,9 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
                 hopper_bf16_am_bn_256x128x64: Hopper<Bf16, AlongMn, AlongMn, 256, 128, 64, 3>;
                 hopper_bf16_am_bn_256x192x64: Hopper<Bf16, AlongMn, AlongMn, 256, 192, 64, 3>;
-                hopper_bf16_am_bn_256x128x64_cluster1x2: Hopper<Bf16, AlongMn, AlongMn, 256, 128, 64, 3, Clusters<1, 2>>;
+                hopper_bf16_am_bn_256x192x64_cluster1x2: Hopper<Bf16, AlongMn, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
                 hopper_bf16_am_bn_128x192x64: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4>;
+                hopper_bf16_am_bn_128x192x64_cluster2x1: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
                 hopper_bf16_am_bn_128x192x64_pingpong: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4, PingPong>;
                 hopper_bf16_am_bn_128x128x64: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 64, 6>;
                 hopper_bf16_am_bn_128x128x64_pingpong: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 64, 5, PingPong>;
@@ -231,6 +246,7 @@ macro_rules! for_each_entry {
                 hopper_bf16_am_bn_64x256x64: Hopper<Bf16, AlongMn, AlongMn, 64, 256, 64, 4>;
                 hopper_bf16_am_bn_64x128x64: Hopper<Bf16, AlongMn, AlongMn, 64, 128, 64, 8>;
                 hopper_bf16_am_bn_128x64x64: Hopper<Bf16, AlongMn, AlongMn, 128, 64, 64, 8>;
+                hopper_bf16_am_bn_128x64x64_cluster1x2: Hopper<Bf16, AlongMn, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
                 hopper_bf16_am_bn_64x64x128: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 128, 6>;
                 hopper_bf16_am_bn_64x64x64_split2: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<2>>;
                 hopper_bf16_am_bn_64x64x64_split4: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<4>>;

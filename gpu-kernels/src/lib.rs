@@ -37,7 +37,10 @@
     all(target_arch = "nvptx64", feature = "standalone"),
     no_std,
     feature(abi_ptx, link_llvm_intrinsics),
-    allow(internal_features, reason = "convergent barriers are intrinsics of LLVM")
+    allow(
+        internal_features,
+        reason = "convergent barriers are intrinsics of LLVM"
+    )
 )]
 #![cfg_attr(target_arch = "wasm32", no_std)]
 

@@ -165,7 +165,7 @@ impl Tuner {
             }
         }
         leave_out_hopeless(&mut choices, |choice| {
-            cost::estimate(&choice.kernel, choice.grid, problem.k, &target).cycles
+            cost::of_choice(choice, problem, &target).cycles
         });
         let (choice, plan, milliseconds) = measure(gpu, problem, &choices, self.budget)?;
         log::debug!("{key}: {} wins, {milliseconds:.4} ms", Named(&choice));

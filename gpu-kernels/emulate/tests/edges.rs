@@ -211,7 +211,7 @@ fn hopper_kernels_are_right_in_any_order_of_events() {
     for name in [
         "hopper_f16_ak_bk_128x128x64",
         "hopper_bf16_am_bn_128x256x64_cluster2x1",
-        "hopper_f16_ak_bn_256x128x64_cluster1x2",
+        "hopper_f16_ak_bn_256x192x64_cluster1x2",
         "hopper_f16_am_bk_64x64x64_split4",
         "hopper_f16_ak_bk_128x128x64_streamk",
     ] {

@@ -41,6 +41,8 @@ impl GpuPlan {
     /// Loads the kernels of `choice`, made for `problem`, and allocates
     /// workspaces.
     pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
+        let target = gpu.info().target();
+        let is_short = cost::of_choice(&choice, problem, &target).cycles <= SHORT_CYCLES;
         let mut problem = if choice.transposed {
             problem.transposed()
         } else {
@@ -69,10 +71,6 @@ impl GpuPlan {
             _ => None,
         };
         let resident = gpu.info().sms * function.ctas_per_sm;
-        let is_short = || {
-            let target = gpu.info().target();
-            cost::estimate(kernel, choice.grid, problem.k, &target).cycles <= SHORT_CYCLES
-        };
         let ctas = select::ctas(&choice, resident);
         let sums = match select::shared_tiles(&choice, ctas) {
             0 => None,
@@ -89,7 +87,7 @@ impl GpuPlan {
                 ctas,
                 threads: kernel.threads,
                 shared_bytes: kernel.shared_bytes,
-                overlaps: kernel.family == Family::Hopper && is_short(),
+                overlaps: kernel.family == Family::Hopper && is_short,
             },
             packs,
             params: GemmParams {

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! waves  = clusters that have a tile / clusters that run at once, rounded up
-//! loads  = bytes that one CTA asks L2 for, less what its neighbours ask for too
-//! step   = max(arithmetic, loads) + power      one BLOCK_K of one tile
+//! asked  = cycles that one CTA takes to ask for its bytes
+//! loads  = bytes of L2 that it takes: less what its neighbours ask for too
+//! step   = max(arithmetic, asked, loads) + waits + power     one BLOCK_K of one tile
 //! cycles = start + waves · (steps · step + store)
 //! ```
 //!
@@ -34,9 +35,45 @@
 //! alike.
 
 use gpu_kernels::kernel::WARPGROUP;
-use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
+use gpu_kernels::{DType, Family, KernelInfo, Major, Operand, TileGrid};
 
-use super::Target;
+use super::{Choice, Packed, Problem, Target, check};
+
+/// Bytes of a cache line.
+const LINE: u64 = 128;
+
+/// Which operands have lines that begin in the middle of a cache line, so that each
+/// 128 bytes of them take two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MidLine {
+    /// A.
+    pub a: bool,
+    /// B.
+    pub b: bool,
+}
+
+impl MidLine {
+    /// As `kernel` reads the operands of `problem`. Those that are packed first
+    /// begin on cache lines.
+    pub(super) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
+        let is = |operand: Operand, pitch: u64| {
+            let bytes = pitch.wrapping_mul(problem.input.bytes().into());
+            (operand.address | bytes) % LINE != 0
+        };
+        let a_pitch = match check::a_major(kernel, problem) {
+            Major::K => problem.a.row_stride,
+            Major::Mn => problem.a.col_stride,
+        };
+        let b_pitch = match check::b_major(kernel, problem) {
+            Major::K => problem.b.col_stride,
+            Major::Mn => problem.b.row_stride,
+        };
+        MidLine {
+            a: !packed.a && is(problem.a, a_pitch),
+            b: !packed.b && is(problem.b, b_pitch),
+        }
+    }
+}
 
 /// FLOP a cycle that an SM sustains in the main loop of a kernel: for hopper
 /// the peak of `wgmma` (4096 for 16-bit types), for the others the share of
@@ -52,6 +89,11 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
     }
 }
 
+/// Tenths of a cycle that the SM needs to ask for 128 bytes: a cache line, and the
+/// ends of two. On an H200 the first is what limits 64×64 and 64×128 tiles at 2048³,
+/// the second that of ten kernels at 3000³ and 4104³.
+const ASKING: (u64, u64) = (17, 38);
+
 /// What L2 is asked for, of the lines that CTAs next to each other in the order
 /// ask for. Such CTAs run on the same GPC, whose requests for a line are made once
 /// if they meet (`docs/tile-order.md`): counted on an H200, 0.6 to 0.8 of the bytes
@@ -59,8 +101,8 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
 /// all GPCs: 0.92 to 0.98, on top of what they share by multicast.
 const MADE_ONCE: (u64, u64) = (2, 3);
 
-/// Bytes a cycle that L2 delivers to one SM's requests. Seen on an H200, where it
-/// is what limits 64×64 and 64×128 tiles at 2048³.
+/// Bytes a cycle that L2 delivers to one SM's requests, of those that it sees. From the
+/// same tiles: 75 with those that it does not.
 const LOADED_PER_CYCLE: u64 = 50;
 
 /// Loads that cost a cycle although arithmetic hides them: a large product runs
@@ -73,6 +115,10 @@ const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
 /// multiplies while it waits for a stage and hands one back. From 64×128 against
 /// 128×64 tiles at 1024³ on an H200, 4 % slower cold, 10 % sustained.
 const ALONE: u64 = 40;
+
+/// Cycles a step that CTAs which share loads wait for each other. From 128×64 tiles at
+/// 256×4096×4096 on an H200: in clusters of 1×2 10 % slower, with a third fewer bytes.
+const COUPLED: u64 = 100;
 
 /// Cycles that the first tiles wait longer for their operands, which come from
 /// DRAM, by a ring that has nothing in flight than by one that fills shared memory.
@@ -121,14 +167,30 @@ const STREAM_K_MARGIN: u64 = 5;
 pub struct Cost {
     /// Cycles from first to last.
     pub cycles: u64,
-    /// Bytes that one step of one CTA loads.
+    /// Bytes that one step of one CTA takes from L2.
     pub loads: u64,
+}
+
+/// What `choice` takes for `problem`.
+pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> Cost {
+    let (kernel, packed) = (&choice.kernel, choice.packed);
+    let mid_line = match choice.transposed {
+        true => MidLine::of(kernel, &problem.transposed(), packed),
+        false => MidLine::of(kernel, problem, packed),
+    };
+    estimate(kernel, choice.grid, problem.k, mid_line, target)
 }
 
 /// What `kernel` takes for `grid` tiles (of its clusters) and `k` products a sum.
 /// Of a kernel for stream-K, with the margin by which it has to be better.
-pub fn estimate(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> Cost {
-    let work = Work::of(kernel, grid, k, target);
+pub fn estimate(
+    kernel: &KernelInfo,
+    grid: TileGrid,
+    k: u32,
+    mid_line: MidLine,
+    target: &Target,
+) -> Cost {
+    let work = Work::of(kernel, grid, k, mid_line, target);
     let cycles = if kernel.stream_k_bytes > 0 {
         let (cycles, _) = work.stream_k();
         cycles * 100 / (100 - STREAM_K_MARGIN)
@@ -146,10 +208,11 @@ pub fn estimate(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) ->
 }
 
 /// How many CTAs should share the last wave of `grid` tiles, by a kernel for
-/// stream-K. At least one for each of those tiles, two where it has two steps and
+/// stream-K whose operands begin on cache lines: where a tile is cut decides the
+/// order of its sums, which is not to hang on an address. At least one for each of those tiles, two where it has two steps and
 /// there are CTAs; at most those that run at once; 1 where no tile is left over.
 pub fn sharers(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
-    let (_, sharers) = Work::of(kernel, grid, k, target).stream_k();
+    let (_, sharers) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
     sharers as u32
 }
 
@@ -206,7 +269,7 @@ struct Work {
     steps: u64,
     /// One step.
     step: u64,
-    /// Bytes that one step loads.
+    /// Bytes that one step takes from L2.
     loads: u64,
     /// From a tile's last step to its last byte of C.
     store: u64,
@@ -217,23 +280,25 @@ struct Work {
 }
 
 impl Work {
-    fn of(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> Work {
+    fn of(kernel: &KernelInfo, grid: TileGrid, k: u32, mid_line: MidLine, target: &Target) -> Work {
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-        let made = |lines, sharers: u32| match (cluster.ctas(), sharers) {
+        // One CTA's share of what its cluster loads together.
+        let (rows, columns) = (m / u64::from(cluster.n), n / u64::from(cluster.m));
+        let bytes = depth * u64::from(kernel.input.bytes());
+        let asking = |mid_line| if mid_line { ASKING.1 } else { ASKING.0 };
+        let asked = rows * asking(mid_line.a) + columns * asking(mid_line.b);
+        let taken = |lines, neighbours: u32| match (cluster.ctas(), neighbours) {
             (1, 2..) => lines * MADE_ONCE.0 / MADE_ONCE.1,
             _ => lines,
         };
-        let lines = made(m / u64::from(cluster.n), grid.tiles_n)
-            + made(n / u64::from(cluster.m), grid.tiles_m);
-        let loads = lines * depth * u64::from(kernel.input.bytes());
-        let alone = match kernel.family {
-            Family::Hopper if consumers(kernel) == 1 => ALONE,
-            _ => 0,
-        };
-        let step =
-            arithmetic.max(loads / LOADED_PER_CYCLE) + alone + loads / LOADED_PER_CYCLE_OF_POWER;
+        let loads = (taken(rows, grid.tiles_n) + taken(columns, grid.tiles_m)) * bytes;
+        let alone = u64::from(kernel.family == Family::Hopper && consumers(kernel) == 1);
+        let coupled = u64::from(cluster.sharing() > 1);
+        let waits = alone * ALONE + coupled * COUPLED;
+        let arrived = (asked * bytes / (10 * LINE)).max(loads / LOADED_PER_CYCLE);
+        let step = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
 
         // Each CTA stores one part of the tile, and sends the others away as f32.
         let parts = u64::from(cluster.k);
@@ -306,128 +371,4 @@ impl Work {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use gpu_kernels::entry::KERNELS;
-
-    const H200: Target = Target {
-        compute_capability: (9, 0),
-        sms: 132,
-        shared_bytes_per_cta: 232_448,
-        l2_bytes: 60 << 20,
-    };
-
-    fn cover(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
-        let (height, width) = kernel.cluster_tile();
-        TileGrid::cover(m, n, height, width)
-    }
-
-    fn named(name: &str) -> &'static KernelInfo {
-        KERNELS.iter().find(|kernel| kernel.name == name).unwrap()
-    }
-
-    /// The cheapest f16 hopper kernel for row-major operands.
-    fn cheapest(m: u32, n: u32, k: u32) -> &'static str {
-        KERNELS
-            .iter()
-            .filter(|kernel| kernel.name.starts_with("hopper_f16_ak_bn"))
-            .filter(|kernel| can_gain(kernel, cover(kernel, m, n), &H200))
-            .min_by_key(|kernel| estimate(kernel, cover(kernel, m, n), k, &H200))
-            .unwrap()
-            .name
-    }
-
-    /// Within 5 % of the fastest measured on an H200 (`docs/perf-log.md`).
-    #[test]
-    fn picks_what_was_measured_to_be_fast() {
-        for (shape, kernel) in [
-            ((2048, 2048, 2048), "128x256x64_stages4"),
-            ((2048, 2048, 16384), "128x256x64_stages4"),
-            ((4096, 4096, 4096), "128x256x64"),
-            ((6144, 6144, 6144), "256x192x64"),
-            ((12288, 12288, 12288), "128x256x64"),
-            ((8192, 8192, 8192), "128x192x64_pingpong"),
-            ((8192, 8192, 1024), "128x192x64_pingpong"),
-            ((16384, 16384, 16384), "256x192x64"),
-            ((1024, 1024, 1024), "128x64x64"),
-            ((256, 4096, 4096), "128x64x64"),
-            ((128, 8192, 8192), "64x128x64"),
-            ((512, 512, 512), "64x64x128"),
-            ((64, 4096, 4096), "64x64x64_split2"),
-            ((16, 1024, 8192), "64x64x64_split4"),
-        ] {
-            let (m, n, k) = shape;
-            assert_eq!(
-                cheapest(m, n, k),
-                format!("hopper_f16_ak_bn_{kernel}"),
-                "{shape:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_wave_more_costs_more() {
-        let kernel = named("hopper_f16_ak_bn_128x128x64");
-        let cost = |tiles| {
-            estimate(
-                kernel,
-                TileGrid {
-                    tiles_m: tiles,
-                    tiles_n: 1,
-                },
-                4096,
-                &H200,
-            )
-        };
-        assert_eq!(cost(132), cost(2));
-        assert_eq!(cost(133).cycles, 2 * cost(132).cycles);
-    }
-
-    #[test]
-    fn what_neighbours_ask_for_too_is_asked_for_once() {
-        let loads = |name, tiles_m, tiles_n| {
-            estimate(named(name), TileGrid { tiles_m, tiles_n }, 4096, &H200).loads
-        };
-        // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
-        let alone = "hopper_f16_ak_bn_128x256x64";
-        assert_eq!(loads(alone, 1, 1), (128 + 256) * 128);
-        assert_eq!(loads(alone, 1, 2), (128 * 2 / 3 + 256) * 128);
-        assert_eq!(loads(alone, 2, 2), (128 * 2 / 3 + 256 * 2 / 3) * 128);
-        // Half of the columns come by multicast.
-        let cluster = "hopper_f16_ak_bn_128x256x64_cluster2x1";
-        assert_eq!(loads(cluster, 2, 2), (128 + 128) * 128);
-    }
-
-    #[test]
-    fn stream_k_gains_where_few_tiles_are_left_over_and_deep() {
-        let whole = named("hopper_f16_ak_bn_128x256x64");
-        let shared = named("hopper_f16_ak_bn_128x256x64_streamk");
-        let cycles = |kernel, tiles, k| {
-            let (tiles_m, tiles_n) = (tiles, 1);
-            estimate(kernel, TileGrid { tiles_m, tiles_n }, k, &H200).cycles
-        };
-        let gains = |tiles, k| cycles(shared, tiles, k) < cycles(whole, tiles, k);
-        assert!(gains(132 + 24, 4096) && gains(2 * 132 + 24, 8192));
-        // Nothing left over, nearly a wave left over, no depth to share.
-        assert!(!gains(2 * 132, 8192) && !gains(132 + 130, 8192) && !gains(132 + 24, 256));
-    }
-
-    #[test]
-    fn sharers_are_as_many_as_there_is_work_for() {
-        let kernel = named("hopper_f16_ak_bn_128x256x64_streamk");
-        let sharers = |tiles, k| {
-            let (tiles_m, tiles_n) = (tiles, 1);
-            sharers(kernel, TileGrid { tiles_m, tiles_n }, k, &H200)
-        };
-        for tiles in 1..3 * 132 {
-            for k in [1_u32, 64, 65, 640, 4096, 1 << 20] {
-                let (left, steps, found) = (tiles % 132, k.div_ceil(64), sharers(tiles, k));
-                let least = (2 * left).min(left * steps).min(132);
-                let most = (left * steps).clamp(1, 132);
-                assert!((least..=most).contains(&found), "{tiles} {k}: {found}");
-            }
-        }
-        // The deeper a tile, the more are worth their reading.
-        assert!(sharers(1, 4096) < sharers(1, 1 << 20));
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use std::slice;
 use gpu_kernels::{Family, KernelInfo, Major};
 
 use super::check::{self, Rejected, Rejection};
-use super::cost::{self, Cost};
+use super::cost::{self, Cost, MidLine};
 use super::pack::{self, Packed};
 use super::{Catalog, Problem, Request, Target, tile_grid};
 use crate::error::Error;
@@ -192,6 +192,7 @@ impl Rank {
         target: &Target,
     ) -> Rank {
         let grid = tile_grid(kernel, problem.m, problem.n);
+        let mid_line = MidLine::of(kernel, problem, packed);
         let matches = |reads: Option<Major>, is: Major, packed| {
             let best = if packed { Major::K } else { is };
             u32::from(reads == Some(best))
@@ -203,7 +204,7 @@ impl Rank {
             writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
             layouts: matches(kernel.a_major, problem.a_major(), packed.a)
                 + matches(kernel.b_major, problem.b_major(), packed.b),
-            cost: Reverse(cost::estimate(kernel, grid, problem.k, target)),
+            cost: Reverse(cost::estimate(kernel, grid, problem.k, mid_line, target)),
         }
     }
 

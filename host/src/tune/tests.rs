@@ -101,7 +101,7 @@ fn hopeless_choices_are_not_measured() {
     assert_eq!(families(&all), [Hopper, TensorCore, Tiled, Naive]);
     let mut left = all.clone();
     leave_out_hopeless(&mut left, |choice| {
-        cost::estimate(&choice.kernel, choice.grid, large.k, &H200).cycles
+        cost::of_choice(choice, &large, &H200).cycles
     });
     assert_eq!(families(&left), [Hopper, TensorCore]);
     assert_eq!(left[0], all[0]);

@@ -1,0 +1,138 @@
+//! The estimate of this library's kernels, for an H200.
+
+use super::*;
+use gpu_kernels::entry::KERNELS;
+
+const H200: Target = Target {
+    compute_capability: (9, 0),
+    sms: 132,
+    shared_bytes_per_cta: 232_448,
+    l2_bytes: 60 << 20,
+};
+
+fn cover(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
+    let (height, width) = kernel.cluster_tile();
+    TileGrid::cover(m, n, height, width)
+}
+
+fn named(name: &str) -> &'static KernelInfo {
+    KERNELS.iter().find(|kernel| kernel.name == name).unwrap()
+}
+
+/// The cheapest f16 hopper kernel for dense row-major operands.
+fn cheapest(m: u32, n: u32, k: u32) -> &'static str {
+    let off = |pitch: u32| u64::from(pitch) * 2 % LINE != 0;
+    let mid_line = MidLine {
+        a: off(k),
+        b: off(n),
+    };
+    KERNELS
+        .iter()
+        .filter(|kernel| kernel.name.starts_with("hopper_f16_ak_bn"))
+        .filter(|kernel| can_gain(kernel, cover(kernel, m, n), &H200))
+        .min_by_key(|kernel| estimate(kernel, cover(kernel, m, n), k, mid_line, &H200))
+        .unwrap()
+        .name
+}
+
+/// Within 5 % of the fastest measured on an H200 (`docs/perf-log.md`).
+#[test]
+fn picks_what_was_measured_to_be_fast() {
+    for (shape, kernel) in [
+        ((2048, 2048, 2048), "128x256x64_stages4"),
+        ((2048, 2048, 16384), "128x256x64_stages4"),
+        ((4096, 4096, 4096), "128x256x64"),
+        ((6144, 6144, 6144), "256x192x64"),
+        ((12288, 12288, 12288), "128x256x64"),
+        ((8192, 8192, 8192), "128x192x64_pingpong"),
+        ((8192, 8192, 1024), "128x192x64_pingpong"),
+        ((16384, 16384, 16384), "256x192x64"),
+        ((1024, 1024, 1024), "128x64x64"),
+        ((256, 4096, 4096), "128x64x64"),
+        // Rows that begin in mid-line.
+        ((1000, 1000, 1000), "128x64x64_cluster1x2"),
+        ((3000, 3000, 3000), "128x192x64_cluster2x1"),
+        ((4104, 4104, 4104), "256x192x64_cluster1x2"),
+        ((8200, 7944, 4104), "256x192x64_cluster1x2"),
+        ((128, 8192, 8192), "64x128x64"),
+        ((512, 512, 512), "64x64x128"),
+        ((64, 4096, 4096), "64x64x64_split2"),
+        ((16, 1024, 8192), "64x64x64_split4"),
+    ] {
+        let (m, n, k) = shape;
+        assert_eq!(
+            cheapest(m, n, k),
+            format!("hopper_f16_ak_bn_{kernel}"),
+            "{shape:?}"
+        );
+    }
+}
+
+#[test]
+fn a_wave_more_costs_more() {
+    let kernel = named("hopper_f16_ak_bn_128x128x64");
+    let cost = |tiles| {
+        estimate(
+            kernel,
+            TileGrid {
+                tiles_m: tiles,
+                tiles_n: 1,
+            },
+            4096,
+            MidLine::default(),
+            &H200,
+        )
+    };
+    assert_eq!(cost(132), cost(2));
+    assert_eq!(cost(133).cycles, 2 * cost(132).cycles);
+}
+
+#[test]
+fn what_neighbours_ask_for_too_is_asked_for_once() {
+    let loads = |name, tiles_m, tiles_n| {
+        let grid = TileGrid { tiles_m, tiles_n };
+        estimate(named(name), grid, 4096, MidLine::default(), &H200).loads
+    };
+    // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
+    let alone = "hopper_f16_ak_bn_128x256x64";
+    assert_eq!(loads(alone, 1, 1), (128 + 256) * 128);
+    assert_eq!(loads(alone, 1, 2), (128 * 2 / 3 + 256) * 128);
+    assert_eq!(loads(alone, 2, 2), (128 * 2 / 3 + 256 * 2 / 3) * 128);
+    // Half of the columns come by multicast.
+    let cluster = "hopper_f16_ak_bn_128x256x64_cluster2x1";
+    assert_eq!(loads(cluster, 2, 2), (128 + 128) * 128);
+}
+
+#[test]
+fn stream_k_gains_where_few_tiles_are_left_over_and_deep() {
+    let whole = named("hopper_f16_ak_bn_128x256x64");
+    let shared = named("hopper_f16_ak_bn_128x256x64_streamk");
+    let cycles = |kernel, tiles, k| {
+        let (tiles_m, tiles_n) = (tiles, 1);
+        let grid = TileGrid { tiles_m, tiles_n };
+        estimate(kernel, grid, k, MidLine::default(), &H200).cycles
+    };
+    let gains = |tiles, k| cycles(shared, tiles, k) < cycles(whole, tiles, k);
+    assert!(gains(132 + 24, 4096) && gains(2 * 132 + 24, 8192));
+    // Nothing left over, nearly a wave left over, no depth to share.
+    assert!(!gains(2 * 132, 8192) && !gains(132 + 130, 8192) && !gains(132 + 24, 256));
+}
+
+#[test]
+fn sharers_are_as_many_as_there_is_work_for() {
+    let kernel = named("hopper_f16_ak_bn_128x256x64_streamk");
+    let sharers = |tiles, k| {
+        let (tiles_m, tiles_n) = (tiles, 1);
+        sharers(kernel, TileGrid { tiles_m, tiles_n }, k, &H200)
+    };
+    for tiles in 1..3 * 132 {
+        for k in [1_u32, 64, 65, 640, 4096, 1 << 20] {
+            let (left, steps, found) = (tiles % 132, k.div_ceil(64), sharers(tiles, k));
+            let least = (2 * left).min(left * steps).min(132);
+            let most = (left * steps).clamp(1, 132);
+            assert!((least..=most).contains(&found), "{tiles} {k}: {found}");
+        }
+    }
+    // The deeper a tile, the more are worth their reading.
+    assert!(sharers(1, 4096) < sharers(1, 1 << 20));
+}
