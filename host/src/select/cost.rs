@@ -96,9 +96,9 @@ const ASKING: (u64, u64) = (17, 38);
 
 /// What L2 is asked for, of the lines that CTAs next to each other in the order
 /// ask for. Such CTAs run on the same GPC, whose requests for a line are made once
-/// if they meet (`docs/tile-order.md`): counted on an H200, 0.6 to 0.8 of the bytes
-/// get through. Those of clusters do not meet, for the clusters are dealt out over
-/// all GPCs: 0.92 to 0.98, on top of what they share by multicast.
+/// if they meet (`docs/tile-order.md`): counted on an H200, 0.4 to 0.65 of the bytes
+/// get through, 0.66 to 0.88 with one tile a CTA. Those of clusters hardly meet, for
+/// the clusters are dealt out over all GPCs: 0.86 to 1.0.
 const MADE_ONCE: (u64, u64) = (2, 3);
 
 /// Bytes a cycle that L2 delivers to one SM's requests, of those that it sees. From the
