@@ -34,8 +34,6 @@ impl Kernel for LoadBox {
                 mbarrier::init(barrier, 1);
                 mbarrier::fence_init();
             }
-            // The loop keeps two branches on one condition apart: LLVM would join them
-            // and give each arm a `bar.sync` of its own, of which a warp executes one.
             let mut at = first;
             while at < BOX_AREA_BYTES {
                 shared::store_u32x4(area + at, [UNTOUCHED; 4]);

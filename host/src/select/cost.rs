@@ -58,7 +58,7 @@ impl MidLine {
     pub(super) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
         let is = |operand: Operand, pitch: u64| {
             let bytes = pitch.wrapping_mul(problem.input.bytes().into());
-            (operand.address | bytes) % LINE != 0
+            !(operand.address | bytes).is_multiple_of(LINE)
         };
         let a_pitch = match check::a_major(kernel, problem) {
             Major::K => problem.a.row_stride,
