@@ -1,6 +1,7 @@
 //! The estimate of this library's kernels, for an H200.
 
 use super::*;
+use gpu_kernels::OutputType;
 use gpu_kernels::entry::KERNELS;
 
 const H200: Target = Target {
@@ -135,4 +136,60 @@ fn sharers_are_as_many_as_there_is_work_for() {
     }
     // The deeper a tile, the more are worth their reading.
     assert!(sharers(1, 4096) < sharers(1, 1 << 20));
+}
+
+#[test]
+fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
+    let row_major = |address, pitch| Operand {
+        address,
+        row_stride: pitch,
+        col_stride: 1,
+    };
+    let aligned = Problem {
+        m: 256,
+        n: 192,
+        k: 128,
+        input: DType::F16,
+        output: OutputType::Input,
+        a: row_major(0, 128),
+        b: row_major(0, 192),
+        c: row_major(0, 192),
+    };
+    let kernel = named("hopper_f16_ak_bn_128x128x64");
+    let of = |problem: &Problem, packed| MidLine::of(kernel, problem, packed);
+    let none = Packed::default();
+    assert_eq!(of(&aligned, none), MidLine::default());
+    let problem = Problem {
+        a: row_major(0, 136),
+        b: row_major(64, 192),
+        ..aligned
+    };
+    assert_eq!(of(&problem, none), MidLine { a: true, b: true });
+    let packed = Packed { a: true, b: false };
+    assert_eq!(of(&problem, packed), MidLine { a: false, b: true });
+
+    // The kernel for Bᵀ·Aᵀ reads B where the other reads A.
+    let turned = named("hopper_f16_am_bk_128x128x64");
+    let problem = Problem {
+        a: row_major(0, 136),
+        ..aligned
+    };
+    assert_eq!(
+        MidLine::of(turned, &problem.transposed(), none),
+        MidLine { a: false, b: true }
+    );
+}
+
+#[test]
+fn in_mid_line_clusters_pay() {
+    let cycles = |name, mid_line| {
+        let kernel = named(name);
+        estimate(kernel, cover(kernel, 3072, 3072), 3072, mid_line, &H200).cycles
+    };
+    let alone = "hopper_f16_ak_bn_128x192x64";
+    let cluster = "hopper_f16_ak_bn_128x192x64_cluster2x1";
+    let aligned = MidLine::default();
+    assert!(cycles(alone, aligned) < cycles(cluster, aligned));
+    let split = MidLine { a: true, b: true };
+    assert!(cycles(cluster, split) < cycles(alone, split));
 }
