@@ -62,10 +62,11 @@ pub struct PageArgs {
 /// # Errors
 /// A file cannot be read or written, or this build has no WebAssembly.
 pub fn run(args: &PageArgs) -> Result<(), Error> {
-    let mut page = PageData::default();
+    let mut rows = Vec::new();
     for path in &args.study {
-        page.study.extend(read_study(path)?);
+        rows.extend(read_study(path)?);
     }
+    let mut page = PageData::default().with_study(rows);
     if let Some(path) = &args.records {
         let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
         page.records = serde_json::from_str(&text).map_err(|source| Error::Page {

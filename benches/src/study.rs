@@ -148,10 +148,7 @@ fn finish(args: &StudyArgs, rows: &mut [StudyRow]) -> Result<(), Error> {
         println!("{} rows in {}", rows.len(), path.display());
     }
     if let Some(path) = &args.html {
-        let page = PageData {
-            study: rows.to_vec(),
-            ..PageData::default()
-        };
+        let page = PageData::default().with_study(rows.to_vec());
         page::write(&page, path)?;
     }
     print!("{}", report::render(rows));

@@ -6,11 +6,11 @@
  *
  * @module study
  */
-function showStudy(rows) {
+function showStudy({ study: rows, regrets }) {
   const machines = new Set(rows.map((row) => [row.device, `driver ${row.driver}`, row.date].filter(Boolean).join(", ")));
   byId("study-machine").textContent = `Measured on ${[...machines].join("; ")}.`;
   byId("study-content").append(
-    ...[predictionCharts(rows), orderCharts(rows), regretTables(rows), roofline(rows)].filter(Boolean),
+    ...[predictionCharts(rows), orderCharts(rows), regretTables(regrets), roofline(rows)].filter(Boolean),
   );
   byId("study").hidden = false;
 }

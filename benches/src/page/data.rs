@@ -6,6 +6,8 @@ use tilewise::l2::Limit;
 use tilewise::l2::gpu::GPUS;
 
 use crate::record::Record;
+use crate::study::groups;
+use crate::study::regret::{self, RuleRegret};
 
 /// One product with one kernel in one order: measured, and predicted.
 ///
@@ -114,6 +116,8 @@ pub struct PageData {
     pub start: Start,
     /// The study; the page has no such section without.
     pub study: Vec<StudyRow>,
+    /// What rules for the order lose in the study.
+    pub regrets: Vec<RuleRegret>,
     /// The benchmark's records; the page has no such section without.
     pub records: Vec<Record>,
 }
@@ -130,7 +134,19 @@ impl Default for PageData {
             gpus: GPUS.iter().map(gpu).collect(),
             start: Start::default(),
             study: Vec::new(),
+            regrets: Vec::new(),
             records: Vec::new(),
+        }
+    }
+}
+
+impl PageData {
+    /// With these rows of the study.
+    pub fn with_study(self, rows: Vec<StudyRow>) -> Self {
+        PageData {
+            regrets: regret::regrets(&groups::groups(&rows)),
+            study: rows,
+            ..self
         }
     }
 }

@@ -4,6 +4,8 @@
 //! The best of many noisy times is a little better than the best order is, so even a
 //! perfect rule has some regret here.
 
+use serde::Serialize;
+
 use super::groups::Group;
 use super::rows::{self, CHOOSER, CUTLASS, MODEL, TUNER};
 use crate::page::data::StudyRow;
@@ -74,7 +76,7 @@ pub const COLD: Regime = Regime {
 pub const REGIMES: [Regime; 2] = [SUSTAINED, COLD];
 
 /// What a rule loses over some groups.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Regret {
     /// Groups in which its pick was measured.
     pub groups: usize,
@@ -84,6 +86,34 @@ pub struct Regret {
     pub worst: f64,
     /// Where, and which order it picked there.
     pub worst_at: String,
+}
+
+/// What one rule loses in one regime.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleRegret {
+    /// The rule.
+    pub rule: &'static str,
+    /// The regime.
+    pub regime: &'static str,
+    /// How much.
+    #[serde(flatten)]
+    pub regret: Regret,
+}
+
+/// What every rule loses over `groups`, in both regimes; those left out of which no pick
+/// was timed.
+pub fn regrets(groups: &[Group]) -> Vec<RuleRegret> {
+    let pairs = REGIMES
+        .iter()
+        .flat_map(|regime| RULES.iter().map(move |rule| (regime, rule)));
+    let found = pairs.filter_map(|(regime, rule)| {
+        Some(RuleRegret {
+            rule: rule.name,
+            regime: regime.name,
+            regret: regret(groups, rule, regime)?,
+        })
+    });
+    found.collect()
 }
 
 /// The row with the least time; `None` where nothing was timed.

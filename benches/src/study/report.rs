@@ -2,7 +2,7 @@
 
 use super::accuracy::{self, CLOSE, DRAM_READ, EQUAL, QUANTITIES, Ranking};
 use super::groups::{self, Group};
-use super::regret::{self, CHOICE, COLD, REGIMES, RULES, Regime, SUSTAINED};
+use super::regret::{self, CHOICE, COLD, REGIMES, Regime, RuleRegret, SUSTAINED};
 use super::rows;
 use crate::page::data::StudyRow;
 use crate::report::Table;
@@ -198,20 +198,20 @@ fn regrets(groups: &[Group]) -> String {
         "worst %",
         "where",
     ]);
-    for regime in &REGIMES {
-        for rule in &RULES {
-            let Some(regret) = regret::regret(groups, rule, regime) else {
-                continue;
-            };
-            table.row([
-                rule.name.to_owned(),
-                regime.name.to_owned(),
-                regret.groups.to_string(),
-                percent(regret.mean),
-                percent(regret.worst),
-                regret.worst_at,
-            ]);
-        }
+    for RuleRegret {
+        rule,
+        regime,
+        regret,
+    } in regret::regrets(groups)
+    {
+        table.row([
+            rule.to_owned(),
+            regime.to_owned(),
+            regret.groups.to_string(),
+            percent(regret.mean),
+            percent(regret.worst),
+            regret.worst_at,
+        ]);
     }
     let mut text = format!(
         "\n{}against the best order measured of the same product and kernel\n",

@@ -246,7 +246,7 @@ fn study(browser: &mut Browser) {
     assert!(
         regret
             .as_str()
-            .is_some_and(|row| row.starts_with("chooser25.00\u{a0}%10.0\u{a0}%")),
+            .is_some_and(|row| row.starts_with("the library's choice25.00\u{a0}%10.0\u{a0}%")),
         "{regret}"
     );
 }
