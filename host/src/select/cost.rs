@@ -35,9 +35,10 @@
 //! alike.
 
 use gpu_kernels::kernel::WARPGROUP;
-use gpu_kernels::{DType, Family, KernelInfo, Major, Operand, TileGrid};
+use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
 
 use super::{Choice, Packed, Problem, Target, check};
+use crate::tma::{Lines, Unreadable};
 
 /// Bytes of a cache line.
 const LINE: u64 = 128;
@@ -53,24 +54,20 @@ pub struct MidLine {
 }
 
 impl MidLine {
-    /// As `kernel` reads the operands of `problem`. Those that are packed first
-    /// begin on cache lines.
+    /// As `kernel` reads the operands of `problem`, where it reads them through TMA.
+    /// Those that are packed first begin on cache lines.
     pub(super) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
-        let is = |operand: Operand, pitch: u64| {
-            let bytes = pitch.wrapping_mul(problem.input.bytes().into());
-            !(operand.address | bytes).is_multiple_of(LINE)
+        if kernel.family != Family::Hopper {
+            return MidLine::default();
+        }
+        let is = |lines: Result<Lines, Unreadable>, address: u64| {
+            lines.is_ok_and(|lines| !(address | lines.pitch_bytes).is_multiple_of(LINE))
         };
-        let a_pitch = match check::a_major(kernel, problem) {
-            Major::K => problem.a.row_stride,
-            Major::Mn => problem.a.col_stride,
-        };
-        let b_pitch = match check::b_major(kernel, problem) {
-            Major::K => problem.b.col_stride,
-            Major::Mn => problem.b.row_stride,
-        };
+        let a = Lines::of_a(problem, check::a_major(kernel, problem));
+        let b = Lines::of_b(problem, check::b_major(kernel, problem));
         MidLine {
-            a: !packed.a && is(problem.a, a_pitch),
-            b: !packed.b && is(problem.b, b_pitch),
+            a: !packed.a && is(a, problem.a.address),
+            b: !packed.b && is(b, problem.b.address),
         }
     }
 }
@@ -209,8 +206,9 @@ pub fn estimate(
 
 /// How many CTAs should share the last wave of `grid` tiles, by a kernel for
 /// stream-K whose operands begin on cache lines: where a tile is cut decides the
-/// order of its sums, which is not to hang on an address. At least one for each of those tiles, two where it has two steps and
-/// there are CTAs; at most those that run at once; 1 where no tile is left over.
+/// order of its sums, which is not to hang on an address. At least one for each of
+/// those tiles, two where it has two steps and there are CTAs; at most those that run
+/// at once; 1 where no tile is left over.
 pub fn sharers(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
     let (_, sharers) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
     sharers as u32
@@ -228,30 +226,26 @@ pub(super) fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
     (target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
 }
 
-/// Bytes of one stage of the ring.
-fn stage_bytes(kernel: &KernelInfo) -> u64 {
+/// Bytes of the ring.
+fn ring_bytes(kernel: &KernelInfo) -> u64 {
     let lines = kernel.block.m + kernel.block.n;
-    u64::from(lines * kernel.block.k * kernel.input.bytes())
+    u64::from(kernel.stages * lines * kernel.block.k * kernel.input.bytes())
 }
 
 /// Cycles that the ring of a hopper kernel takes longer to fill than the largest.
 fn fill(kernel: &KernelInfo) -> u64 {
-    if kernel.family != Family::Hopper {
-        return 0;
+    match kernel.family {
+        Family::Hopper => FILL * FULL_RING.saturating_sub(ring_bytes(kernel)) / FULL_RING,
+        _ => 0,
     }
-    let ring = u64::from(kernel.stages) * stage_bytes(kernel);
-    FILL * FULL_RING.saturating_sub(ring) / FULL_RING
 }
 
 /// Whether a consumer of a hopper kernel has no room to stage 64 rows of a 16-bit
 /// tile at once.
 fn stages_in_parts(kernel: &KernelInfo) -> bool {
-    if kernel.family != Family::Hopper {
-        return false;
-    }
-    let ring = u64::from(kernel.stages) * stage_bytes(kernel);
-    let staging = u64::from(kernel.shared_bytes).saturating_sub(ring);
-    staging < u64::from(consumers(kernel)) * 64 * u64::from(kernel.block.n) * 2
+    let staging = u64::from(kernel.shared_bytes).saturating_sub(ring_bytes(kernel));
+    let rows = u64::from(consumers(kernel)) * 64 * u64::from(kernel.block.n) * 2;
+    kernel.family == Family::Hopper && staging < rows
 }
 
 /// Warpgroups of a hopper kernel that multiply: all but the producer.

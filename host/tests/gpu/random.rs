@@ -159,15 +159,16 @@ fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
     let mut hopper = in_place.clone();
     hopper.retain(|kernel| kernel.family == Family::Hopper);
     // Those that few cases suit.
-    let picky = |kernels: &[&'static KernelInfo]| -> Vec<_> {
-        let suits = |kernel: &&KernelInfo| kernel.c_by_tma_only;
-        kernels.iter().copied().filter(suits).collect()
-    };
+    let [picky_hopper, picky_packing] = [&hopper, &packing].map(|kernels| {
+        let mut picky = kernels.clone();
+        picky.retain(|kernel| kernel.c_by_tma_only);
+        picky
+    });
     let pool = match random.random_range(0..8) {
         0 => return None,
-        1 if !picky(&packing).is_empty() => picky(&packing),
+        1 if !picky_packing.is_empty() => picky_packing,
         1 | 2 if !packing.is_empty() => packing,
-        3 if !picky(&hopper).is_empty() => picky(&hopper),
+        3 if !picky_hopper.is_empty() => picky_hopper,
         3..=5 if !hopper.is_empty() => hopper,
         _ => in_place,
     };

@@ -1,8 +1,8 @@
 //! The estimate of this library's kernels, for an H200.
 
 use super::*;
-use gpu_kernels::OutputType;
 use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{Operand, OutputType};
 
 const H200: Target = Target {
     compute_capability: (9, 0),
