@@ -29,7 +29,7 @@ pub fn rank() -> u32 {
 pub unsafe fn arrive() {
     instruction!(
         // SAFETY: the caller's duty.
-        ptx = unsafe { asm!("barrier.cluster.arrive.release;", options(nostack)) },
+        ptx = unsafe { super::convergent::cluster_arrive() },
         emulated = machine::cluster::arrive()
     )
 }
@@ -43,7 +43,7 @@ pub unsafe fn arrive() {
 pub unsafe fn arrive_relaxed() {
     instruction!(
         // SAFETY: the caller's duty.
-        ptx = unsafe { asm!("barrier.cluster.arrive.relaxed;", options(nostack)) },
+        ptx = unsafe { super::convergent::cluster_arrive_relaxed() },
         emulated = machine::cluster::arrive_relaxed()
     )
 }
@@ -57,7 +57,7 @@ pub unsafe fn arrive_relaxed() {
 pub unsafe fn wait() {
     instruction!(
         // SAFETY: the caller's duty.
-        ptx = unsafe { asm!("barrier.cluster.wait.acquire;", options(nostack)) },
+        ptx = unsafe { super::convergent::cluster_wait() },
         emulated = machine::cluster::wait()
     )
 }

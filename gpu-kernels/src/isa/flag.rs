@@ -11,19 +11,23 @@
 //! Patterns", "Synchronizes-with", "Causality Order"). The scope is the GPU, for
 //! the two are in different CTAs of one.
 
-/// `st.release.gpu` of 1.
+/// `st.release.gpu` of 1, if `active`. Predicated, for it stands between warp-aligned
+/// instructions (see `isa/convergent.rs`).
 ///
 /// # Safety
-/// `address` is a writable word, aligned to 4, which is 0.
+/// Where `active`, `address` is a writable word, aligned to 4, which is 0.
 #[inline(always)]
-pub unsafe fn raise(address: u64) {
+pub unsafe fn raise_if(active: bool, address: u64) {
     instruction!(
         // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
         ptx = unsafe {
-            asm!("st.release.gpu.global.u32 [{}], {};", in(reg64) address, in(reg32) 1_u32,
-                 options(nostack, preserves_flags));
+            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
+                 "@active st.release.gpu.global.u32 [{0}], {1}; }}",
+                 in(reg64) address, in(reg32) active as u32, options(nostack, preserves_flags));
         },
-        emulated = machine::flag::raise(address)
+        emulated = if active {
+            machine::flag::raise(address)
+        }
     )
 }
 
@@ -51,12 +55,23 @@ pub unsafe fn wait(address: u64) {
     )
 }
 
-/// Makes the flag 0 again, for the next launch: the end of this one orders it.
+/// Makes the flag 0 again, if `active`, for the next launch: the end of this one orders
+/// it. Predicated like [`raise_if`].
 ///
 /// # Safety
-/// `address` is a writable word, aligned to 4, and nobody waits for it any more.
+/// Where `active`, `address` is a writable word, aligned to 4, and nobody waits for it
+/// any more.
 #[inline(always)]
-pub unsafe fn lower(address: u64) {
-    // SAFETY: the caller's duty.
-    unsafe { super::global::store_u32(address, 0) }
+pub unsafe fn lower_if(active: bool, address: u64) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
+                 "@active st.global.u32 [{0}], 0; }}",
+                 in(reg64) address, in(reg32) active as u32, options(nostack, preserves_flags));
+        },
+        emulated = if active {
+            machine::global::store(address, [0])
+        }
+    )
 }

@@ -55,43 +55,51 @@ pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
     )
 }
 
-/// `mbarrier.arrive`: one arrival at a barrier of this CTA.
+/// `mbarrier.arrive`, if `active`: one arrival at a barrier of this CTA. Predicated,
+/// for it stands between warp-aligned instructions (see `isa/convergent.rs`).
 ///
 /// # Safety
-/// `barrier` is an initialised barrier of this CTA.
+/// Where `active`, `barrier` is an initialised barrier of this CTA.
 #[inline(always)]
-pub unsafe fn arrive(barrier: u32) {
+pub unsafe fn arrive_if(active: bool, barrier: u32) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm!("mbarrier.arrive.shared::cta.b64 _, [{}];", in(reg32) barrier, options(nostack));
+            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
+                 "@active mbarrier.arrive.shared::cta.b64 _, [{0}]; }}",
+                 in(reg32) barrier, in(reg32) active as u32, options(nostack));
         },
-        emulated = machine::mbarrier::arrive(barrier)
+        emulated = if active {
+            machine::mbarrier::arrive(barrier)
+        }
     )
 }
 
-/// `mapa` and `mbarrier.arrive`: one arrival at the barrier that stands at the
-/// same offset in CTA `rank` of the cluster.
+/// `mapa` and `mbarrier.arrive`, if `active`: one arrival at the barrier that stands
+/// at the same offset in CTA `rank` of the cluster. Predicated like [`arrive_if`].
 ///
 /// It says that this thread has finished *reading*; it releases no writes to the
 /// peer. (`.release.cluster` would, at the price of a GPU-wide memory barrier:
 /// a quarter of the kernel's speed, see `docs/perf-log.md`.)
 ///
 /// # Safety
-/// `barrier` is initialised in that CTA, which has not exited.
+/// Where `active`, `barrier` is initialised in that CTA, which has not exited.
 #[inline(always)]
-pub unsafe fn arrive_at(barrier: u32, rank: u32) {
+pub unsafe fn arrive_at_if(active: bool, barrier: u32, rank: u32) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
             asm!(
-                "{{ .reg .b32 remote;",
-                "mapa.shared::cluster.u32 remote, {0}, {1};",
-                "mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
-                in(reg32) barrier, in(reg32) rank, options(nostack)
+                "{{ .reg .pred active; .reg .b32 remote;",
+                "setp.ne.u32 active, {2}, 0;",
+                "@active mapa.shared::cluster.u32 remote, {0}, {1};",
+                "@active mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
+                in(reg32) barrier, in(reg32) rank, in(reg32) active as u32, options(nostack)
             );
         },
-        emulated = machine::mbarrier::arrive_at(barrier, rank)
+        emulated = if active {
+            machine::mbarrier::arrive_at(barrier, rank)
+        }
     )
 }
 

@@ -53,15 +53,8 @@ pub fn cta_position() -> CtaPosition {
 #[inline(always)]
 pub unsafe fn broadcast(value: u32) -> u32 {
     instruction!(
-        ptx = {
-            let first: u32;
-            // SAFETY: the caller's duty (PTX ISA, "shfl.sync").
-            unsafe {
-                asm!("shfl.sync.idx.b32 {}, {}, 0, 31, -1;", out(reg32) first, in(reg32) value,
-                     options(nostack));
-            }
-            first
-        },
+        // SAFETY: the caller's duty (PTX ISA, "shfl.sync").
+        ptx = unsafe { super::convergent::shuffle_first(value) },
         emulated = machine::thread::broadcast(value)
     )
 }

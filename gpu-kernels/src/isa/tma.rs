@@ -62,54 +62,81 @@ pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32
     )
 }
 
-/// Starts copying the box at `shared` to (`x`, `y`) of the tensor, as part of
-/// the thread's current bulk group.
+/// Starts copying the box at `shared` to (`x`, `y`) of the tensor, if `active`, as part
+/// of the thread's current bulk group. One thread does this for a warpgroup whose next
+/// instructions are warp-aligned, so this and what follows it here are predicated (see
+/// `isa/convergent.rs`).
 ///
 /// # Safety
-/// The box is complete, made visible by [`fence_shared`], and stays unchanged
-/// until a [`wait_stores_read`] or [`wait_stores`] says it has been read.
+/// Where `active`: the box is complete, made visible by [`fence_shared`], and stays
+/// unchanged until a [`wait_stores_read_if`] or [`wait_stores_if`] says it has been read.
 #[inline(always)]
-pub unsafe fn store(map: u64, shared: u32, x: u32, y: u32) {
+pub unsafe fn store_if(active: bool, map: u64, shared: u32, x: u32, y: u32) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
             asm!(
-                "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{0}, {{{2}, {3}}}], [{1}];",
-                in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y, options(nostack)
+                "{{ .reg .pred active; setp.ne.u32 active, {4}, 0;",
+                "@active cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
+                "[{0}, {{{2}, {3}}}], [{1}]; }}",
+                in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y,
+                in(reg32) active as u32, options(nostack)
             );
         },
-        emulated = machine::tma::store(map, shared, x, y)
+        emulated = if active {
+            machine::tma::store(map, shared, x, y)
+        }
     )
 }
 
-/// `cp.async.bulk.commit_group`: closes this thread's current group of stores.
+/// `cp.async.bulk.commit_group`, if `active`: closes this thread's current group of
+/// stores.
 #[inline(always)]
-pub fn commit_stores() {
+pub fn commit_stores_if(active: bool) {
     instruction!(
         // SAFETY: names a group; touches no memory.
-        ptx = unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) },
-        emulated = machine::tma::commit_stores()
+        ptx = unsafe {
+            asm!("{{ .reg .pred active; setp.ne.u32 active, {0}, 0;",
+                 "@active cp.async.bulk.commit_group; }}",
+                 in(reg32) active as u32, options(nostack));
+        },
+        emulated = if active {
+            machine::tma::commit_stores()
+        }
     )
 }
 
-/// `cp.async.bulk.wait_group.read`: until at most `PENDING` groups of this
+/// `cp.async.bulk.wait_group.read`, if `active`: until at most `PENDING` groups of this
 /// thread still read shared memory.
 #[inline(always)]
-pub fn wait_stores_read<const PENDING: u32>() {
+pub fn wait_stores_read_if<const PENDING: u32>(active: bool) {
     instruction!(
         // SAFETY: waits.
-        ptx = unsafe { asm!("cp.async.bulk.wait_group.read {};", const PENDING, options(nostack)) },
-        emulated = machine::tma::wait_stores_read(PENDING)
+        ptx = unsafe {
+            asm!("{{ .reg .pred active; setp.ne.u32 active, {0}, 0;",
+                 "@active cp.async.bulk.wait_group.read {1}; }}",
+                 in(reg32) active as u32, const PENDING, options(nostack));
+        },
+        emulated = if active {
+            machine::tma::wait_stores_read(PENDING)
+        }
     )
 }
 
-/// `cp.async.bulk.wait_group 0`: until all stores of this thread are complete.
+/// `cp.async.bulk.wait_group 0`, if `active`: until all stores of this thread are
+/// complete.
 #[inline(always)]
-pub fn wait_stores() {
+pub fn wait_stores_if(active: bool) {
     instruction!(
         // SAFETY: waits.
-        ptx = unsafe { asm!("cp.async.bulk.wait_group 0;", options(nostack)) },
-        emulated = machine::tma::wait_stores()
+        ptx = unsafe {
+            asm!("{{ .reg .pred active; setp.ne.u32 active, {0}, 0;",
+                 "@active cp.async.bulk.wait_group 0; }}",
+                 in(reg32) active as u32, options(nostack));
+        },
+        emulated = if active {
+            machine::tma::wait_stores()
+        }
     )
 }
 

@@ -11,9 +11,7 @@ use crate::kernel::WARPGROUP;
 pub unsafe fn release_registers<const REGISTERS: u32>() {
     instruction!(
         // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
-        ptx = unsafe {
-            asm!("setmaxnreg.dec.sync.aligned.u32 {};", const REGISTERS, options(nostack))
-        },
+        ptx = unsafe { super::convergent::release_registers::<REGISTERS>() },
         emulated = machine::warpgroup::release_registers(REGISTERS)
     )
 }
@@ -26,9 +24,7 @@ pub unsafe fn release_registers<const REGISTERS: u32>() {
 pub unsafe fn claim_registers<const REGISTERS: u32>() {
     instruction!(
         // SAFETY: the caller's duty (PTX ISA, "setmaxnreg").
-        ptx = unsafe {
-            asm!("setmaxnreg.inc.sync.aligned.u32 {};", const REGISTERS, options(nostack))
-        },
+        ptx = unsafe { super::convergent::claim_registers::<REGISTERS>() },
         emulated = machine::warpgroup::claim_registers(REGISTERS)
     )
 }

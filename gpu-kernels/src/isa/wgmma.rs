@@ -52,7 +52,7 @@ pub const fn descriptor_step(major: Major) -> u64 {
 pub unsafe fn fence() {
     instruction!(
         // SAFETY: the caller's duty.
-        ptx = unsafe { asm!("wgmma.fence.sync.aligned;", options(nostack)) },
+        ptx = unsafe { super::convergent::wgmma_fence() },
         emulated = machine::wgmma::fence()
     )
 }
@@ -65,7 +65,7 @@ pub unsafe fn fence() {
 pub unsafe fn commit() {
     instruction!(
         // SAFETY: the caller's duty.
-        ptx = unsafe { asm!("wgmma.commit_group.sync.aligned;", options(nostack)) },
+        ptx = unsafe { super::convergent::wgmma_commit() },
         emulated = machine::wgmma::commit()
     )
 }
@@ -79,7 +79,7 @@ pub unsafe fn commit() {
 pub unsafe fn wait<const PENDING: u32>() {
     instruction!(
         // SAFETY: the caller's duty.
-        ptx = unsafe { asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack)) },
+        ptx = unsafe { super::convergent::wgmma_wait::<PENDING>() },
         emulated = machine::wgmma::wait(PENDING)
     )
 }
@@ -219,8 +219,10 @@ macro_rules! accumulators {
                 instruction!(
                     // SAFETY: the caller's duty.
                     ptx = unsafe {
+                        super::convergent::wgmma_wait::<0>();
+                        // No instruction. What reads D reads what comes out of here.
                         asm!(
-                            concat!("wgmma.wait_group.sync.aligned 0; // {0}", $(" {", $i, "}",)*),
+                            concat!("// {0}", $(" {", $i, "}",)*),
                             inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)
                         );
                     },

@@ -90,9 +90,9 @@ impl Kernel for StoreBox {
             thread::sync_cta();
             if thread::thread_index() == 0 {
                 let map = params.tensor_map(2);
-                tma::store(map, area + params.sharers, params.m, params.n);
-                tma::commit_stores();
-                tma::wait_stores();
+                tma::store_if(true, map, area + params.sharers, params.m, params.n);
+                tma::commit_stores_if(true);
+                tma::wait_stores_if(true);
             }
         }
     }

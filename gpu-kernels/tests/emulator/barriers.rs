@@ -65,7 +65,7 @@ fn what_never_happens_is_a_deadlock_that_names_who_waits() {
         unsafe {
             set_up(at(0), 2);
             if tid() == 0 {
-                mbarrier::arrive(at(0));
+                mbarrier::arrive_if(true, at(0));
             }
             if tid().is_multiple_of(2) {
                 mbarrier::wait(at(0), 0);
@@ -86,7 +86,7 @@ fn a_phase_takes_no_more_arrivals_than_it_expects() {
             set_up(at(0), 1);
             if tid() == 0 {
                 mbarrier::arrive_expecting(at(0), 16);
-                mbarrier::arrive(at(0));
+                mbarrier::arrive_if(true, at(0));
             }
         }
     });

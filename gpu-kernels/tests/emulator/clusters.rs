@@ -54,7 +54,7 @@ fn remote_arrivals_are_part_of_that() {
                 cluster::arrive_relaxed();
                 cluster::wait();
                 if tid() == 0 {
-                    mbarrier::arrive_at(at(0), 1 - cluster::rank());
+                    mbarrier::arrive_at_if(true, at(0), 1 - cluster::rank());
                 }
                 if stays {
                     cluster::arrive_relaxed();
@@ -81,7 +81,7 @@ fn mbarriers_of_peers_are_initialised_behind_a_fence() {
                 cluster::arrive_relaxed();
                 cluster::wait();
                 if tid() == 0 {
-                    mbarrier::arrive_at(at(0), 1 - cluster::rank());
+                    mbarrier::arrive_at_if(true, at(0), 1 - cluster::rank());
                 }
                 cluster::arrive_relaxed();
                 cluster::wait();

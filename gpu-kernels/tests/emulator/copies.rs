@@ -74,10 +74,10 @@ fn store((x, y): (i32, i32), waits: bool) -> Option<Check> {
                     shared::store_u32x4(at(16 * chunk), [0; 4]);
                 }
                 tma::fence_shared();
-                tma::store(map, at(0), x as u32, y as u32);
-                tma::commit_stores();
+                tma::store_if(true, map, at(0), x as u32, y as u32);
+                tma::commit_stores_if(true);
                 if waits {
-                    tma::wait_stores_read::<0>();
+                    tma::wait_stores_read_if::<0>(true);
                 }
             }
         }

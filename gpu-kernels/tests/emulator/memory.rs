@@ -172,7 +172,7 @@ fn mbarriers_are_initialised_before_use() {
                     if initialise {
                         mbarrier::init(at(0), 1);
                     }
-                    mbarrier::arrive(at(0));
+                    mbarrier::arrive_if(true, at(0));
                 }
             }
         })
@@ -195,9 +195,9 @@ fn boxes_are_written_before_they_are_stored() {
                         shared::store_u32x4(at(16 * chunk), [0; 4]);
                     }
                     tma::fence_shared();
-                    tma::store(map, at(0), 0, 0);
-                    tma::commit_stores();
-                    tma::wait_stores();
+                    tma::store_if(true, map, at(0), 0, 0);
+                    tma::commit_stores_if(true);
+                    tma::wait_stores_if(true);
                 }
             }
         };

@@ -30,9 +30,9 @@ fn tma_reads_behind_a_proxy_fence_of_the_writers() {
                     if fence == Fence::AfterBarrier {
                         tma::fence_shared();
                     }
-                    tma::store(map, at(0), 0, 0);
-                    tma::commit_stores();
-                    tma::wait_stores();
+                    tma::store_if(true, map, at(0), 0, 0);
+                    tma::commit_stores_if(true);
+                    tma::wait_stores_if(true);
                 }
             }
         };
@@ -100,16 +100,16 @@ fn staging_is_refilled_after_a_store_has_read_it() {
                 tma::fence_shared();
                 thread::sync_cta();
                 if tid() == 0 {
-                    tma::store(map, at(0), 0, 0);
-                    tma::commit_stores();
+                    tma::store_if(true, map, at(0), 0, 0);
+                    tma::commit_stores_if(true);
                     if wait {
-                        tma::wait_stores_read::<0>();
+                        tma::wait_stores_read_if::<0>(true);
                     }
                 }
                 thread::sync_cta();
                 shared::store_u32(at(4 * tid()), 1);
                 if tid() == 0 {
-                    tma::wait_stores();
+                    tma::wait_stores_if(true);
                 }
             }
         };

@@ -103,7 +103,7 @@ fn an_mbarrier_orders_arrivals_before_waits() {
                 set_up(at(512), 1);
                 if tid() == 0 {
                     shared::store_u32(at(0), 1);
-                    mbarrier::arrive(at(512));
+                    mbarrier::arrive_if(true, at(512));
                 }
                 if tid() == 63 {
                     if waits {
@@ -127,7 +127,7 @@ fn what_follows_an_arrival_is_not_ordered_by_it() {
         unsafe {
             set_up(at(512), 1);
             if tid() == 0 {
-                mbarrier::arrive(at(512));
+                mbarrier::arrive_if(true, at(512));
                 shared::store_u32(at(0), 1);
             }
             if tid() == 63 {
@@ -152,7 +152,7 @@ fn an_mbarrier_is_used_after_its_initialisation() {
                     thread::sync_cta();
                 }
                 if tid() == 0 {
-                    mbarrier::arrive(at(0));
+                    mbarrier::arrive_if(true, at(0));
                 }
                 if tid() == 32 && barrier {
                     mbarrier::wait(at(0), 0);
@@ -170,7 +170,7 @@ fn an_mbarrier_is_used_after_its_initialisation() {
             // Brings the lanes together, and orders no memory.
             thread::broadcast(0);
             if tid() == 1 {
-                mbarrier::arrive(at(0));
+                mbarrier::arrive_if(true, at(0));
             }
         }
     });
@@ -247,16 +247,16 @@ fn a_flag_orders_the_stores_of_one_cta_before_the_loads_of_another() {
             unsafe {
                 if thread::cta_position().x == 0 {
                     if raise_first {
-                        flag::raise(up);
+                        flag::raise_if(true, up);
                     }
                     global::store_f32x4(data, [1.0; 4]);
                     if !raise_first {
-                        flag::raise(up);
+                        flag::raise_if(true, up);
                     }
                 } else {
                     flag::wait(up);
                     global::load_f32x4(data);
-                    flag::lower(up);
+                    flag::lower_if(true, up);
                 }
             }
         };

@@ -16,7 +16,7 @@ fn arrivals(seed: u64) -> Vec<u32> {
         unsafe {
             set_up(at(0), 4);
             if tid().is_multiple_of(32) {
-                mbarrier::arrive(at(0));
+                mbarrier::arrive_if(true, at(0));
                 order.lock().unwrap().push(tid() / 32);
                 mbarrier::wait(at(0), 0);
             }
@@ -63,7 +63,7 @@ fn what_goes_wrong_in_some_orders_is_found_in_one() {
             unsafe {
                 set_up(at(0), 1);
                 if tid() == 32 {
-                    mbarrier::arrive(at(0));
+                    mbarrier::arrive_if(true, at(0));
                 }
                 if tid() == 0 {
                     mbarrier::wait(at(0), 1);

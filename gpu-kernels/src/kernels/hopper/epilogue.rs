@@ -24,7 +24,7 @@ use super::device::Slab;
 use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, store_rows};
 use crate::element::Element;
 use crate::epilogue::pack;
-use crate::isa::hint::compute_here_u64;
+use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::wgmma::{Accumulator, VisitColumns};
 use crate::isa::{global, shared, thread, tma, warpgroup};
 use crate::problem::{GemmParams, OutputType};
@@ -34,8 +34,6 @@ pub(super) struct SlabStore<'a, S> {
     params: &'a GemmParams,
     /// Index of the thread in its warpgroup.
     lane: u32,
-    /// Whether this thread starts stores, for those it [`sync`]s with.
-    sends: bool,
     /// The named barrier of the warpgroup.
     barrier: u32,
     /// Shared address of this consumer's buffers.
@@ -55,7 +53,6 @@ impl<'a, S: Shape> SlabStore<'a, S> {
         SlabStore {
             params,
             lane,
-            sends: lane.is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP }),
             barrier: 1 + consumer,
             staging: staging + consumer * (S::STAGING_SLABS * SLAB_BYTES),
             first: 0,
@@ -67,6 +64,13 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     #[inline(always)]
     pub(super) fn barrier(&self) -> u32 {
         self.barrier
+    }
+
+    /// Whether this thread starts stores, for those it [`sync`]s with. Found anew each
+    /// time: kept, it would take a register from the main loop.
+    #[inline(always)]
+    fn sends(&self) -> bool {
+        compute_here(self.lane).is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP })
     }
 
     /// Stores 64 rows of C from `row`, as many columns as `sums` has from `col`;
@@ -101,9 +105,7 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// Waits until no copy reads shared memory any more.
     #[inline(always)]
     pub(super) fn finish(&self) {
-        if self.sends {
-            tma::wait_stores();
-        }
+        tma::wait_stores_if(self.sends());
     }
 
     /// First of the rows that this thread helps to store at once, of a slab's 64.
@@ -124,14 +126,12 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     unsafe fn take(&self, batch: u32) {
         // SAFETY: the warpgroup is together.
         unsafe {
-            if self.sends {
-                // The other batches may still be on their way.
-                match S::STAGING_SLABS / batch {
-                    1 => tma::wait_stores_read::<0>(),
-                    2 => tma::wait_stores_read::<1>(),
-                    3 => tma::wait_stores_read::<2>(),
-                    _ => tma::wait_stores_read::<3>(),
-                }
+            // The other batches may still be on their way.
+            match S::STAGING_SLABS / batch {
+                1 => tma::wait_stores_read_if::<0>(self.sends()),
+                2 => tma::wait_stores_read_if::<1>(self.sends()),
+                3 => tma::wait_stores_read_if::<2>(self.sends()),
+                _ => tma::wait_stores_read_if::<3>(self.sends()),
             }
             sync::<S>(self.barrier);
         }
@@ -162,17 +162,16 @@ impl<'a, S: Shape> SlabStore<'a, S> {
             if S::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
                 sync::<S>(self.barrier);
-                if self.sends {
-                    let map = self.params.tensor_map(2);
-                    let first = self.first_row();
-                    let mut slab = 0;
-                    while slab < batch {
-                        let box_of_c = self.buffer(slab) + first * ROW_BYTES;
-                        tma::store(map, box_of_c, col + slab * width, row + first);
-                        slab += 1;
-                    }
-                    tma::commit_stores();
+                let map = self.params.tensor_map(2);
+                let first = self.first_row();
+                let mut slab = 0;
+                while slab < batch {
+                    let box_of_c = self.buffer(slab) + first * ROW_BYTES;
+                    let column = col + slab * width;
+                    tma::store_if(self.sends(), map, box_of_c, column, row + first);
+                    slab += 1;
                 }
+                tma::commit_stores_if(self.sends());
             } else {
                 sync::<S>(self.barrier);
                 let mut slab = 0;

@@ -53,9 +53,7 @@ impl<S: Shape> Cta<'_, S> {
                         sums[1].columns(&mut slot.second_slab());
                     }
                     warpgroup::sync(barrier);
-                    if lane == 0 {
-                        flag::raise(slot.flag);
-                    }
+                    flag::raise_if(lane == 0, slot.flag);
                     false
                 }
                 Role::Finish { lenders } => {
@@ -64,9 +62,7 @@ impl<S: Shape> Cta<'_, S> {
                         let slot = Slot::<S>::of(self.params.workspace, lender, consumer, lane);
                         flag::wait(slot.flag);
                         warpgroup::sync(barrier);
-                        if lane == 0 {
-                            flag::lower(slot.flag);
-                        }
+                        flag::lower_if(lane == 0, slot.flag);
                         sums[0].add(&slot);
                         if S::SLABS > 1 {
                             sums[1].add(&slot.second_slab());

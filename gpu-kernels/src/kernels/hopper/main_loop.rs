@@ -3,6 +3,7 @@
 use super::device::{Cta, Slab};
 use super::ring::RingPosition;
 use super::{SLAB_BYTES, Shape};
+use crate::isa::hint::compute_here;
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{mbarrier, wgmma};
 use crate::kernel::Contiguous;
@@ -56,10 +57,10 @@ impl<S: Shape> Cta<'_, S> {
         }
         // SAFETY: the warpgroup is together.
         unsafe {
-            if S::PING_PONG && lane == 0 {
+            if S::PING_PONG {
                 // Not before this consumer has seen its last stage land: a barrier
                 // tells a round from the next, but not from the one after that.
-                mbarrier::arrive(self.turn(1 - consumer));
+                mbarrier::arrive_if(compute_here(lane) == 0, self.turn(1 - consumer));
             }
             sums[0].finish();
             if S::SLABS > 1 {
@@ -82,11 +83,13 @@ impl<S: Shape> Cta<'_, S> {
             if S::CLUSTER.sharing() > 1 {
                 let (down, across) = self.place();
                 let peer = (lane % S::CLUSTER.m, lane / S::CLUSTER.m);
-                if lane < S::CLUSTER.sharing() && (peer.0 == down || peer.1 == across) {
-                    mbarrier::arrive_at(self.empty(stage), lane);
-                }
-            } else if lane == 0 {
-                mbarrier::arrive(self.empty(stage));
+                // Without `||` and `&&`, which would be branches.
+                let reads = (peer.0 == down) | (peer.1 == across);
+                let exists = lane < S::CLUSTER.sharing();
+                mbarrier::arrive_at_if(exists & reads, self.empty(stage), lane);
+            } else {
+                // Compared here: kept, the answer would take a register.
+                mbarrier::arrive_if(compute_here(lane) == 0, self.empty(stage));
             }
         }
     }
