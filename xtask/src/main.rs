@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use gpu_kernels::Arch;
-use ptx_builder::Codegen;
+use ptx_builder::{Codegen, OptLevel};
 
 /// Builds, checks and measures tilewise.
 #[derive(Parser)]
@@ -42,8 +42,15 @@ enum Command {
         /// rust-cuda where all of it is installed]
         #[arg(long)]
         codegen: Option<Codegen>,
+        /// Only prove that no kernel can hang, for kernels compiled by rustc at these levels of
+        /// optimisation, comma-separated: 1, 2, 3, s
+        #[arg(long, value_delimiter = ',', value_parser = parse_opt_level, conflicts_with = "codegen")]
+        opt_level: Vec<OptLevel>,
+        /// With --opt-level: by every rustc that can be had, not by the build's alone
+        #[arg(long, requires = "opt_level")]
+        every_rustc: bool,
         /// Build nothing: compare the entry points in two folders of PTX, names and parameters
-        #[arg(long, num_args = 2, value_names = ["FOLDER", "FOLDER"], conflicts_with_all = ["arch", "codegen"])]
+        #[arg(long, num_args = 2, value_names = ["FOLDER", "FOLDER"], conflicts_with_all = ["arch", "codegen", "opt_level"])]
         compare: Vec<PathBuf>,
     },
     /// Measure: `tilewise-bench bench`, release build; on a machine without a GPU, the model, the CPU
@@ -102,10 +109,13 @@ fn main() -> ExitCode {
         Command::Ptx {
             arch,
             codegen,
+            opt_level,
+            every_rustc,
             compare,
-        } => match &compare[..] {
-            [first, second] => ptx::compare(first, second),
-            _ => ptx::run(&arch, codegen),
+        } => match (&compare[..], &opt_level[..]) {
+            ([first, second], _) => ptx::compare(first, second),
+            (_, []) => ptx::run(&arch, codegen),
+            (_, levels) => ptx::levels::run(&arch, levels, every_rustc),
         },
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Order { arguments } => bench::order(&arguments),
@@ -124,6 +134,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A level of optimisation by its name.
+fn parse_opt_level(name: &str) -> Result<OptLevel, String> {
+    let known = || OptLevel::ALL.map(OptLevel::name).join(", ");
+    OptLevel::ALL
+        .into_iter()
+        .find(|level| level.name() == name)
+        .ok_or_else(|| format!("not one of {}", known()))
 }
 
 /// A PTX target by its name.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use ptx_builder::OptLevel;
 
 use crate::project::{self, cargo};
 use crate::{bench, emulate, ptx, setup};
@@ -23,6 +24,11 @@ const STEPS: &[Step] = &[
     }),
     ("setup", setup::run),
     ("ptx", || ptx::run(&[], None)),
+    // Where LLVM inlines and copies least. The other levels and compilers: see
+    // docs/convergence.md.
+    ("convergence at another level", || {
+        ptx::levels::run(&[], &[OptLevel::Size], false)
+    }),
     ("clippy", || {
         project::run(cargo().args([
             "clippy",

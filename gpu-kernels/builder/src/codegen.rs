@@ -87,7 +87,7 @@ impl Generator {
     /// Its version, without any path.
     pub fn version(&self) -> String {
         match self {
-            Generator::Rustc(toolchain) => toolchain.version().to_owned(),
+            Generator::Rustc(toolchain) => toolchain.version(),
             Generator::RustCuda(rust_cuda) => rust_cuda.version(),
         }
     }

@@ -34,6 +34,40 @@ pub(crate) fn device_crate() -> PathBuf {
     dir
 }
 
+/// How hard the compiler optimises the device code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OptLevel {
+    /// `opt-level = 1`.
+    One,
+    /// `opt-level = 2`.
+    Two,
+    /// `opt-level = 3`, that of every build but those that prove convergence.
+    #[default]
+    Three,
+    /// `opt-level = "s"`.
+    Size,
+}
+
+impl OptLevel {
+    /// All of them.
+    pub const ALL: [OptLevel; 4] = [
+        OptLevel::One,
+        OptLevel::Two,
+        OptLevel::Three,
+        OptLevel::Size,
+    ];
+
+    /// The value of `-Copt-level`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OptLevel::One => "1",
+            OptLevel::Two => "2",
+            OptLevel::Three => "3",
+            OptLevel::Size => "s",
+        }
+    }
+}
+
 /// Compiles the device crate for `arch`, with the entry points that its cargo
 /// feature `entries` names. Outputs and the compiled `core` are kept under `cache`.
 /// Quick when nothing has changed.
@@ -44,10 +78,11 @@ pub fn compile(
     toolchain: &Toolchain,
     arch: Arch,
     entries: &str,
+    level: OptLevel,
     cache: &Path,
 ) -> Result<Compiled, Error> {
     let flags = rustflags(arch);
-    let manifest_text = manifest(&device_crate());
+    let manifest_text = manifest(&device_crate(), level);
     // Cargo overwrites the one output file, and calls it fresh after a switch
     // back: whatever changes the output changes the directory.
     let mut hasher = DefaultHasher::new();
@@ -92,7 +127,7 @@ fn rustflags(arch: Arch) -> Vec<String> {
 }
 
 /// The manifest of the nested build.
-fn manifest(device_crate: &Path) -> String {
+fn manifest(device_crate: &Path, level: OptLevel) -> String {
     // The emulator is for the host alone, but its name must be known.
     let mut features = format!(
         "default = [\"standalone\"]\nstandalone = []\nemulator = []\n{PROBES_FEATURE} = []\n"
@@ -113,12 +148,16 @@ fn manifest(device_crate: &Path) -> String {
          [features]\n\
          {features}\
          [profile.release]\n\
-         opt-level = 3\n\
+         opt-level = {level}\n\
          panic = \"abort\"\n\
          lto = \"fat\"\n\
          codegen-units = 1\n\
          debug = 0\n",
         version = env!("CARGO_PKG_VERSION"),
+        level = match level {
+            OptLevel::Size => "\"s\"",
+            level => level.name(),
+        },
         lib = device_crate.join("src/lib.rs").display(),
     )
 }
@@ -129,7 +168,10 @@ mod tests {
 
     #[test]
     fn the_manifest_has_a_feature_for_each_target() {
-        let text = manifest(Path::new("/crate"));
+        let text = manifest(Path::new("/crate"), OptLevel::Three);
+        assert!(text.contains("\nopt-level = 3\n"), "{text}");
+        let small = manifest(Path::new("/crate"), OptLevel::Size);
+        assert!(small.contains("\nopt-level = \"s\"\n"), "{small}");
         assert!(text.contains("path = '/crate/src/lib.rs'\n"));
         for arch in Arch::ALL {
             assert!(

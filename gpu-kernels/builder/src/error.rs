@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::codegen::Codegen;
+use crate::convergence::Divergence;
 use crate::rust_cuda::Missing;
 use crate::toolchain::NoToolchain;
 
@@ -73,6 +74,22 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// The compiler put a warp-aligned instruction into divergent code: the kernel could
+    /// hang.
+    #[error(
+        "{generator} makes kernels for {arch} that could hang; use another compiler \
+         (TILEWISE_DEVICE_RUSTC names it), and report this one:\n{}",
+        lines(.divergences)
+    )]
+    Divergent {
+        /// What made the PTX.
+        generator: String,
+        /// The PTX target.
+        arch: &'static str,
+        /// Kernels, with each of their instructions.
+        divergences: Vec<(&'static str, Divergence)>,
+    },
+
     /// The table has a row that the PTX has no entry point for.
     #[error("kernel `{0}` is in gpu_kernels::entry::KERNELS and not in the PTX")]
     EntryMissing(String),
@@ -124,6 +141,13 @@ pub enum Error {
         /// Everything it said.
         output: String,
     },
+}
+
+/// A line for each instruction, with its kernel.
+fn lines(divergences: &[(&str, Divergence)]) -> String {
+    let lines = divergences.iter();
+    let lines = lines.map(|(kernel, divergence)| format!("  {kernel}: {divergence}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A line for each, indented.

@@ -1,20 +1,25 @@
 //! What a kernel must be before it may be called built.
 //!
 //! Each gate stands for a way in which Rust that looks right becomes machine
-//! code that is slow: an accumulator array that went to memory, a bounds check
-//! that kept its panic, a `wgmma` that was serialised. None of them is visible
-//! in a result, so they are looked for in the PTX, in what `ptxas` says and in
-//! the SASS.
+//! code that hangs, or is slow: a warp-aligned instruction that was copied into the
+//! arms of a branch, an accumulator array that went to memory, a bounds check
+//! that kept its panic, a `wgmma` that was serialised. None of them shows in the
+//! sources, and most do not in a result, so they are looked for in the PTX, in what
+//! `ptxas` says and in the SASS.
 
 use std::fmt;
 
 use gpu_kernels::Family;
 
+use crate::Error;
+use crate::convergence::{self, Divergence};
 use crate::ptxas::Report;
 
 /// A kernel that did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
+    /// A warp-aligned instruction stands in divergent code.
+    Divergent(Divergence),
     /// Registers were spilled to local memory.
     Spill {
         /// Bytes stored.
@@ -58,6 +63,7 @@ pub enum Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Violation::Divergent(divergence) => write!(f, "could hang: {divergence}"),
             Violation::Spill {
                 store_bytes,
                 load_bytes,
@@ -90,6 +96,16 @@ pub fn check_ptx(ptx: &str) -> Vec<Violation> {
             }
         })
         .collect()
+}
+
+/// Proves of one program that no warp-aligned instruction stands in divergent code
+/// ([`convergence`]).
+///
+/// # Errors
+/// [`Error::Syntax`] where the text is no PTX that this crate reads.
+pub fn check_convergence(ptx: &str) -> Result<Vec<Violation>, Error> {
+    let divergences = convergence::check(ptx)?.into_iter();
+    Ok(divergences.map(Violation::Divergent).collect())
 }
 
 /// Checks what stands outside the entry points of a module.

@@ -14,12 +14,13 @@
 //! | [`rust_cuda`] | find all that rust-cuda needs, and run its builder |
 //! | [`ptx`] | cut the text into entry points, and join it again, one program each |
 //! | [`launch_bounds`] | add what `rustc` has no attribute for |
+//! | [`convergence`] | refuse a kernel whose warps could diverge where they must not |
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel whose machine code is not what was meant |
 //!
 //! Beside them stands [`wasm`], which compiles what the HTML page computes.
 //!
-//! A build needs the steps down to the launch bounds; [`build`] does them. The
+//! A build needs the steps down to the convergence; [`build`] does them. The
 //! last two need NVIDIA's `ptxas` and no GPU. [`compare`] looks at what the two
 //! code generators made.
 //!
@@ -39,6 +40,7 @@
 pub mod codegen;
 pub mod compare;
 pub mod compile;
+pub mod convergence;
 mod error;
 pub mod gates;
 pub mod launch_bounds;
@@ -56,7 +58,7 @@ use gpu_kernels::probe::PROBES;
 use gpu_kernels::{Arch, KernelInfo};
 
 pub use codegen::{Choice, Codegen, Generator};
-pub use compile::PROBES_FEATURE;
+pub use compile::{OptLevel, PROBES_FEATURE};
 pub use error::Error;
 pub use nested::Compiled;
 pub use toolchain::{NoToolchain, Toolchain};
@@ -88,12 +90,29 @@ pub struct Build {
 /// `cache` keeps what is compiled along the way between calls; see [`cache_dir`].
 ///
 /// # Errors
-/// The compiler fails, or its output and [`KERNELS`] disagree about which entry
-/// points there are.
+/// The compiler fails, its output and [`KERNELS`] disagree about which entry points
+/// there are, or a kernel could hang ([`Error::Divergent`]).
 pub fn build(generator: &Generator, arch: Arch, cache: &Path) -> Result<Build, Error> {
+    let build = build_unchecked(generator, arch, OptLevel::default(), cache)?;
+    refuse_divergent(build, generator.version(), arch)
+}
+
+/// [`build`] at any level of optimisation, without the proof that no kernel could hang:
+/// for programs that apply the [`gates`] themselves, and launch nothing.
+///
+/// rust-cuda has one level, libNVVM's own, whatever `level` says.
+///
+/// # Errors
+/// As [`build`], but for [`Error::Divergent`].
+pub fn build_unchecked(
+    generator: &Generator,
+    arch: Arch,
+    level: OptLevel,
+    cache: &Path,
+) -> Result<Build, Error> {
     let kernels = KERNELS.iter().filter(|k| k.arch == arch);
     programs(kernels, || match generator {
-        Generator::Rustc(toolchain) => compile::compile(toolchain, arch, arch.name(), cache),
+        Generator::Rustc(toolchain) => compile::compile(toolchain, arch, arch.name(), level, cache),
         Generator::RustCuda(rust_cuda) => rust_cuda::compile(rust_cuda, arch, cache),
     })
 }
@@ -104,8 +123,27 @@ pub fn build(generator: &Generator, arch: Arch, cache: &Path) -> Result<Build, E
 /// As [`build`].
 pub fn build_probes(toolchain: &Toolchain, cache: &Path) -> Result<Build, Error> {
     let probes = PROBES.iter().map(|probe| &probe.info);
-    programs(probes, || {
-        compile::compile(toolchain, Arch::Sm90a, PROBES_FEATURE, cache)
+    let (arch, level) = (Arch::Sm90a, OptLevel::default());
+    let build = programs(probes, || {
+        compile::compile(toolchain, arch, PROBES_FEATURE, level, cache)
+    })?;
+    refuse_divergent(build, toolchain.version(), arch)
+}
+
+/// `build`, unless a program has a warp-aligned instruction in divergent code.
+fn refuse_divergent(build: Build, generator: String, arch: Arch) -> Result<Build, Error> {
+    let mut divergences = Vec::new();
+    for program in &build.programs {
+        let found = convergence::check(&program.ptx)?;
+        divergences.extend(found.into_iter().map(|found| (program.kernel.name, found)));
+    }
+    if divergences.is_empty() {
+        return Ok(build);
+    }
+    Err(Error::Divergent {
+        generator,
+        arch: arch.name(),
+        divergences,
     })
 }
 
@@ -152,4 +190,36 @@ pub fn cache_dir(path: &Path) -> PathBuf {
         .find(|dir| dir.join("CACHEDIR.TAG").is_file())
         .unwrap_or(path)
         .join("ptx")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_with_a_kernel_that_could_hang_is_refused_by_name() {
+        let build = |ptx: &str| Build {
+            programs: vec![Program {
+                kernel: &KERNELS[0],
+                ptx: ptx.to_owned(),
+            }],
+            warnings: Vec::new(),
+            leftovers: Vec::new(),
+        };
+        let refuse =
+            |ptx| refuse_divergent(build(ptx), "rustc 1.95.0, LLVM 22.1.2".into(), Arch::Sm90a);
+        let mended = include_str!("convergence/fixtures/arrivals_predicated.ptx");
+        assert_eq!(refuse(mended).unwrap().programs.len(), 1);
+        let hangs = include_str!("convergence/fixtures/branches_joined.ptx");
+        let text = refuse(hangs).unwrap_err().to_string();
+        for part in [
+            "rustc 1.95.0, LLVM 22.1.2",
+            "sm_90a",
+            KERNELS[0].name,
+            "TILEWISE_DEVICE_RUSTC",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(text.matches("wgmma.wait_group.sync.aligned 0").count(), 4);
+    }
 }

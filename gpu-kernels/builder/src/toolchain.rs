@@ -53,9 +53,15 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The first line of the version, such as `rustc 1.95.0 (59807616e 2026-04-14)`.
-    pub fn version(&self) -> &str {
-        self.verbose_version.lines().next().unwrap_or_default()
+    /// The compiler with its LLVM, which decides what becomes of the device code:
+    /// `rustc 1.95.0 (59807616e 2026-04-14), LLVM 22.1.2`.
+    pub fn version(&self) -> String {
+        let mut lines = self.verbose_version.lines();
+        let rustc = lines.next().unwrap_or_default();
+        match lines.find_map(|line| line.strip_prefix("LLVM version: ")) {
+            Some(llvm) => format!("{rustc}, LLVM {llvm}"),
+            None => rustc.to_owned(),
+        }
     }
 }
 
@@ -96,6 +102,19 @@ pub fn find() -> Result<Toolchain, NoToolchain> {
         return Err(NoToolchain::Skipped);
     }
     find_for(TARGET).map_err(|tried| NoToolchain::NotFound { tried })
+}
+
+/// Every device toolchain among the compilers that [`find`] looks at, and what each of
+/// the others lacks.
+pub fn find_all() -> (Vec<Toolchain>, Vec<String>) {
+    let (mut found, mut lacking) = (Vec::new(), Vec::new());
+    for rustc in compilers() {
+        match inspect(&rustc, TARGET) {
+            Ok(toolchain) => found.push(toolchain),
+            Err(reason) => lacking.push(format!("{}: {reason}", rustc.display())),
+        }
+    }
+    (found, lacking)
 }
 
 /// Looks for a compiler with `core` for `target`; else, what each lacks.
@@ -207,6 +226,19 @@ mod tests {
         assert_eq!(minor_version("1.100.0-nightly"), Some((1, 100)));
         assert!(minor_version("1.100.0") > minor_version("1.95"));
         assert_eq!(minor_version("unknown"), None);
+    }
+
+    #[test]
+    fn a_version_names_the_compiler_and_its_llvm() {
+        let toolchain = |verbose_version: &str| Toolchain {
+            rustc: "rustc".into(),
+            verbose_version: verbose_version.into(),
+            core: CoreLibrary::Compiled,
+        };
+        let stable = "rustc 1.95.0 (59807616e 2026-04-14)\nrelease: 1.95.0\nLLVM version: 22.1.2";
+        let expected = "rustc 1.95.0 (59807616e 2026-04-14), LLVM 22.1.2";
+        assert_eq!(toolchain(stable).version(), expected);
+        assert_eq!(toolchain("rustc 1.95.0").version(), "rustc 1.95.0");
     }
 
     #[test]

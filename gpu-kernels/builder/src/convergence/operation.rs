@@ -1,0 +1,275 @@
+//! What instructions do to values that are the same across a warp, or nearly.
+//!
+//! A value is described by [`LowBits`]: how many of its low bits may differ between the
+//! lanes of a warp. That is enough for what kernels do with a thread's index. Its five
+//! low bits differ, so `%tid.x / 32` is uniform, and so is a comparison with a multiple
+//! of 32.
+
+use super::instruction::Operand;
+
+/// The number of low bits of a value that may differ between the lanes of a warp; the
+/// bits above are the same in all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LowBits(u8);
+
+impl LowBits {
+    /// One value in all lanes.
+    pub const UNIFORM: LowBits = LowBits(0);
+    /// The lane's index: 0 to 31.
+    pub const LANE: LowBits = LowBits(5);
+    /// Any bit may differ.
+    pub const ALL: LowBits = LowBits(64);
+
+    pub fn is_uniform(self) -> bool {
+        self == LowBits::UNIFORM
+    }
+
+    /// Whether all bits that may differ are among the `bits` lowest.
+    fn within(self, bits: u32) -> bool {
+        u32::from(self.0) <= bits
+    }
+
+    /// [`LowBits::ALL`] unless the value is uniform: for instructions whose result
+    /// depends on all bits of what they read.
+    fn all_or_none(self) -> LowBits {
+        match self {
+            LowBits::UNIFORM => LowBits::UNIFORM,
+            _ => LowBits::ALL,
+        }
+    }
+
+    /// Whether adding `number`, or comparing with it, leaves the bits alone in which
+    /// lanes differ: it is a multiple of 2 to the power of their number.
+    fn divides(self, number: i64) -> bool {
+        self.is_uniform() || self.within(31) && number.trailing_zeros() >= u32::from(self.0)
+    }
+}
+
+/// What an instruction writes, given what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// The same in all lanes, whatever is read.
+    Uniform,
+    /// The same in all lanes if all that is read is.
+    Function,
+    /// Anything, such as what memory holds.
+    Varying,
+    /// The operand, or its low bits.
+    Copy,
+    /// Bit by bit.
+    Bitwise,
+    /// The bits that are set in the number.
+    Mask(i64),
+    /// Shifted to the left by a number.
+    ShiftLeft(u32),
+    /// Shifted to the right by a number; the sign may come in.
+    ShiftRight(u32),
+    /// A number added or subtracted.
+    Offset(i64),
+    /// Less than a number, or not.
+    Below(i64),
+    /// The first operand or the second, as the third says.
+    Select,
+}
+
+/// Instructions whose result depends on their operands alone.
+const FUNCTIONS: [&str; 62] = [
+    "abs",
+    "add",
+    "addc",
+    "and",
+    "bfe",
+    "bfi",
+    "bfind",
+    "bmsk",
+    "brev",
+    "clz",
+    "cnot",
+    "copysign",
+    "cos",
+    "cvt",
+    "cvta",
+    "div",
+    "dp2a",
+    "dp4a",
+    "ex2",
+    "fma",
+    "fns",
+    "getctarank",
+    "isspacep",
+    "lg2",
+    "lop3",
+    "mad",
+    "mad24",
+    "madc",
+    "mapa",
+    "max",
+    "min",
+    "mov",
+    "mul",
+    "mul24",
+    "neg",
+    "not",
+    "or",
+    "popc",
+    "prmt",
+    "rcp",
+    "rem",
+    "rsqrt",
+    "sad",
+    "selp",
+    "set",
+    "setp",
+    "shf",
+    "shl",
+    "shr",
+    "sin",
+    "slct",
+    "sqrt",
+    "sub",
+    "subc",
+    "szext",
+    "tanh",
+    "testp",
+    "vadd",
+    "vsub",
+    "vmax",
+    "vmin",
+    "xor",
+];
+
+/// Instructions that write no register, though their first operand may be one.
+const WITHOUT_RESULT: [&str; 14] = [
+    "bra",
+    "brx",
+    "barrier",
+    "bar",
+    "cp",
+    "discard",
+    "exit",
+    "fence",
+    "griddepcontrol",
+    "membar",
+    "nanosleep",
+    "ret",
+    "setmaxnreg",
+    "trap",
+];
+
+/// Leading operands of an instruction that it writes.
+pub(super) fn written(opcode: &str, operands: &[Operand]) -> usize {
+    let name = opcode.split('.').next().unwrap_or_default();
+    let reduces = opcode.split('.').any(|part| part == "red");
+    let writes = match operands.first() {
+        // `call (result), function, (arguments)`.
+        Some(Operand::Several(_)) => true,
+        Some(Operand::Register(_)) => !WITHOUT_RESULT.contains(&name) || reduces,
+        _ => false,
+    };
+    usize::from(writes)
+}
+
+impl Operation {
+    /// That of an instruction which reads `sources`.
+    pub fn of(opcode: &str, sources: &[Operand]) -> Operation {
+        let mut parts = opcode.split('.');
+        let name = parts.next().unwrap_or_default();
+        let has = |modifier| opcode.split('.').any(|part| part == modifier);
+        match (name, sources) {
+            // The parameters of the launch.
+            ("ld", _) if has("param") => Operation::Function,
+            // Votes, and one lane's value for all of them: the segment is the whole
+            // warp where the mask in the upper bits of the clamp is 0 (PTX ISA, "shfl").
+            ("vote" | "redux", _) => Operation::Uniform,
+            (
+                "shfl",
+                [
+                    _,
+                    Operand::Immediate(_),
+                    Operand::Immediate(31),
+                    Operand::Immediate(-1),
+                ],
+            ) if has("idx") => Operation::Uniform,
+            ("mov", [Operand::Register(_) | Operand::Special(_)]) => Operation::Copy,
+            ("cvt", [Operand::Register(_)]) if is_unsigned_conversion(opcode) => Operation::Copy,
+            ("and", [_, Operand::Immediate(mask)]) => Operation::Mask(*mask),
+            ("and" | "or" | "xor" | "not", _) => Operation::Bitwise,
+            ("shl", [_, Operand::Immediate(bits @ 0..64)]) => Operation::ShiftLeft(*bits as u32),
+            ("shr", [_, Operand::Immediate(bits @ 0..64)]) => Operation::ShiftRight(*bits as u32),
+            ("bfe", [_, Operand::Immediate(bits @ 0..64), Operand::Immediate(_)])
+                if has("u32") || has("u64") =>
+            {
+                Operation::ShiftRight(*bits as u32)
+            }
+            ("add", [_, Operand::Immediate(number)]) | ("sub", [_, Operand::Immediate(number)])
+                if is_integer(opcode) =>
+            {
+                Operation::Offset(*number)
+            }
+            ("setp", [_, Operand::Immediate(number)]) if is_integer(opcode) => {
+                // x ≤ n is x < n + 1, which at the largest n cannot be written so.
+                match parts.next() {
+                    Some("lt" | "lo" | "ge" | "hs") => Operation::Below(*number),
+                    Some("le" | "ls" | "gt" | "hi") => {
+                        (number.checked_add(1)).map_or(Operation::Function, Operation::Below)
+                    }
+                    _ => Operation::Function,
+                }
+            }
+            ("selp", [_, _, _]) => Operation::Select,
+            _ if FUNCTIONS.contains(&name) => Operation::Function,
+            _ => Operation::Varying,
+        }
+    }
+
+    /// The result for sources that differ so.
+    pub fn result(self, sources: &[LowBits]) -> LowBits {
+        let most = sources.iter().copied().max().unwrap_or(LowBits::UNIFORM);
+        let first = sources.first().copied().unwrap_or(LowBits::UNIFORM);
+        match self {
+            Operation::Uniform => LowBits::UNIFORM,
+            Operation::Varying => LowBits::ALL,
+            Operation::Function => most.all_or_none(),
+            Operation::Copy | Operation::Bitwise => most,
+            Operation::Mask(mask) => {
+                // Bits of the result above the mask's highest are 0 in all lanes, and if
+                // the mask has none of the bits that differ, so are they.
+                let highest = 64 - mask.leading_zeros();
+                if first.divides(mask) {
+                    LowBits::UNIFORM
+                } else if first.within(highest) {
+                    first
+                } else {
+                    LowBits(highest as u8)
+                }
+            }
+            Operation::ShiftLeft(bits) if first.within(31) && !first.is_uniform() => {
+                LowBits((u32::from(first.0) + bits).min(64) as u8)
+            }
+            // A sign that differs would come in at every bit.
+            Operation::ShiftRight(bits) if first.within(15) => {
+                LowBits(u32::from(first.0).saturating_sub(bits) as u8)
+            }
+            Operation::Offset(number) if first.divides(number) => first,
+            Operation::Below(number) if first.divides(number) => LowBits::UNIFORM,
+            Operation::Select if sources.last().is_some_and(|chosen| chosen.is_uniform()) => most,
+            Operation::ShiftLeft(_)
+            | Operation::ShiftRight(_)
+            | Operation::Offset(_)
+            | Operation::Below(_)
+            | Operation::Select => most.all_or_none(),
+        }
+    }
+}
+
+/// Whether an instruction's type is an integer's.
+fn is_integer(opcode: &str) -> bool {
+    let last = opcode.rsplit('.').next().unwrap_or_default();
+    matches!(last.as_bytes().first(), Some(b'u' | b's' | b'b'))
+}
+
+/// `cvt.u64.u32` and the like: cuts, or extends with zeros.
+fn is_unsigned_conversion(opcode: &str) -> bool {
+    let types = opcode.split('.').skip(1);
+    types.clone().count() == 2 && types.into_iter().all(|name| name.starts_with('u'))
+}
