@@ -56,7 +56,7 @@ impl CodeGenerator {
 pub struct BuildInfo {
     /// The code generator that compiled the kernels; `None` for a CPU-only build.
     pub code_generator: Option<CodeGenerator>,
-    /// Its version, and that of all it is made of; `None` for a CPU-only
+    /// Its version, and that of all it is made of, LLVM included; `None` for a CPU-only
     /// build.
     pub toolchain: Option<&'static str>,
     /// Kernels for each PTX target.
