@@ -5,9 +5,9 @@
 //! a look at the tensor maps.
 //!
 //! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules,
-//! `capturing` has a stream that records a graph, `endless_columns` and
-//! `endless_tiled` have kernels that never end: those in column-major order, and
-//! the tiled ones.
+//! `capturing` has a stream that records a graph, `endless_others` and
+//! `endless_tiled` have kernels that never end: those in another order or under
+//! another schedule than the first, and the tiled ones.
 //! A kernel named `endless` never ends anywhere, and one named `slow` takes 0.4 s. What
 //! a driver may wait in, or for, ends the process while one of them runs ([`busy`]).
 //! Compiled with `--cfg old_driver`, a function is missing.
@@ -64,6 +64,9 @@ enum Busy {
 }
 
 static BUSY: Mutex<Option<Busy>> = Mutex::new(None);
+
+/// How the first kernel was launched.
+static FIRST: Mutex<Option<(order::TileOrder, schedule::Schedule)>> = Mutex::new(None);
 
 /// Whether a kernel runs.
 fn busy() -> bool {
@@ -360,7 +363,10 @@ unsafe extern "C" fn cuLaunchKernel(
     }
     let params = &**params;
     let is_endless = match scenario().as_str() {
-        "endless_columns" => params.order == order::TileOrder::ColumnMajor,
+        "endless_others" => {
+            let walk = (params.order, params.schedule);
+            *FIRST.lock().unwrap().get_or_insert(walk) != walk
+        }
         "endless_tiled" => entry.starts_with("tiled"),
         _ => false,
     };
