@@ -78,6 +78,10 @@ impl Watch {
     /// A watch that calls `last_words` before it ends the process: to say what was
     /// measured, without asking the GPU.
     pub fn new(args: &WaitArgs, last_words: impl FnOnce() + Send + 'static) -> Watch {
+        let last_words = || {
+            eprintln!("(--wait-limit SECONDS allows more)");
+            last_words();
+        };
         Watch {
             watchdog: Some(Watchdog::new(last_words)),
             armed: RefCell::new(None),

@@ -78,7 +78,9 @@ fn main() -> ExitCode {
 }
 
 fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
-    let watchdog = Watchdog::new(|| println!("the rest is not run"));
+    let watchdog = Watchdog::new(|| {
+        println!("the rest is not run (--wait-limit SECONDS allows more)");
+    });
     let opening = watchdog.arm(args.wait_limit, "opening the GPU");
     let device = Device::gpu(args.device);
     drop(opening);
