@@ -19,6 +19,7 @@
 use crate::error::Error;
 use crate::graph::{Executable, Graph};
 use crate::regime::Launch;
+use crate::watch::Watched;
 use cust::stream::Stream;
 
 /// Products below this many milliseconds are short. A launch takes the host 2 to
@@ -77,16 +78,24 @@ impl<'a> Batches<'a> {
     ///
     /// # Errors
     /// What was launched failed. A failed capture is none.
-    pub fn new(stream: &'a Stream, expected_ms: &[f64], launch: Launch<'a>) -> Result<Self, Error> {
+    pub fn new(
+        stream: &'a Stream,
+        watched: &Watched,
+        expected_ms: &[f64],
+        launch: Launch<'a>,
+    ) -> Result<Self, Error> {
         let (graphs, refusal) = graphs(expected_ms, |candidate, products| {
+            watched.wait("as a graph", candidate, products);
             let captured =
                 Graph::captured(stream, || (0..products).try_for_each(|_| launch(candidate)));
             let graph = captured?.instantiate(stream)?;
             // SAFETY: `launch` borrows what its launches work on, for 'a; and
-            // this function waits for the stream.
+            // the next line waits for the stream.
             unsafe { graph.launch() }?;
+            stream.synchronize()?;
             Ok(graph)
         });
+        // What fails here is no matter of graphs.
         stream.synchronize()?;
         Ok(Batches {
             launch,

@@ -16,8 +16,12 @@ use crate::regret;
 use crate::report;
 use crate::runner::Runner;
 use crate::shape::Shape;
+use crate::suite::Suite;
 use crate::summary;
+use crate::watch::Watch;
 use crate::workload::{Problem, problems};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tilewise::Device;
 
 /// Runs the command; prints tables, writes files.
@@ -32,10 +36,19 @@ pub fn run(args: &BenchArgs) -> Result<(), Error> {
     if args.device == Some(DeviceChoice::Cpu) {
         return without_gpu(args, "The CPU was asked for.");
     }
+    let output = Output::new(args);
+    let watch = Watch::new(&args.wait, {
+        let output = output.clone();
+        move || output.print()
+    });
+    watch.begin(Duration::ZERO, "opening the GPU");
     let device = device::open(args.device)?;
     if device.is_gpu() {
-        return on_gpu(args, &device);
+        let result = on_gpu(args, &device, &watch, &output);
+        watch.close();
+        return result;
     }
+    watch.rest();
     let reason = match Device::gpu(0) {
         Err(error) => error.to_string(),
         Ok(gpu) => format!("this build has no kernel for {}", gpu.name()),
@@ -43,17 +56,71 @@ pub fn run(args: &BenchArgs) -> Result<(), Error> {
     without_gpu(args, &format!("No GPU to measure on: {reason}."))
 }
 
-fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
+/// What has been measured, and what is printed of it at the end: by the run, or by the
+/// watchdog that ends it.
+#[derive(Clone)]
+struct Output {
+    records: Arc<Mutex<Vec<Record>>>,
+    suite: Option<&'static Suite>,
+    tune: bool,
+    /// The files that are written.
+    files: Vec<String>,
+}
+
+impl Output {
+    fn new(args: &BenchArgs) -> Output {
+        let files = [&args.json, &args.csv, &args.html].into_iter().flatten();
+        Output {
+            records: Arc::default(),
+            suite: args.suite,
+            tune: args.tune,
+            files: files.map(|path| path.display().to_string()).collect(),
+        }
+    }
+
+    fn keep(&self, records: &[Record]) {
+        let mut kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = records.to_vec();
+    }
+
+    /// The tables of what is kept, and where it is.
+    fn text(&self) -> String {
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if records.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("{}\n{}\n", report::render(&records), report::LEGEND);
+        if let Some(suite) = self.suite {
+            text += &summary::render(suite, &records);
+        }
+        if self.tune {
+            text += &regret::render(&records);
+        }
+        if !self.files.is_empty() {
+            text += &format!("{} rows in {}\n", records.len(), self.files.join(", "));
+        }
+        text
+    }
+
+    fn print(&self) {
+        print!("{}", self.text());
+    }
+}
+
+fn on_gpu(args: &BenchArgs, device: &Device, watch: &Watch, output: &Output) -> Result<(), Error> {
     let shapes = args.shapes(&[Shape::new(512, 768, 256), Shape::new(255, 257, 129)]);
+    watch.begin(Duration::ZERO, "opening cuBLASLt");
     let cublaslt = match args.no_peers {
         true => Err("--no-peers".to_owned()),
         false => CublasLt::open(device, args.cublaslt.as_deref(), &args.python),
     };
+    watch.rest();
     let triton = match (args.wants_triton(), args.no_peers) {
         (true, _) => triton::probe(&args.python),
         (false, true) => Err("--no-peers".to_owned()),
         (false, false) => Err("a suite without --triton".to_owned()),
     };
+    watch.begin(Duration::ZERO, "clocks and power");
     print_head(args, device);
     match &cublaslt {
         Ok(library) => println!(
@@ -68,25 +135,21 @@ fn on_gpu(args: &BenchArgs, device: &Device) -> Result<(), Error> {
     }
 
     let problems = problems(args, &shapes);
-    let mut runner = Runner::new(args, device, cublaslt.ok())?;
+    let mut runner = Runner::new(args, device, cublaslt.ok(), watch)?;
     let mut records = Vec::new();
-    let result = runner.run(&problems, &mut records, &|records| save(args, records));
+    let save = |records: &mut [Record]| save(args, records, output);
+    let result = runner.run(&problems, &mut records, &save);
     if args.ncu {
         return result;
     }
+    watch.rest();
     if result.is_ok() && triton.is_ok() {
         with_triton(args, &problems, &Machine::of(device), &mut records);
     }
     // Before the tables, which show the speedups that this fills in.
-    let saved = save(args, &mut records);
-    print!("{}", report::render(&records));
-    println!("\n{}", report::LEGEND);
-    if let Some(suite) = args.suite {
-        print!("{}", summary::render(suite, &records));
-    }
-    if args.tune {
-        print!("{}", regret::render(&records));
-    }
+    let saved = save(&mut records);
+    output.print();
+    watch.begin(Duration::ZERO, "closing cuBLASLt");
     result.and(saved)
 }
 
@@ -196,16 +259,19 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
         Machine::of(&device).device
     );
     let mut records = Vec::new();
-    let mut runner = Runner::new(args, &device, None)?;
+    let (watch, output) = (Watch::idle(), Output::new(args));
+    let mut runner = Runner::new(args, &device, None, &watch)?;
     let problems = problems(args, timed);
-    let result = runner.run(&problems, &mut records, &|records| save(args, records));
+    let save = |records: &mut [Record]| save(args, records, &output);
+    let result = runner.run(&problems, &mut records, &save);
     print!("{}", report::render(&records));
     result
 }
 
 /// Fills in what follows from other records, and writes the files asked for.
-fn save(args: &BenchArgs, records: &mut [Record]) -> Result<(), Error> {
+fn save(args: &BenchArgs, records: &mut [Record], output: &Output) -> Result<(), Error> {
     record::fill_speedups(records);
+    output.keep(records);
     if let Some(path) = &args.json {
         report::write_json(records, path)?;
     }
@@ -217,3 +283,6 @@ fn save(args: &BenchArgs, records: &mut [Record]) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

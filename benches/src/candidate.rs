@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::model;
 use crate::workload::Workload;
 use gpu_kernels::DType;
+use std::fmt;
+use std::time::Duration;
 use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, Precision, Tuner};
 
 /// The implementation of a record whose kernel was forced, or of the CPU.
@@ -59,6 +61,21 @@ impl Label {
     }
 }
 
+/// The parts that there are, as a table has them.
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            &self.implementation,
+            &self.kernel,
+            &self.order,
+            &self.schedule,
+        ];
+        let parts = parts.map(String::as_str).into_iter();
+        let said: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        f.write_str(&said.join(" "))
+    }
+}
+
 /// One way to compute a [`Workload`].
 pub trait Candidate<T, O> {
     /// Its name.
@@ -69,6 +86,11 @@ pub trait Candidate<T, O> {
     /// # Errors
     /// The launch failed.
     fn launch(&mut self, workload: &mut Workload<T, O>) -> Result<(), Error>;
+
+    /// What one product is estimated to take; zero where nobody knows.
+    fn estimate(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Bytes from and to DRAM of one product, by the model; `None` where the
     /// algorithm is not known.
@@ -188,6 +210,10 @@ impl<T: Element, O: Output<T>> Candidate<T, O> for Planned<T, O> {
     fn launch(&mut self, workload: &mut Workload<T, O>) -> Result<(), Error> {
         let (a, b, c) = workload.operands();
         Ok(self.plan.run(a, b, c)?)
+    }
+
+    fn estimate(&self) -> Duration {
+        self.plan.info().estimate
     }
 
     fn modelled_dram_bytes(&self, workload: &Workload<T, O>) -> Option<u64> {

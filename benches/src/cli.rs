@@ -6,6 +6,7 @@ use crate::page::PageArgs;
 use crate::shape::{Layout, Shape};
 use crate::study::StudyArgs;
 use crate::suite::{self, Suite};
+use crate::watch::WaitArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpu_kernels::{DType, OutputType, Schedule, TileOrder};
 use std::path::PathBuf;
@@ -170,6 +171,10 @@ pub struct BenchArgs {
     #[arg(long, value_enum)]
     pub device: Option<DeviceChoice>,
 
+    /// How long waits may take.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+
     /// Small shapes and few samples: does everything still run?
     #[arg(long)]
     pub smoke: bool,
@@ -228,7 +233,7 @@ impl BenchArgs {
             None => Tuner::new(),
         };
         let budget = self.shortened(self.tune_budget);
-        self.tune.then(|| tuner().budget(budget))
+        self.tune.then(|| self.wait.limited(tuner().budget(budget)))
     }
 
     fn shortened(&self, time: Duration) -> Duration {
@@ -251,6 +256,9 @@ pub struct HostCostArgs {
     /// Timed launches of each.
     #[arg(long, default_value_t = 10_000)]
     pub launches: usize,
+    /// How long waits may take.
+    #[command(flatten)]
+    pub wait: WaitArgs,
     /// Seed of the inputs, and of the order of launches.
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
@@ -275,6 +283,9 @@ pub struct MatmulArgs {
     /// Tile order. [default: chosen by the library]
     #[arg(long)]
     pub order: Option<TileOrder>,
+    /// How long waits may take.
+    #[command(flatten)]
+    pub wait: WaitArgs,
     /// Files of 16-bit unsigned integers hold bfloat16; write C so too.
     #[arg(long)]
     pub bf16: bool,
@@ -331,6 +342,7 @@ mod tests {
             "--layouts=nt,tn",
             "--regimes=cold",
             "--sustain=0.25",
+            "--wait-limit=2.5",
         ])
         .unwrap();
         assert_eq!(
@@ -346,6 +358,7 @@ mod tests {
         assert!(!args.forces_nothing());
         assert_eq!(args.regimes, [RegimeChoice::Cold]);
         assert_eq!(args.sustain, Duration::from_millis(250));
+        assert_eq!(args.wait.wait_limit, Some(Duration::from_millis(2500)));
     }
 
     #[test]
@@ -403,6 +416,7 @@ mod tests {
             ("--dtypes=f8", "bf16"),
             ("--shapes=4x4", "MxNxK"),
             ("--sustain=-1", "seconds"),
+            ("--wait-limit=0", "more than 0"),
             ("--kernels=fast", "tensor_core"),
             ("--suite=volta", "hopper"),
         ] {

@@ -18,11 +18,12 @@ use crate::report::Table;
 use crate::shape::Layout;
 use crate::stats::Quartiles;
 use crate::turns::Turns;
+use crate::watch::Watch;
 use crate::workload::{Problem, Workload};
 use cust::stream::Stream;
 use cust::sys;
 use gpu_kernels::{DType, OutputType};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tilewise::{Device, f16};
 
 /// Launches between two synchronisations.
@@ -36,7 +37,15 @@ const WARM_UP: usize = 256;
 /// # Errors
 /// There is no GPU, it failed, or the library cannot plan the problem.
 pub fn run(args: &HostCostArgs) -> Result<(), Error> {
+    let watch = Watch::new(&args.wait, || ());
+    watch.begin(Duration::ZERO, "opening the GPU");
     let device = Device::gpu(0)?;
+    let result = on_gpu(args, &device, &watch);
+    watch.close();
+    result
+}
+
+fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Error> {
     let no_stream = || Error::Usage("launches are timed on a GPU".to_owned());
     let stream = device.stream().ok_or_else(no_stream)?;
     let problem = Problem {
@@ -45,8 +54,12 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
         dtype: DType::F16,
         output: OutputType::Input,
     };
-    let mut workload = Workload::<f16, f16>::new(&device, problem, args.seed)?;
-    let mut planned = Planned::new(&device, args.kernel, Placement::default(), &mut workload)?;
+    watch.begin(Duration::ZERO, format!("planning, {problem}"));
+    let mut workload = Workload::<f16, f16>::new(device, problem, args.seed)?;
+    let mut planned = Planned::new(device, args.kernel, Placement::default(), &mut workload)?;
+    let label = format!("{problem}, {}", Candidate::<f16, f16>::label(&planned));
+    let product = Candidate::<f16, f16>::estimate(&planned);
+    watch.begin(product, format!("checking, {label}"));
     // Run once before the capture: what a first run prepares cannot be captured.
     checked(workload.check(|workload| planned.launch(workload))?)?;
     let bare = BareLaunch::captured(stream, || planned.launch(&mut workload))?;
@@ -56,7 +69,12 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
         0 => planned.launch(&mut workload),
         _ => bare.launch(stream),
     };
-    let mut synchronise = || Ok(stream.synchronize()?);
+    let mut synchronise = || {
+        stream.synchronize()?;
+        // What is launched from here on, and the next wait for it.
+        watch.begin(SYNCHRONISE_EVERY as u32 * product, label.as_str());
+        Ok(())
+    };
     let mut turns = Turns::new(args.seed);
     pairs(&mut turns, WARM_UP, &mut launch, &mut synchronise)?;
     let times = pairs(&mut turns, args.launches, &mut launch, &mut synchronise)?;
@@ -66,7 +84,7 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
         device.name(),
         Candidate::<f16, f16>::label(&planned).kernel,
         args.shape,
-        Machine::of(&device).toolchain,
+        Machine::of(device).toolchain,
         args.launches,
         table(&times)
     );

@@ -17,8 +17,9 @@
 //! | [`workload`], [`inputs`], [`check`] | on which data, and is the result right? |
 //! | [`candidate`], [`peers`] | what is compared? |
 //! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
+//! | [`watch`] | how long may it take? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
-//! | [`stats`], [`record`], [`report`], [`summary`], [`regret`], [`date`] | what is written down? |
+//! | [`stats`], [`record`], [`report`], [`summary`], [`regret`], [`date`], [`file`](mod@file) | what is written down? |
 //! | [`study`] | which tile order is best, and does the model know it? |
 //! | [`page`] | how does that become a page for a browser? |
 //! | [`model`], [`order`] | what can be said, and drawn, without a GPU? |
@@ -34,6 +35,7 @@ pub mod cli;
 pub mod date;
 pub mod device;
 pub mod error;
+pub mod file;
 pub mod graph;
 pub mod host_cost;
 pub mod inputs;
@@ -58,4 +60,5 @@ pub mod suite;
 pub mod summary;
 pub mod timing;
 pub mod turns;
+pub mod watch;
 pub mod workload;

@@ -4,7 +4,8 @@ use crate::choice::{KernelChoice, schedule_name};
 use crate::cli::MatmulArgs;
 use crate::error::Error;
 use crate::npy::{self, NpyElement, Values};
-use std::time::Instant;
+use crate::watch::{self, Watch};
+use std::time::{Duration, Instant};
 use tilewise::{Device, Gemm, Matrix, MatrixView};
 
 /// Reads A and B, multiplies, writes C; returns a line that says what was done.
@@ -12,14 +13,27 @@ use tilewise::{Device, Gemm, Matrix, MatrixView};
 /// # Errors
 /// A file is wrong, types or shapes do not fit, or the device refuses.
 pub fn run(args: &MatmulArgs) -> Result<String, Error> {
+    let watch = Watch::new(&args.wait, || ());
+    watch.begin(Duration::ZERO, "opening the GPU");
     let device = crate::device::open(args.device)?;
+    if device.is_gpu() {
+        let result = on_device(args, &device, &watch);
+        watch.close();
+        return result;
+    }
+    watch.rest();
+    on_device(args, &device, &Watch::idle())
+}
+
+fn on_device(args: &MatmulArgs, device: &Device, watch: &Watch) -> Result<String, Error> {
+    watch.rest();
     let a = npy::read(&args.a, args.bf16)?;
     let b = npy::read(&args.b, args.bf16)?;
     let shapes = [&a, &b].map(|matrix| (matrix.rows, matrix.cols, matrix.fortran));
     match (a.values, b.values) {
-        (Values::F32(a), Values::F32(b)) => multiply(args, &device, shapes, &a, &b),
-        (Values::F16(a), Values::F16(b)) => multiply(args, &device, shapes, &a, &b),
-        (Values::Bf16(a), Values::Bf16(b)) => multiply(args, &device, shapes, &a, &b),
+        (Values::F32(a), Values::F32(b)) => multiply(args, device, watch, shapes, &a, &b),
+        (Values::F16(a), Values::F16(b)) => multiply(args, device, watch, shapes, &a, &b),
+        (Values::Bf16(a), Values::Bf16(b)) => multiply(args, device, watch, shapes, &a, &b),
         (a, b) => Err(Error::Usage(format!(
             "A holds {} and B holds {}; both must hold one type",
             type_name(&a),
@@ -42,10 +56,13 @@ type FileShape = (usize, usize, bool);
 fn multiply<T: NpyElement>(
     args: &MatmulArgs,
     device: &Device,
+    watch: &Watch,
     [a_shape, b_shape]: [FileShape; 2],
     a: &[T],
     b: &[T],
 ) -> Result<String, Error> {
+    let copied = watch::copying(size_of_val(a) + size_of_val(b));
+    watch.begin(copied, "copying A and B");
     let a = upload(device, a_shape, a)?;
     let b = upload(device, b_shape, b)?;
     let (a, b) = (view(&a, a_shape), view(&b, b_shape));
@@ -58,14 +75,10 @@ fn multiply<T: NpyElement>(
     if let Some(order) = args.order {
         gemm = gemm.order(order);
     }
+    watch.begin(Duration::ZERO, "planning");
     let mut c = device.zeros::<T>(a.rows(), b.cols())?;
     let mut plan = gemm.plan(a, b, c.view_mut())?;
-    let start = Instant::now();
-    plan.run(a, b, c.view_mut())?;
-    device.synchronize()?;
-    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-    npy::write(&args.out, c.rows(), c.cols(), &c.to_vec()?)?;
-    let info = plan.info();
+    let info = *plan.info();
     let how = match info.kernel {
         Some(kernel) => format!(
             "{} {} {}",
@@ -75,6 +88,17 @@ fn multiply<T: NpyElement>(
         ),
         None => "the gemm crate".to_owned(),
     };
+    let product = c.rows() * c.cols() * size_of::<T>();
+    let product = info.estimate + watch::copying(product);
+    watch.begin(product, format!("{}x{}x{}, {how}", info.m, info.n, info.k));
+    let start = Instant::now();
+    plan.run(a, b, c.view_mut())?;
+    device.synchronize()?;
+    let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+    let elements = c.to_vec()?;
+    watch.rest();
+    npy::write(&args.out, c.rows(), c.cols(), &elements)?;
+    watch.begin(copied, "freeing A, B and C");
     Ok(format!(
         "{}: {}x{} = {}x{} times {}x{}, {}, by {how} on {}, {milliseconds:.3} ms with the launch",
         args.out.display(),

@@ -16,6 +16,7 @@ use base64::prelude::BASE64_STANDARD;
 use clap::Args;
 
 use crate::error::Error;
+use crate::file;
 use crate::record::Record;
 use data::{PageData, StudyRow};
 
@@ -109,7 +110,7 @@ pub fn write_records(records: &[Record], path: &Path) -> Result<(), Error> {
 /// The file cannot be written, or this build has no WebAssembly.
 pub fn write(page: &PageData, path: &Path) -> Result<(), Error> {
     let text = render(page, path)?;
-    fs::write(path, text).map_err(|source| Error::io(path, source))
+    file::write(path, text.as_bytes())
 }
 
 /// The WebAssembly module, for the page at `path`. Ask before a long run, which should

@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::memory::L2Flush;
 use crate::timing::Interval;
 use crate::turns::Turns;
+use crate::watch::Watched;
 use cust::stream::Stream;
 use std::time::{Duration, Instant};
 
@@ -59,13 +60,16 @@ pub struct Samples {
 ///
 /// # Errors
 /// A launch failed.
-pub fn warm_up(stream: &Stream, candidates: usize, launch: Launch) -> Result<(), Error> {
-    for _ in 0..3 {
-        for candidate in 0..candidates {
+pub fn warm_up(stream: &Stream, watched: &Watched, launch: Launch) -> Result<(), Error> {
+    const TIMES: usize = 3;
+    for candidate in 0..watched.len() {
+        watched.wait("warming up", candidate, TIMES);
+        for _ in 0..TIMES {
             launch(candidate)?;
         }
+        stream.synchronize()?;
     }
-    Ok(stream.synchronize()?)
+    Ok(())
 }
 
 /// Times single launches on an overwritten L2, in turns, for `budget` in all
@@ -77,25 +81,32 @@ pub fn cold(
     stream: &Stream,
     flush: &mut L2Flush,
     turns: &mut Turns,
-    candidates: usize,
+    watched: &Watched,
     budget: Duration,
     launch: Launch,
 ) -> Result<Vec<Samples>, Error> {
+    let candidates = watched.len();
     let intervals: Vec<Interval> = (0..candidates)
         .map(|_| Interval::new())
         .collect::<Result<_, _>>()?;
     let mut samples = vec![Samples::default(); candidates];
     let begin = Instant::now();
     for round in 1..=*ROUNDS.end() {
-        for candidate in turns.round(candidates) {
+        let order = turns.round(candidates);
+        let mut ahead = None;
+        for &candidate in &order {
+            watched.enqueue("cold", candidate, 1, ahead.replace(candidate));
             let interval = &intervals[candidate];
             flush.enqueue(stream)?;
             interval.start(stream)?;
             launch(candidate)?;
             interval.stop(stream)?;
         }
-        for (sample, interval) in samples.iter_mut().zip(&intervals) {
-            sample.milliseconds.push(interval.milliseconds()?);
+        // As they run: the first wait that does not end is that for a kernel that hangs.
+        for candidate in order {
+            watched.wait("cold", candidate, 1);
+            let milliseconds = intervals[candidate].milliseconds()?;
+            samples[candidate].milliseconds.push(milliseconds);
         }
         if round >= *ROUNDS.start() && begin.elapsed() > budget {
             break;
@@ -109,13 +120,15 @@ pub fn cold(
 }
 
 /// Times slices of back-to-back batches, in turns, until each candidate has run
-/// for `at_least`. `expected_ms[i]` is about what one product of `i` takes.
+/// for `at_least`. `expected_ms[i]` is about what one product of `i` takes, as `watched`
+/// knows too.
 ///
 /// # Errors
 /// A launch or the driver failed.
 pub fn sustained(
     stream: &Stream,
     turns: &mut Turns,
+    watched: &Watched,
     expected_ms: &[f64],
     at_least: Duration,
     batches: &mut Batches,
@@ -146,11 +159,12 @@ pub fn sustained(
     let mut running: Option<(usize, &Interval)> = None;
     let mut boundary = Instant::now();
     let mut read = |(candidate, interval): (usize, &Interval), run_ms: &mut [f64]| {
+        let made = enqueued[candidate] * products[candidate];
+        watched.wait("sustained", candidate, made);
         let total = interval.milliseconds()?;
         let now = Instant::now();
         run_ms[candidate] += total;
         let sample = &mut samples[candidate];
-        let made = enqueued[candidate] * products[candidate];
         sample.milliseconds.push(total / made as f64);
         sample.spans.push((boundary, now));
         boundary = now;
@@ -159,6 +173,9 @@ pub fn sustained(
     while run_ms.iter().any(|&ms| ms < target_ms) {
         for candidate in turns.round(expected_ms.len()) {
             let Some(interval) = free.next() else { break };
+            let ahead = running.as_ref().map(|(candidate, _)| *candidate);
+            let made = enqueued[candidate] * products[candidate];
+            watched.enqueue("sustained", candidate, made, ahead);
             interval.start(stream)?;
             for _ in 0..enqueued[candidate] {
                 batches.enqueue(candidate)?;

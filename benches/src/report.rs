@@ -1,9 +1,10 @@
 //! Records as a table for a terminal, as JSON and as CSV.
 
 use crate::error::Error;
+use crate::file;
 use crate::record::{Record, Status};
+use serde::Serialize;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 /// A text table whose columns are as wide as they must be.
@@ -221,25 +222,27 @@ sustained+: short products (under 50 us), all of the problem launched from CUDA 
 /// The file cannot be written.
 pub fn write_json(records: &[Record], path: &Path) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(records).map_err(Error::Json)?;
-    fs::write(path, text + "\n").map_err(|source| Error::io(path, source))
+    file::write(path, (text + "\n").as_bytes())
 }
 
-/// Writes records as CSV with a head line.
+/// Writes records, or rows of another kind, as CSV with a head line.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_csv(records: &[Record], path: &Path) -> Result<(), Error> {
-    let mut writer = csv::Writer::from_path(path)?;
+pub fn write_csv(records: &[impl Serialize], path: &Path) -> Result<(), Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
     for record in records {
         writer.serialize(record)?;
     }
-    writer.flush().map_err(|source| Error::io(path, source))
+    let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error);
+    file::write(path, &bytes.map_err(|source| Error::io(path, source))?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::tests::sample;
+    use std::fs;
 
     fn samples() -> Vec<Record> {
         let mut skipped = sample("tilewise", "col", 1.0);

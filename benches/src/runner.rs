@@ -4,37 +4,53 @@
 //! For each problem: fill the matrices, plan the candidates, check each
 //! result, time the right ones in turns, drop everything.
 
-use crate::batch::Batches;
+mod timed;
+
 use crate::candidate::{CHOSEN, Candidate, Label, Planned, TILEWISE, TUNED};
 use crate::choice::{self, KernelChoice, Placement};
-use crate::cli::{BenchArgs, RegimeChoice};
+use crate::cli::BenchArgs;
 use crate::device::Machine;
 use crate::error::Error;
 use crate::memory::L2Flush;
 use crate::peers::cublaslt::CublasLt;
-use crate::power::{self, Monitor};
 use crate::record::{Record, Regime, Status};
-use crate::regime::{self, Samples};
-use crate::stats::{levelled, median};
 use crate::turns::Turns;
+use crate::watch::{self, Expected, Watch, Watched};
 use crate::workload::{Problem, Workload};
 use gpu_kernels::{DType, OutputType};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 use tilewise::{Device, Element, Output, Tuner, bf16, f16};
 
-/// Time for cold (GPU) and wall (CPU) samples, a candidate.
-const BUDGET: Duration = Duration::from_millis(250);
-
 /// One run on one device.
 pub struct Runner<'a> {
     args: &'a BenchArgs,
+    watch: &'a Watch,
     device: Device,
     machine: Machine,
     flush: Option<L2Flush>,
     turns: Turns,
     cublaslt: Option<CublasLt>,
     tuner: Option<Tuner>,
+}
+
+/// Writes down what was measured so far.
+pub type Save<'s> = &'s dyn Fn(&mut [Record]) -> Result<(), Error>;
+
+/// What was measured, and where it is kept.
+struct Rows<'r> {
+    records: &'r mut Vec<Record>,
+    save: Save<'r>,
+}
+
+impl Rows<'_> {
+    fn push(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    fn save(&mut self) -> Result<(), Error> {
+        (self.save)(self.records)
+    }
 }
 
 /// A candidate that planned and whose result was right.
@@ -45,7 +61,8 @@ struct Checked<T, O> {
 }
 
 impl<'a> Runner<'a> {
-    /// Prepares a run; `cublaslt` is measured beside tilewise where it is given.
+    /// Prepares a run; `cublaslt` is measured beside tilewise where it is given. On the
+    /// CPU, `watch` is idle.
     ///
     /// # Errors
     /// No memory for the buffer that empties L2.
@@ -53,13 +70,16 @@ impl<'a> Runner<'a> {
         args: &'a BenchArgs,
         device: &Device,
         cublaslt: Option<CublasLt>,
+        watch: &'a Watch,
     ) -> Result<Self, Error> {
+        watch.begin(Duration::ZERO, "a buffer that empties L2");
         let flush = match device.gpu_info() {
             Some(info) => Some(L2Flush::new(device, info.l2_bytes as usize)?),
             None => None,
         };
         Ok(Runner {
             args,
+            watch,
             device: device.clone(),
             machine: Machine::of(device),
             flush,
@@ -69,8 +89,9 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Measures every problem into `records`, and shows them to `save` after
-    /// each: a long run that is ended from outside has left what it measured.
+    /// Measures every problem into `records`, and shows them to `save` after each regime of
+    /// each: a long run that is ended has left what it measured. What is left to do with
+    /// the GPU, such as freeing memory, is watched until somebody says that it rests.
     ///
     /// # Errors
     /// The device or `save` failed. A problem that the device cannot hold is a
@@ -79,16 +100,17 @@ impl<'a> Runner<'a> {
         &mut self,
         problems: &[Problem],
         records: &mut Vec<Record>,
-        save: &dyn Fn(&mut [Record]) -> Result<(), Error>,
+        save: Save,
     ) -> Result<(), Error> {
+        let mut rows = Rows { records, save };
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         let progress = ProgressBar::new(problems.len() as u64).with_style(style);
         for &problem in problems {
             progress.set_message(format!("{} {}", problem.shape, problem.dtype.name()));
-            self.problem(problem, records)?;
+            self.problem(problem, &mut rows)?;
             if !self.args.ncu {
-                save(records)?;
+                rows.save()?;
             }
             progress.inc(1);
         }
@@ -96,61 +118,65 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn problem(&mut self, problem: Problem, records: &mut Vec<Record>) -> Result<(), Error> {
+    fn problem(&mut self, problem: Problem, rows: &mut Rows) -> Result<(), Error> {
         use OutputType::{F32, Input};
         match (problem.dtype, problem.output) {
-            (DType::F32 | DType::Tf32, _) => self.typed::<f32, f32>(problem, records),
-            (DType::F16, Input) => self.typed::<f16, f16>(problem, records),
-            (DType::F16, F32) => self.typed::<f16, f32>(problem, records),
-            (DType::Bf16, Input) => self.typed::<bf16, bf16>(problem, records),
-            (DType::Bf16, F32) => self.typed::<bf16, f32>(problem, records),
+            (DType::F32 | DType::Tf32, _) => self.typed::<f32, f32>(problem, rows),
+            (DType::F16, Input) => self.typed::<f16, f16>(problem, rows),
+            (DType::F16, F32) => self.typed::<f16, f32>(problem, rows),
+            (DType::Bf16, Input) => self.typed::<bf16, bf16>(problem, rows),
+            (DType::Bf16, F32) => self.typed::<bf16, f32>(problem, rows),
         }
     }
 
     fn typed<T: Element, O: Output<T>>(
         &mut self,
         problem: Problem,
-        records: &mut Vec<Record>,
+        rows: &mut Rows,
     ) -> Result<(), Error> {
+        let copied = watch::copying(problem.bytes());
+        self.watch.begin(copied, format!("matrices, {problem}"));
         let mut workload = match Workload::<T, O>::new(&self.device, problem, self.args.seed) {
             Ok(workload) => workload,
             Err(Error::Tilewise(error @ tilewise::Error::OutOfMemory { .. })) => {
                 let label = Label::of(TILEWISE);
-                records.push(self.failure(problem, &label, Status::Skipped, error.to_string()));
+                rows.push(self.failure(problem, &label, Status::Skipped, error.to_string()));
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        let candidates = self.candidates(&mut workload, records)?;
+        let candidates = self.candidates(&mut workload, rows)?;
         if self.args.ncu {
             return self.launch_once(candidates, &mut workload);
         }
-        let mut checked = self.check(candidates, &mut workload, records)?;
-        if checked.is_empty() {
-            return Ok(());
+        let mut checked = self.check(candidates, &mut workload, rows)?;
+        if !checked.is_empty() && self.device.is_gpu() {
+            self.time_on_gpu(&mut checked, &mut workload, rows)?;
+        } else if !checked.is_empty() {
+            self.time_on_cpu(&mut checked, &mut workload, rows)?;
         }
-        if self.device.is_gpu() {
-            self.time_on_gpu(&mut checked, &mut workload, records)
-        } else {
-            self.time_on_cpu(&mut checked, &mut workload, records)
-        }
+        // Candidates and matrices are dropped from here on.
+        self.watch.begin(copied, format!("freeing, {problem}"));
+        Ok(())
     }
 
     /// Plans every candidate; those that cannot run become skipped records.
     fn candidates<T: Element, O: Output<T>>(
         &mut self,
         workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
+        rows: &mut Rows,
     ) -> Result<Vec<Box<dyn Candidate<T, O>>>, Error> {
         let problem = workload.problem;
         let mut all: Vec<Box<dyn Candidate<T, O>>> = Vec::new();
         for kernel in self.kernels(problem.dtype) {
+            self.begin_planning(problem, kernel, Placement::default());
             // A kernel that cannot run at all is said once, not once an order.
             if let Err(error) = Planned::new(&self.device, kernel, Placement::default(), workload) {
-                records.push(self.not_run(problem, kernel, Placement::default(), &error));
+                rows.push(self.not_run(problem, kernel, Placement::default(), &error));
                 continue;
             }
             for placement in self.placements(kernel) {
+                self.begin_planning(problem, kernel, placement);
                 match Planned::new(&self.device, kernel, placement, workload) {
                     // Two ways to force one thing are one candidate.
                     Ok(planned)
@@ -158,31 +184,37 @@ impl<'a> Runner<'a> {
                             .iter()
                             .any(|other| other.label().same_launch(planned.label())) => {}
                     Ok(planned) => all.push(Box::new(planned)),
-                    Err(error) => records.push(self.not_run(problem, kernel, placement, &error)),
+                    Err(error) => rows.push(self.not_run(problem, kernel, placement, &error)),
                 }
             }
         }
         if let Some(tuner) = &mut self.tuner {
+            let limit = self.args.tune_budget + watch::TUNING;
+            self.watch.begin_within(limit, format!("tuning, {problem}"));
             match Planned::tuned(&self.device, tuner, workload) {
                 // Beside the chosen one, even where they launch the same.
                 Ok(planned) => all.push(Box::new(planned)),
                 Err(error) => {
+                    self.watch.end_if_timed_out(&error);
                     let (label, note) = (Label::of(TUNED), error.to_string());
-                    records.push(self.failure(problem, &label, Status::Skipped, note));
+                    rows.push(self.failure(problem, &label, Status::Skipped, note));
                 }
             }
         }
         if let (Some(cublaslt), Some(flush)) = (&self.cublaslt, &mut self.flush) {
+            let (turns, watch) = (&mut self.turns, self.watch);
+            let slowest = all.iter().map(|candidate| candidate.estimate()).max();
+            let slowest = slowest.unwrap_or_default();
             let gemm = match self.args.ncu {
                 true => cublaslt.first(workload),
-                false => cublaslt.best(workload, flush, &mut self.turns),
+                false => cublaslt.best(workload, flush, turns, watch, slowest),
             };
             match gemm {
                 Ok(gemm) => all.push(Box::new(gemm)),
                 Err(error @ Error::CublasLt { .. }) => {
                     let label = Label::of(&cublaslt.version);
                     let note = error.to_string();
-                    records.push(self.failure(problem, &label, Status::Skipped, note));
+                    rows.push(self.failure(problem, &label, Status::Skipped, note));
                 }
                 Err(error) => return Err(error),
             }
@@ -222,7 +254,13 @@ impl<'a> Runner<'a> {
         placement: Placement,
         error: &tilewise::Error,
     ) -> Record {
-        let label = Label {
+        let label = self.asked(kernel, placement);
+        self.failure(problem, &label, Status::Skipped, error.to_string())
+    }
+
+    /// What a combination is called before it is planned.
+    fn asked(&self, kernel: Option<KernelChoice>, placement: Placement) -> Label {
+        Label {
             implementation: match kernel {
                 None if self.device.is_gpu() => CHOSEN,
                 _ => TILEWISE,
@@ -237,8 +275,14 @@ impl<'a> Runner<'a> {
                 .map_or("", choice::schedule_name)
                 .to_owned(),
             ..Label::default()
-        };
-        self.failure(problem, &label, Status::Skipped, error.to_string())
+        }
+    }
+
+    /// Planning loads kernels and allocates.
+    fn begin_planning(&self, problem: Problem, kernel: Option<KernelChoice>, placement: Placement) {
+        let label = self.asked(kernel, placement);
+        let label = format!("planning, {problem}, {label}");
+        self.watch.begin(Duration::ZERO, label);
     }
 
     fn launch_once<T: Element, O: Output<T>>(
@@ -246,7 +290,10 @@ impl<'a> Runner<'a> {
         mut candidates: Vec<Box<dyn Candidate<T, O>>>,
         workload: &mut Workload<T, O>,
     ) -> Result<(), Error> {
+        let expected = candidates.iter().map(|candidate| expected(&**candidate));
+        let watched = Watched::new(self.watch, workload.problem, expected.collect());
         for (index, candidate) in candidates.iter_mut().enumerate() {
+            watched.wait("once", index, 1);
             candidate.launch(workload)?;
             self.device.synchronize()?;
             let label = candidate.label();
@@ -268,10 +315,14 @@ impl<'a> Runner<'a> {
         &self,
         candidates: Vec<Box<dyn Candidate<T, O>>>,
         workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
+        rows: &mut Rows,
     ) -> Result<Vec<Checked<T, O>>, Error> {
         let mut right = Vec::new();
+        let problem = workload.problem;
         for mut candidate in candidates {
+            let expected = candidate.estimate() + watch::copying(problem.bytes());
+            let label = format!("checking, {problem}, {}", candidate.label());
+            self.watch.begin(expected, label);
             match workload.check(|workload| candidate.launch(workload))? {
                 Ok(relative_error) => right.push(Checked {
                     modelled_dram_bytes: candidate.modelled_dram_bytes(workload),
@@ -280,134 +331,11 @@ impl<'a> Runner<'a> {
                 }),
                 Err(wrong) => {
                     let label = candidate.label();
-                    records.push(self.failure(workload.problem, label, Status::Wrong, wrong));
+                    rows.push(self.failure(problem, label, Status::Wrong, wrong));
                 }
             }
         }
         Ok(right)
-    }
-
-    fn time_on_gpu<T: Element, O: Output<T>>(
-        &mut self,
-        checked: &mut [Checked<T, O>],
-        workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
-    ) -> Result<(), Error> {
-        let device = self.device.clone();
-        let (Some(stream), Some(info)) = (device.stream(), device.gpu_info()) else {
-            return Ok(());
-        };
-        let Some(flush) = &mut self.flush else {
-            return Ok(());
-        };
-        let wanted = |regime| self.args.regimes.contains(&regime);
-        let (count, problem) = (checked.len(), workload.problem);
-        let budget = match self.args.smoke || !wanted(RegimeChoice::Cold) {
-            true => Duration::ZERO,
-            false => BUDGET * count as u32,
-        };
-        let start_monitor = || Monitor::start(info.ordinal).ok();
-        let finish = |monitor: Option<Monitor>| monitor.map_or(Vec::new(), Monitor::finish);
-
-        let monitor = start_monitor();
-        let mut launch = |at: usize| checked[at].candidate.launch(workload);
-        regime::warm_up(stream, count, &mut launch)?;
-        let turns = &mut self.turns;
-        let cold = regime::cold(stream, flush, turns, count, budget, &mut launch)?;
-        let cold_power = finish(monitor);
-
-        let mut sustained = None;
-        if wanted(RegimeChoice::Sustained) {
-            let expected: Vec<f64> = cold
-                .iter()
-                .filter_map(|samples| median(&samples.milliseconds))
-                .collect();
-            let mut batches = Batches::new(stream, &expected, &mut launch)?;
-            let monitor = start_monitor();
-            let sustain = self.args.sustain();
-            let samples = regime::sustained(stream, turns, &expected, sustain, &mut batches)?;
-            sustained = Some((samples, finish(monitor)));
-        }
-        if wanted(RegimeChoice::Cold) {
-            self.push(problem, Regime::Cold, checked, &cold, &cold_power, records);
-        }
-        if let Some((samples, power)) = sustained {
-            self.push(
-                problem,
-                Regime::Sustained,
-                checked,
-                &samples,
-                &power,
-                records,
-            );
-        }
-        Ok(())
-    }
-
-    fn time_on_cpu<T: Element, O: Output<T>>(
-        &mut self,
-        checked: &mut [Checked<T, O>],
-        workload: &mut Workload<T, O>,
-        records: &mut Vec<Record>,
-    ) -> Result<(), Error> {
-        let budget = if self.args.smoke {
-            Duration::ZERO
-        } else {
-            BUDGET
-        };
-        let (count, problem) = (checked.len(), workload.problem);
-        let mut launch = |at: usize| checked[at].candidate.launch(workload);
-        let samples = regime::wall(&mut self.turns, count, budget, &mut launch)?;
-        self.push(problem, Regime::Wall, checked, &samples, &[], records);
-        Ok(())
-    }
-
-    fn push<T, O>(
-        &self,
-        problem: Problem,
-        regime: Regime,
-        checked: &[Checked<T, O>],
-        samples: &[Samples],
-        power: &[power::Sample],
-        records: &mut Vec<Record>,
-    ) {
-        let cublaslt = checked
-            .iter()
-            .position(|checked| {
-                checked
-                    .candidate
-                    .label()
-                    .implementation
-                    .starts_with("cuBLASLt")
-            })
-            .map(|at| samples[at].milliseconds.as_slice());
-        let all: Vec<&[f64]> = (samples.iter())
-            .map(|samples| samples.milliseconds.as_slice())
-            .collect();
-        let levelled = levelled(&all);
-        for (at, (checked, samples)) in checked.iter().zip(samples).enumerate() {
-            let mut record = self.record(problem, checked.candidate.label(), regime);
-            let summary = power::summarise(power, &samples.spans);
-            record.relative_error = Some(checked.relative_error);
-            record.sm_clock_mhz = summary.sm_clock_mhz;
-            record.power_w = summary.power_w;
-            record.temperature_c = summary.temperature_c;
-            record.throttle = summary.throttle;
-            record.modelled_dram_gb = checked.modelled_dram_bytes.map(|bytes| bytes as f64 / 1e9);
-            record.products_per_graph = samples.products_per_graph;
-            if let Some(why) = &samples.not_captured {
-                record.add_note(why);
-            }
-            record.set_times(&samples.milliseconds);
-            if let Some(levelled) = &levelled {
-                record.levelled_ms = Some(levelled[at].time);
-                record.levelled_error = levelled[at].error;
-            }
-            if let Some(cublaslt) = cublaslt {
-                record.set_pairs(cublaslt, &samples.milliseconds);
-            }
-            records.push(record);
-        }
     }
 
     fn failure(&self, problem: Problem, label: &Label, status: Status, note: String) -> Record {
@@ -424,5 +352,13 @@ impl<'a> Runner<'a> {
 
     fn record(&self, problem: Problem, label: &Label, regime: Regime) -> Record {
         Record::new(&self.machine, problem, label, regime, self.args.seed)
+    }
+}
+
+/// A candidate as a watch knows it.
+fn expected<T, O>(candidate: &dyn Candidate<T, O>) -> Expected {
+    Expected {
+        name: candidate.label().to_string(),
+        product: candidate.estimate(),
     }
 }

@@ -28,7 +28,8 @@ pub mod report;
 pub mod rows;
 pub mod tuned;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
@@ -41,6 +42,7 @@ use crate::error::Error;
 use crate::page;
 use crate::page::data::{PageData, StudyRow};
 use crate::shape::Shape;
+use crate::watch::{WaitArgs, Watch};
 use plan::Plan;
 
 /// Options of `study`.
@@ -93,6 +95,9 @@ pub struct StudyArgs {
     /// Seed of the inputs, and of the order in which candidates take turns.
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
+    /// How long waits may take.
+    #[command(flatten)]
+    pub wait: WaitArgs,
     /// Launch everything once, in a printed order: what runs under `ncu`.
     #[arg(long, hide = true)]
     pub launch_once: bool,
@@ -111,18 +116,50 @@ pub fn run(args: &StudyArgs) -> Result<(), Error> {
         return again(args);
     }
     let plan = Plan::new(args)?;
+    let kept = Kept::default();
+    let watch = Watch::new(&args.wait, {
+        let kept = kept.clone();
+        move || kept.print()
+    });
+    watch.begin(Duration::ZERO, "opening the GPU");
     let device = device::open(Some(cli::DeviceChoice::Gpu)).map_err(|error| {
         Error::Usage(format!(
             "the study measures a GPU, and there is none here ({error}); --from CSV reports on \
              rows that were measured before"
         ))
     })?;
-    if args.launch_once {
-        return measure::launch_once(&plan, &device);
+    let measured = match args.launch_once {
+        true => measure::launch_once(&plan, &device, &watch).map(|()| None),
+        false => measure::study(args, &plan, &device, &watch, &kept).map(Some),
+    };
+    watch.rest();
+    let result = match measured {
+        Ok(None) => Ok(()),
+        Ok(Some((mut rows, trouble))) => finish(args, &mut rows).and(trouble.map_or(Ok(()), Err)),
+        Err(error) => Err(error),
+    };
+    watch.close();
+    result
+}
+
+/// Where the rows are that were measured so far, for who ends the run.
+#[derive(Clone, Default)]
+pub struct Kept(Arc<Mutex<Option<(usize, PathBuf)>>>);
+
+impl Kept {
+    /// So many are there.
+    pub fn set(&self, rows: usize, path: &Path) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some((rows, path.to_owned()));
     }
-    let (mut rows, trouble) = measure::study(args, &plan, &device)?;
-    finish(args, &mut rows)?;
-    trouble.map_or(Ok(()), Err)
+
+    fn print(&self) {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((rows, path)) = &*kept {
+            let path = path.display();
+            println!("{rows} rows in {path}; --from {path} reports on them");
+        }
+    }
 }
 
 /// `--from`: predictions and report anew.

@@ -7,6 +7,7 @@ use crate::inputs::Pool;
 use crate::memory;
 use crate::shape::{Layout, Shape};
 use gpu_kernels::{DType, OutputType};
+use std::fmt;
 use tilewise::{Device, Element, Matrix, MatrixView, MatrixViewMut, Output};
 
 /// What is computed, without its data.
@@ -20,6 +21,25 @@ pub struct Problem {
     pub dtype: DType,
     /// Type of C.
     pub output: OutputType,
+}
+
+/// Shape, type and layout.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.shape, self.dtype.name(), self.layout)
+    }
+}
+
+impl Problem {
+    /// Bytes of A, B and C.
+    pub fn bytes(&self) -> usize {
+        let Shape { m, n, k } = self.shape;
+        let output = match self.output {
+            OutputType::Input => self.dtype.bytes(),
+            OutputType::F32 => DType::F32.bytes(),
+        };
+        (m * k + k * n) * self.dtype.bytes() as usize + m * n * output as usize
+    }
 }
 
 /// Every problem that the arguments name, at `shapes`, in the order of measuring.

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::driver::gpu::{self, Gpu, GpuInfo};
+use crate::driver::wait;
 use crate::element::Element;
 use crate::error::Error;
 use crate::gemm::{Gemm, check_shapes};
@@ -88,7 +90,8 @@ impl Device {
     /// the driver of your own. tilewise's calls do so themselves.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the device has failed.
+    /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when
+    /// it is overdue: see [`Device::synchronize_within`].
     pub fn make_current(&self) -> Result<(), Error> {
         match &self.0 {
             Kind::Cpu => Ok(()),
@@ -96,14 +99,68 @@ impl Device {
         }
     }
 
-    /// Waits for all work enqueued so far.
+    /// Waits for all work enqueued so far, however long it takes.
     ///
     /// # Errors
-    /// [`Error::Driver`] when any of it failed.
+    /// [`Error::Driver`] when any of it failed, [`Error::TimedOut`] when the
+    /// device is overdue: see [`Device::synchronize_within`].
     pub fn synchronize(&self) -> Result<(), Error> {
         match &self.0 {
             Kind::Cpu => Ok(()),
             Kind::Gpu(gpu) => gpu.synchronize(),
+        }
+    }
+
+    /// Waits for all work enqueued so far, but no longer than `timeout`. What
+    /// other threads enqueue meanwhile is waited for too. On the CPU, which
+    /// works before it returns, there is nothing to wait for.
+    ///
+    /// A kernel that never ends cannot be cancelled: only the end of the process
+    /// frees the GPU of it. When the time is up, the device is therefore
+    /// *overdue*, in all its handles:
+    ///
+    /// - What could wait for the kernel answers [`Error::TimedOut`] at once
+    ///   instead: copies, allocations, plans, launches, [`Device::synchronize`].
+    ///   (A call in which another thread waits already cannot be helped.)
+    /// - What is dropped is not freed, because the driver may wait for the kernel
+    ///   before it frees anything: matrices, plans, the device itself.
+    /// - Another call of this function asks again. If all work is done by then, it
+    ///   returns `Ok`, and the device is as before; what was dropped meanwhile stays
+    ///   allocated.
+    ///
+    /// So a program can report, save what it has, and end. Its own handles from
+    /// `cust`, and the driver's exit handlers, may still wait for the kernel;
+    /// `_exit` of the C library ends a process without them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tilewise::{Device, Error, Gemm};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let device = Device::best();
+    /// let a = device.from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2, 2)?;
+    /// let mut c = device.zeros::<f32>(2, 2)?;
+    /// let mut plan = Gemm::new(&device).plan(a.view(), a.view(), c.view_mut())?;
+    /// plan.run(a.view(), a.view(), c.view_mut())?;
+    /// // The estimate is 0 on the CPU, and some microseconds here on a GPU.
+    /// let timeout = Duration::from_secs(10) + 100 * plan.info().estimate;
+    /// match device.synchronize_within(timeout) {
+    ///     Ok(()) => assert_eq!(c.to_vec()?, [7.0, 10.0, 15.0, 22.0]),
+    ///     Err(Error::TimedOut { device, waited }) => eprintln!("{device}: {waited:?}"),
+    ///     Err(other) => return Err(other),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] when the work is not done in time; of a timeout of
+    /// zero, when it is not done now. [`Error::Driver`] when any of it failed,
+    /// and while the stream records a graph, as for [`Device::synchronize`].
+    pub fn synchronize_within(&self, timeout: Duration) -> Result<(), Error> {
+        match &self.0 {
+            Kind::Cpu => Ok(()),
+            Kind::Gpu(gpu) => wait::within(gpu, timeout),
         }
     }
 
@@ -207,9 +264,9 @@ impl fmt::Debug for Device {
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.gpu_info() {
-            None => f.write_str("the CPU"),
-            Some(info) => write!(f, "GPU {} ({})", info.ordinal, info.name),
+        match &self.0 {
+            Kind::Cpu => f.write_str("the CPU"),
+            Kind::Gpu(gpu) => gpu.fmt(f),
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod module;
 pub(crate) mod pack;
 pub(crate) mod stopwatch;
 pub(crate) mod tensor_map;
+pub(crate) mod wait;
 
 use std::ffi::CStr;
 

@@ -1,6 +1,8 @@
 //! What can go wrong: one enum; each variant names the argument, the value it
 //! has, and what would be accepted.
 
+use std::time::Duration;
+
 use gpu_kernels::{DType, Schedule, TileOrder};
 
 use crate::layout::Layout;
@@ -37,6 +39,43 @@ pub enum Error {
         code: u32,
         /// The name of that code.
         name: String,
+    },
+
+    /// The GPU had not done its work when the time for it was up; or, of any
+    /// later call, it was not done then and has not been asked again. See
+    /// [`Device::synchronize_within`](crate::Device::synchronize_within).
+    #[error(
+        "{device} was not done within {waited:?}; a kernel that hangs ends with the process, and \
+         for one that is only slow, call synchronize_within again with more time"
+    )]
+    TimedOut {
+        /// The device's name.
+        device: String,
+        /// The time it had.
+        waited: Duration,
+    },
+
+    /// A launch of the tuner had not ended when the time for it was up. From then
+    /// on, calls for this GPU answer [`Error::TimedOut`].
+    #[error(
+        "{device} was not done within {waited:?} with kernel {kernel} for {}×{}×{}, order \
+         {order}, schedule {schedule:?}, which the tuner measured; a kernel that hangs ends \
+         with the process, and Tuner::wait_limit allows more time",
+        shape.0, shape.1, shape.2
+    )]
+    TuningTimedOut {
+        /// The device's name.
+        device: String,
+        /// The time the launch had.
+        waited: Duration,
+        /// The kernel.
+        kernel: &'static str,
+        /// M, N, K of the product.
+        shape: (usize, usize, usize),
+        /// The tile order.
+        order: TileOrder,
+        /// The schedule.
+        schedule: Schedule,
     },
 
     /// The driver's compiler refused a kernel.

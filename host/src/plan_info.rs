@@ -1,5 +1,7 @@
 //! [`PlanInfo`]: what a plan does, and who chose it.
 
+use std::time::Duration;
+
 use gpu_kernels::{KernelInfo, Schedule, TileGrid, TileOrder};
 
 /// Who chose what a plan does.
@@ -46,6 +48,10 @@ pub struct PlanInfo {
     /// Device memory for packed operands, and for the sums of tiles that CTAs share
     /// under [`Schedule::StreamK`], bytes.
     pub workspace_bytes: u64,
+    /// What one run is estimated to take at the GPU's highest clock, without the copies of
+    /// packed operands; zero on the CPU. Good within a factor of a few: enough to say when
+    /// a wait is too long.
+    pub estimate: Duration,
 }
 
 impl PlanInfo {
@@ -69,6 +75,7 @@ impl PlanInfo {
             packed_a: false,
             packed_b: false,
             workspace_bytes: 0,
+            estimate: Duration::ZERO,
         }
     }
 }

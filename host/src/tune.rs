@@ -19,6 +19,9 @@
 //!   kernels, and for problems of the same shape, types, strides and alignment.
 //!   What is read back must be one of the choices again, so that it has passed
 //!   [`select::check`](crate::select::check).
+//! - **How long at most.** No wait for the GPU is longer than the estimate with room
+//!   ([`Tuner::wait_limit`]). A launch that takes longer ends the tuning with an error that
+//!   names it; the fastest of those that were measured before is remembered.
 
 mod cache;
 mod key;
@@ -32,6 +35,7 @@ use std::{env, fmt};
 use crate::driver::gpu::Gpu;
 use crate::driver::launch_plan::GpuPlan;
 use crate::driver::stopwatch::Stopwatch;
+use crate::driver::wait;
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::{Gemm, Plan};
@@ -49,6 +53,19 @@ const BUDGET: Duration = Duration::from_secs(1);
 /// measured: the estimate is not that wrong, and one launch of a naive kernel
 /// can take longer than the budget.
 const HOPELESS: u64 = 6;
+
+/// A launch may take this long, whatever the estimate says: another process can have the
+/// GPU for seconds, and a debugger or a profiler under which the program runs adds its own.
+const LEAST_WAIT: Duration = Duration::from_secs(10);
+
+/// Multiple of the estimate that a launch may take on top. The estimate is wrong by
+/// [`HOPELESS`] at worst, the clock half of the highest, and several processes may share the
+/// GPU; compute-sanitizer slows kernels down about a hundredfold.
+const ROOM: u32 = 100;
+
+/// What was enqueued before the tuner began may take this long. Nothing is known of it: it
+/// is the caller's.
+const EARLIER_WORK: Duration = Duration::from_secs(600);
 
 /// Measures configurations, and remembers the fastest for each problem.
 ///
@@ -85,6 +102,7 @@ const HOPELESS: u64 = 6;
 pub struct Tuner {
     cache: Cache,
     budget: Duration,
+    wait_limit: Option<Duration>,
 }
 
 impl Tuner {
@@ -97,26 +115,25 @@ impl Tuner {
                  lasts as long as this tuner"
             );
         }
-        Tuner {
-            cache: Cache::new(file),
-            budget: BUDGET,
-        }
+        Tuner::with_cache(Cache::new(file))
     }
 
     /// A tuner with a cache file of its own. Neither the file nor its folder
     /// need exist.
     pub fn with_cache_file(file: impl Into<PathBuf>) -> Tuner {
-        Tuner {
-            cache: Cache::new(Some(file.into())),
-            budget: BUDGET,
-        }
+        Tuner::with_cache(Cache::new(Some(file.into())))
     }
 
     /// A tuner that remembers as long as it lives.
     pub fn in_memory() -> Tuner {
+        Tuner::with_cache(Cache::new(None))
+    }
+
+    fn with_cache(cache: Cache) -> Tuner {
         Tuner {
-            cache: Cache::new(None),
+            cache,
             budget: BUDGET,
+            wait_limit: None,
         }
     }
 
@@ -127,6 +144,16 @@ impl Tuner {
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Tuner {
         self.budget = budget;
+        self
+    }
+
+    /// The longest that a launch which is measured may take, before the tuner gives up with
+    /// [`Error::TuningTimedOut`]; and what was enqueued before, with [`Error::TimedOut`].
+    /// Unless this is called, a launch has 10 s and a hundred times its estimate, and what
+    /// was enqueued before has ten minutes.
+    #[must_use]
+    pub fn wait_limit(mut self, limit: Duration) -> Tuner {
+        self.wait_limit = Some(limit);
         self
     }
 
@@ -167,11 +194,17 @@ impl Tuner {
         leave_out_hopeless(&mut choices, |choice| {
             cost::of_choice(choice, problem, &target).cycles
         });
-        let (choice, plan, milliseconds) = measure(gpu, problem, &choices, self.budget)?;
-        log::debug!("{key}: {} wins, {milliseconds:.4} ms", Named(&choice));
-        let winner = Winner::new(&choice, milliseconds);
-        self.cache.remember(&machine, &key, winner);
-        Ok((plan, Origin::Measured))
+        // All of the first wait is then the first launch's.
+        wait::within(gpu, self.wait_limit.unwrap_or(EARLIER_WORK))?;
+        let race = Race::new(&groups(&choices), self.budget, 0);
+        let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
+        let (fastest, plan) = measure(gpu, problem, &choices, race, limit);
+        if let Some((choice, milliseconds)) = fastest {
+            log::debug!("{key}: {} wins, {milliseconds:.4} ms", Named(&choice));
+            let winner = Winner::new(&choice, milliseconds);
+            self.cache.remember(&machine, &key, winner);
+        }
+        Ok((plan?, Origin::Measured))
     }
 }
 
@@ -195,7 +228,12 @@ impl Gemm {
     /// Those of [`Gemm::plan`], and [`Error::TuningWhileCapturing`].
     /// [`Error::OutOfMemory`] also where the device cannot hold twice its L2
     /// cache. Candidates that fail are left out with a warning; where all do,
-    /// the error is that of the first.
+    /// the error is that of the first. One that does not end in time
+    /// ([`Tuner::wait_limit`]) ends the tuning: [`Error::TuningTimedOut`] names
+    /// it, the GPU is overdue ([`Device::synchronize_within`]), and the fastest
+    /// of the others is remembered for the next process.
+    ///
+    /// [`Device::synchronize_within`]: crate::Device::synchronize_within
     pub fn tune<T: Element, O: Output<T>>(
         &self,
         a: MatrixView<T>,
@@ -231,20 +269,30 @@ fn leave_out_hopeless(choices: &mut Vec<Choice>, cycles: impl Fn(&Choice) -> u64
     });
 }
 
-/// Runs `choices` against each other. Returns the winner, its plan, and the
-/// median of its times in milliseconds.
+/// What a launch that is estimated to take `estimate` may take.
+fn longest_wait(estimate: Duration) -> Duration {
+    LEAST_WAIT.saturating_add(estimate.saturating_mul(ROOM))
+}
+
+/// Runs `choices` against each other; a launch may take what `limit` says. Returns the
+/// fastest that was timed, with the median of its times in milliseconds, and the winner's
+/// plan: none, if a launch did not end.
 fn measure(
     gpu: &Arc<Gpu>,
     problem: &Problem,
     choices: &[Choice],
-    budget: Duration,
-) -> Result<(Choice, GpuPlan, f64), Error> {
-    let stopwatch = Stopwatch::new(gpu)?;
+    mut race: Race,
+    limit: impl Fn(&GpuPlan) -> Duration,
+) -> (Option<(Choice, f64)>, Result<GpuPlan, Error>) {
+    let stopwatch = match Stopwatch::new(gpu) {
+        Ok(stopwatch) => stopwatch,
+        Err(error) => return (None, Err(error)),
+    };
     let addresses = [&problem.a, &problem.b, &problem.c].map(|operand| operand.address);
     let time = |plan: &mut GpuPlan| {
         // SAFETY: `Tuner::plan`'s operands are live and of the planned layouts;
         // this waits for the stream.
-        stopwatch.time(|| unsafe { plan.run(addresses) })
+        stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
     };
     let mut spent = Duration::ZERO;
     let mut turn = |plan: Option<GpuPlan>, choice| {
@@ -263,7 +311,10 @@ fn measure(
         Ok::<_, Error>((plan, milliseconds, spent))
     };
     let mut plans: Vec<Option<GpuPlan>> = choices.iter().map(|_| None).collect();
-    let mut race = Race::new(&groups(choices), budget, 0);
+    let fastest = |race: &Race| {
+        let (leader, milliseconds) = race.leader()?;
+        Some((leader, (choices[leader], milliseconds)))
+    };
     let mut first_error = None;
     let mut so_far = Duration::ZERO;
     while let Some(next) = race.next(so_far) {
@@ -274,6 +325,11 @@ fn measure(
                 race.time(next, milliseconds);
                 plans[next] = Some(plan);
                 so_far = spent;
+            }
+            Err(Error::TimedOut { device, waited }) => {
+                race.fail(next);
+                let error = timed_out(device, waited, problem, &choice);
+                return (fastest(&race).map(|(_, fastest)| fastest), Err(error));
             }
             Err(error) => {
                 log::warn!("{} is left out: {error}", Named(&choice));
@@ -288,11 +344,26 @@ fn measure(
             }
         }
     }
-    let won = race.leader().and_then(|(winner, milliseconds)| {
-        let plan = plans[winner].take()?;
-        Some((choices[winner], plan, milliseconds))
-    });
-    won.ok_or_else(|| first_error.expect("where none has a time, one has failed"))
+    let won = fastest(&race).and_then(|(index, fastest)| Some((fastest, plans[index].take()?)));
+    match won {
+        Some((fastest, plan)) => (Some(fastest), Ok(plan)),
+        None => {
+            let error = first_error.expect("where none has a time, one has failed");
+            (None, Err(error))
+        }
+    }
+}
+
+/// The error of a launch of `choice` that did not end.
+fn timed_out(device: String, waited: Duration, problem: &Problem, choice: &Choice) -> Error {
+    Error::TuningTimedOut {
+        device,
+        waited,
+        kernel: choice.kernel.name,
+        shape: (problem.m as usize, problem.n as usize, problem.k as usize),
+        order: choice.order,
+        schedule: choice.schedule,
+    }
 }
 
 /// A number for each choice: the same for those of one kernel, one way round,

@@ -5,6 +5,8 @@
 //! a process whose library path leads to the fake.
 
 mod common;
+#[path = "fake_driver/overdue.rs"]
+mod overdue;
 #[path = "fake_driver/tuning.rs"]
 mod tuning;
 

@@ -14,6 +14,7 @@ use crate::memory::L2Flush;
 use crate::regime;
 use crate::stats::median;
 use crate::turns::Turns;
+use crate::watch::{Expected, Watch, Watched};
 use crate::workload::{Problem, Workload};
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
@@ -72,7 +73,8 @@ impl CublasLt {
     }
 
     /// The fastest of the heuristics for `workload`: each is run once to warm
-    /// up, then measured cold in turns with the others.
+    /// up, then measured cold in turns with the others. `expected` is what a product takes,
+    /// about.
     ///
     /// # Errors
     /// No algorithm supports the problem, or a call failed.
@@ -81,15 +83,29 @@ impl CublasLt {
         workload: &Workload<T, O>,
         flush: &mut L2Flush,
         turns: &mut Turns,
+        watch: &Watch,
+        expected: Duration,
     ) -> Result<CublasLtGemm, Error> {
+        let problem = workload.problem;
+        watch.begin(
+            Duration::ZERO,
+            format!("heuristics, {problem}, {}", self.version),
+        );
         let mut gemm = CublasLtGemm::new(self, workload)?;
         let stream = self.stream()?;
         let count = gemm.algorithms.len();
+        let heuristic = |algorithm| Expected {
+            name: format!("{} {}", self.version, kernel(algorithm, count)),
+            product: expected,
+        };
+        let watched = Watched::new(watch, problem, (0..count).map(heuristic).collect());
         let mut launch = |algorithm: usize| gemm.enqueue(algorithm);
         for algorithm in 0..count {
+            watched.wait("warming up", algorithm, 1);
             launch(algorithm)?;
+            stream.synchronize()?;
         }
-        let samples = regime::cold(stream, flush, turns, count, Duration::ZERO, &mut launch)?;
+        let samples = regime::cold(stream, flush, turns, &watched, Duration::ZERO, &mut launch)?;
         let time = |at: &usize| median(&samples[*at].milliseconds).unwrap_or(f64::INFINITY);
         let fastest = (0..count).min_by(|a, b| time(a).total_cmp(&time(b)));
         gemm.choose(fastest.unwrap_or(0));
@@ -110,6 +126,11 @@ impl Drop for CublasLt {
             eprintln!("cublasLtDestroy answered {error}");
         }
     }
+}
+
+/// What one of the algorithms is called in tables.
+fn kernel(algorithm: usize, count: usize) -> String {
+    format!("heuristic {} of {count}", algorithm + 1)
 }
 
 /// `cublasLtGetVersion`'s number as text. Since version 13 (and 11) it is
@@ -173,7 +194,7 @@ impl CublasLtGemm {
 
     fn choose(&mut self, algorithm: usize) {
         self.chosen = algorithm;
-        self.label.kernel = format!("heuristic {} of {}", algorithm + 1, self.algorithms.len());
+        self.label.kernel = kernel(algorithm, self.algorithms.len());
     }
 
     fn enqueue(&mut self, algorithm: usize) -> Result<(), Error> {

@@ -1,36 +1,40 @@
 //! Measures the rows of a study: first bytes, then times, product by product.
 
+use std::cell::RefCell;
+
 use gpu_kernels::{KernelInfo, TileOrder};
 use tilewise::Device;
 
-use super::StudyArgs;
 use super::counters::Counts;
 use super::ncu::{self, Outcome};
 use super::plan::{self, Plan};
 use super::products;
 use super::rows::{self, Blank, TUNER};
 use super::tuned::{self, Found};
+use super::{Kept, StudyArgs};
 use crate::choice::schedule_name;
 use crate::error::Error;
 use crate::page::data::StudyRow;
 use crate::record::{Record, Regime, Status};
 use crate::runner::Runner;
 use crate::shape::Shape;
+use crate::watch::Watch;
 
 /// Launches everything once and prints what: for a profiler.
 ///
 /// # Errors
 /// The device failed.
-pub fn launch_once(plan: &Plan, device: &Device) -> Result<(), Error> {
+pub fn launch_once(plan: &Plan, device: &Device, watch: &Watch) -> Result<(), Error> {
     each_shape(plan, device, |shape, orders| {
         let args = plan.bench(shape, orders, true);
-        let mut runner = Runner::new(&args, device, None)?;
+        let mut runner = Runner::new(&args, device, None, watch)?;
         runner.run(&[plan.problem(shape)], &mut Vec::new(), &|_| Ok(()))
     })
 }
 
 /// Measures everything; with the rows comes what ended the run early, or left them
-/// without counters. The file is written after each product.
+/// without counters. The file is written after the counting and after each regime of each
+/// product; `kept` tells how many rows it has.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -38,9 +42,23 @@ pub fn study(
     args: &StudyArgs,
     plan: &Plan,
     device: &Device,
+    watch: &Watch,
+    kept: &Kept,
 ) -> Result<(Vec<StudyRow>, Option<Error>), Error> {
+    // ncu and the program under it end by themselves: that one has a watch of its own.
+    watch.rest();
     let blank = Blank::new(device);
     let mut rows = Vec::new();
+    let keep = |rows: &[StudyRow]| {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let path = args.csv.clone();
+        let path = path.unwrap_or_else(|| rows::default_path(rows));
+        rows::write(rows, &path)?;
+        kept.set(rows.len(), &path);
+        Ok::<(), Error>(())
+    };
     let mut trouble = None;
     if !args.no_ncu {
         match counted(args, plan, device) {
@@ -49,6 +67,7 @@ pub fn study(
                     let at = (order.as_str(), schedule.as_str());
                     set_counts(rows::entry(&mut rows, &blank, shape, kernel, at), &counts);
                 }
+                keep(&rows)?;
             }
             Err(error) => {
                 println!("No counters: {error}");
@@ -65,12 +84,15 @@ pub fn study(
             plan.shapes.len(),
             products::why(shape)
         );
-        time(args, plan, device, &blank, (shape, orders), &mut rows)?;
-        let path = args
-            .csv
-            .clone()
-            .unwrap_or_else(|| rows::default_path(&rows));
-        rows::write(&rows, &path)
+        let timing = Timing {
+            args,
+            plan,
+            device,
+            blank: &blank,
+            watch,
+            keep: &keep,
+        };
+        timing.time(shape, orders, &mut rows)
     });
     match result {
         Err(error) if rows.is_empty() => Err(error),
@@ -134,41 +156,71 @@ fn set_counts(row: &mut StudyRow, counts: &Counts) {
     row.dram_write_bytes = Some(counts.dram_write_bytes);
 }
 
-/// Times one product in all its orders.
-fn time(
-    args: &StudyArgs,
-    plan: &Plan,
-    device: &Device,
-    blank: &Blank,
-    (shape, mut orders): (Shape, Vec<TileOrder>),
-    rows: &mut Vec<StudyRow>,
-) -> Result<(), Error> {
-    let mut tuned = Vec::new();
-    if args.tune {
-        tuned = tuned::orders(device, plan, shape, args.seed)?;
-        for (_, _, order) in &tuned {
-            if !orders.contains(order) {
-                orders.push(*order);
+/// What it takes to time products.
+struct Timing<'a> {
+    args: &'a StudyArgs,
+    plan: &'a Plan,
+    device: &'a Device,
+    blank: &'a Blank,
+    watch: &'a Watch,
+    /// Writes the rows down.
+    keep: &'a dyn Fn(&[StudyRow]) -> Result<(), Error>,
+}
+
+impl Timing<'_> {
+    /// Times one product in all its orders.
+    fn time(
+        &self,
+        shape: Shape,
+        mut orders: Vec<TileOrder>,
+        rows: &mut Vec<StudyRow>,
+    ) -> Result<(), Error> {
+        let (plan, device, watch) = (self.plan, self.device, self.watch);
+        let mut tuned = Vec::new();
+        if self.args.tune {
+            tuned = tuned::orders(device, plan, shape, self.args, watch)?;
+            for (_, _, order) in &tuned {
+                if !orders.contains(order) {
+                    orders.push(*order);
+                }
             }
         }
-    }
-    let bench = plan.bench(shape, orders, false);
-    let mut records = Vec::new();
-    Runner::new(&bench, device, None)?.run(&[plan.problem(shape)], &mut records, &|_| Ok(()))?;
-    for record in &records {
-        match (record.status, plan::kernel(&record.kernel)) {
-            (Status::Timed, Some(kernel)) => {
-                let at = (record.order.as_str(), record.schedule.as_str());
-                set_times(rows::entry(rows, blank, shape, kernel, at), record);
-            }
-            _ => println!(
+        let bench = plan.bench(shape, orders, false);
+        let mut records = Vec::new();
+        let rows = RefCell::new(rows);
+        let save = |records: &mut [Record]| {
+            let mut rows = rows.borrow_mut();
+            take_down(records, &mut rows, self.blank, shape);
+            mark_tuned(&mut rows, shape, &tuned);
+            (self.keep)(&rows)
+        };
+        Runner::new(&bench, device, None, watch)?.run(
+            &[plan.problem(shape)],
+            &mut records,
+            &save,
+        )?;
+        for record in records.iter().filter(|record| timed(record).is_none()) {
+            println!(
                 "  not timed: {} {} {}: {}",
                 record.kernel, record.order, record.schedule, record.note
-            ),
+            );
         }
+        Ok(())
     }
-    mark_tuned(rows, shape, &tuned);
-    Ok(())
+}
+
+/// Makes rows of the records of `shape`, or adds to those that are there.
+fn take_down(records: &[Record], rows: &mut Vec<StudyRow>, blank: &Blank, shape: Shape) {
+    for (record, kernel) in records.iter().filter_map(timed) {
+        let at = (record.order.as_str(), record.schedule.as_str());
+        set_times(rows::entry(rows, blank, shape, kernel, at), record);
+    }
+}
+
+/// A record that becomes a row, with its kernel.
+fn timed(record: &Record) -> Option<(&Record, &'static KernelInfo)> {
+    let is_timed = record.status == Status::Timed;
+    Some((record, plan::kernel(&record.kernel).filter(|_| is_timed)?))
 }
 
 fn set_times(row: &mut StudyRow, record: &Record) {
@@ -202,5 +254,32 @@ fn mark_tuned(rows: &mut [StudyRow], shape: Shape, tuned: &[Found]) {
         if tuned.iter().any(is_row) {
             row.picked_by = TUNER.to_owned();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::sample;
+
+    #[test]
+    fn rows_are_taken_down_regime_by_regime() {
+        let (blank, shape) = (Blank::new(&Device::cpu()), Shape::new(4096, 4096, 4096));
+        let timed = |regime, milliseconds| Record {
+            kernel: plan::KERNELS_MEASURED[0].to_owned(),
+            regime,
+            ..sample("tilewise", "row", milliseconds)
+        };
+        let (mut rows, mut records) = (Vec::new(), vec![timed(Regime::Cold, 0.25)]);
+        take_down(&records, &mut rows, &blank, shape);
+        let times = |rows: &[StudyRow]| (rows[0].cold_us, rows[0].sustained_us);
+        assert_eq!((rows.len(), times(&rows)), (1, (Some(250.0), None)));
+        records.push(timed(Regime::Sustained, 0.5));
+        let mut skipped = timed(Regime::Cold, 1.0);
+        skipped.order = "col".to_owned();
+        skipped.status = Status::Skipped;
+        records.push(skipped);
+        take_down(&records, &mut rows, &blank, shape);
+        assert_eq!((rows.len(), times(&rows)), (1, (Some(250.0), Some(500.0))));
     }
 }

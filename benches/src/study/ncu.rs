@@ -8,6 +8,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tilewise::l2::gpu::l2_partitions;
 
@@ -15,6 +16,10 @@ use super::counters::{self, Counts, Launch};
 use super::plan::Plan;
 use crate::choice::schedule_name;
 use crate::error::Error;
+
+/// What a wait of the program under ncu may take. With five counters, a launch on a GPU
+/// with 140 GB of memory takes some seconds.
+const UNDER_NCU: Duration = Duration::from_secs(600);
 
 /// What came of counting.
 pub enum Outcome {
@@ -121,6 +126,11 @@ fn arguments(plan: &Plan) -> Vec<String> {
             list(&plan.kernels, |kernel| kernel.name.to_owned())
         ),
         format!("--orders={}", list(&plan.orders, |order| order.to_string())),
+        // ncu runs each launch several times, and saves and restores its memory.
+        format!(
+            "--wait-limit={}",
+            plan.wait().wait_limit.unwrap_or(UNDER_NCU).as_secs_f64()
+        ),
         format!(
             "--schedules={}",
             list(&plan.schedules, |&schedule| schedule_name(schedule)

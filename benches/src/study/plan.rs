@@ -13,6 +13,7 @@ use crate::cli::{BenchArgs, DeviceChoice, RegimeChoice};
 use crate::error::Error;
 use crate::model;
 use crate::shape::{Layout, Shape};
+use crate::watch::WaitArgs;
 use crate::workload::Problem;
 
 /// Entry points measured by default: the tile that large products get, and half of it,
@@ -98,6 +99,7 @@ pub struct Plan {
     pub schedules: Vec<Schedule>,
     sustain: Duration,
     seed: u64,
+    wait: WaitArgs,
 }
 
 impl Plan {
@@ -128,12 +130,18 @@ impl Plan {
             schedules: args.schedules.clone(),
             sustain,
             seed: args.seed,
+            wait: args.wait.clone(),
         })
     }
 
     /// Type of A, B and C.
     pub fn dtype(&self) -> DType {
         self.kernels[0].input
+    }
+
+    /// How long waits may take.
+    pub fn wait(&self) -> &WaitArgs {
+        &self.wait
     }
 
     /// The product of `shape`.
@@ -190,6 +198,7 @@ impl Plan {
             html: None,
             ncu: launch_once,
             device: Some(DeviceChoice::Gpu),
+            wait: self.wait.clone(),
             smoke: false,
         }
     }

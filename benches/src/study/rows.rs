@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::page::data::StudyRow;
 use crate::peak::peak_tflops;
 use crate::power;
+use crate::report;
 use crate::shape::{Layout, Shape};
 
 /// What a row measures: product, kernel, order, schedule.
@@ -231,11 +232,7 @@ pub fn write(rows: &[StudyRow], path: &Path) -> Result<(), Error> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     }
-    let mut writer = csv::Writer::from_path(path)?;
-    for row in rows {
-        writer.serialize(row)?;
-    }
-    writer.flush().map_err(|source| Error::io(path, source))
+    report::write_csv(rows, path)
 }
 
 /// The row of a candidate in `rows`, made where there is none.

@@ -5,10 +5,12 @@ use std::time::Duration;
 use gpu_kernels::{DType, KernelInfo, Schedule, TileOrder};
 use tilewise::{Device, Element, Output, Tuner, bf16, f16};
 
+use super::StudyArgs;
 use super::plan::Plan;
 use crate::candidate::open;
 use crate::error::Error;
 use crate::shape::Shape;
+use crate::watch::{self, Watch};
 use crate::workload::Workload;
 
 /// Time to measure one kernel.
@@ -22,11 +24,17 @@ pub type Found = (&'static KernelInfo, Schedule, TileOrder);
 ///
 /// # Errors
 /// No memory on the device, or it failed.
-pub fn orders(device: &Device, plan: &Plan, shape: Shape, seed: u64) -> Result<Vec<Found>, Error> {
+pub fn orders(
+    device: &Device,
+    plan: &Plan,
+    shape: Shape,
+    args: &StudyArgs,
+    watch: &Watch,
+) -> Result<Vec<Found>, Error> {
     match plan.dtype() {
-        DType::F32 | DType::Tf32 => typed::<f32>(device, plan, shape, seed),
-        DType::F16 => typed::<f16>(device, plan, shape, seed),
-        DType::Bf16 => typed::<bf16>(device, plan, shape, seed),
+        DType::F32 | DType::Tf32 => typed::<f32>(device, plan, shape, args, watch),
+        DType::F16 => typed::<f16>(device, plan, shape, args, watch),
+        DType::Bf16 => typed::<bf16>(device, plan, shape, args, watch),
     }
 }
 
@@ -35,13 +43,19 @@ fn typed<T: Element + Output<T>>(
     device: &Device,
     plan: &Plan,
     shape: Shape,
-    seed: u64,
+    args: &StudyArgs,
+    watch: &Watch,
 ) -> Result<Vec<Found>, Error> {
-    let mut workload = Workload::<T, T>::new(device, plan.problem(shape), seed)?;
-    let mut tuner = Tuner::in_memory().budget(BUDGET);
+    let problem = plan.problem(shape);
+    let copied = watch::copying(problem.bytes());
+    watch.begin(copied, format!("matrices, {problem}"));
+    let mut workload = Workload::<T, T>::new(device, problem, args.seed)?;
+    let mut tuner = args.wait.limited(Tuner::in_memory().budget(BUDGET));
     let mut found = Vec::new();
     for &kernel in &plan.kernels {
         for &schedule in &plan.schedules {
+            let label = format!("tuning, {problem}, {}", kernel.name);
+            watch.begin_within(BUDGET + watch::TUNING, label);
             let gemm = open(device, &workload)
                 .kernel(kernel.name)
                 .schedule(schedule);
@@ -49,9 +63,13 @@ fn typed<T: Element + Output<T>>(
             match gemm.tune(a, b, c, &mut tuner) {
                 Ok(plan) => found.push((kernel, schedule, plan.info().order)),
                 Err(tilewise::Error::KernelCannotRun { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    watch.end_if_timed_out(&error);
+                    return Err(error.into());
+                }
             }
         }
     }
+    watch.begin(copied, format!("freeing, {problem}"));
     Ok(found)
 }

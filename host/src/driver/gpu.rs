@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use cust::context::{Context, CurrentContext};
 use cust::stream::{Stream, StreamFlags};
 use cust_raw::CUdevice_attribute_enum as Attribute;
 
 use super::module::Modules;
+use super::wait::Overdue;
 use super::{check, cust_failure, libcuda};
 use crate::error::Error;
 use crate::select::Target;
@@ -45,6 +47,12 @@ impl GpuInfo {
             l2_bytes: self.l2_bytes,
         }
     }
+
+    /// What cycles of an SM take at its highest clock.
+    pub(crate) fn time_of(&self, cycles: u64) -> Duration {
+        let per_second = 1e3 * f64::from(self.max_clock_khz.max(1));
+        Duration::try_from_secs_f64(cycles as f64 / per_second).unwrap_or(Duration::MAX)
+    }
 }
 
 /// An opened GPU.
@@ -54,6 +62,7 @@ pub(crate) struct Gpu {
     stream: Stream,
     context: Context,
     info: GpuInfo,
+    overdue: Overdue,
 }
 
 /// GPUs the driver offers.
@@ -141,6 +150,7 @@ impl Gpu {
             stream,
             context,
             info,
+            overdue: Overdue::default(),
         })
     }
 
@@ -156,8 +166,29 @@ impl Gpu {
         &self.modules
     }
 
-    /// Makes this GPU's context the calling thread's.
+    pub(crate) fn overdue(&self) -> &Overdue {
+        &self.overdue
+    }
+
+    /// The error of a wait of this GPU that took `waited`.
+    pub(crate) fn timed_out(&self, waited: Duration) -> Error {
+        Error::TimedOut {
+            device: self.to_string(),
+            waited,
+        }
+    }
+
+    /// Makes this GPU's context the calling thread's. Whatever may block begins with this,
+    /// because it fails while the GPU is overdue.
     pub(crate) fn make_current(&self) -> Result<(), Error> {
+        match self.overdue.waited() {
+            None => self.make_current_always(),
+            Some(waited) => Err(self.timed_out(waited)),
+        }
+    }
+
+    /// The same, for what does not block.
+    pub(crate) fn make_current_always(&self) -> Result<(), Error> {
         CurrentContext::set_current(&self.context).map_err(cust_failure("cuCtxSetCurrent"))
     }
 
@@ -182,8 +213,16 @@ impl Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         // The fields' own drops need the context current; should that fail,
-        // they fail too, and the driver frees everything with the process.
+        // they fail too, and the driver frees everything with the process. An
+        // overdue GPU is never dropped.
         let _ = self.make_current();
+    }
+}
+
+/// The same text as the device's.
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GPU {} ({})", self.info.ordinal, self.info.name)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A product on a GPU, ready to launch.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gpu_kernels::{Family, GemmParams};
 
@@ -27,6 +28,8 @@ pub(crate) struct GpuPlan {
     choice: Choice,
     function: Function,
     shape: Shape,
+    /// By [`cost`], at the highest clock.
+    estimate: Duration,
     /// Copies of A and B, as the kernel sees them, made before the product.
     packs: [Option<Pack>; 2],
     /// Of the problem as the kernel sees it. The addresses are those of the
@@ -42,7 +45,9 @@ impl GpuPlan {
     /// workspaces.
     pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
         let target = gpu.info().target();
-        let is_short = cost::of_choice(&choice, problem, &target).cycles <= SHORT_CYCLES;
+        let cycles = cost::of_choice(&choice, problem, &target).cycles;
+        let is_short = cycles <= SHORT_CYCLES;
+        let estimate = gpu.info().time_of(cycles);
         let mut problem = if choice.transposed {
             problem.transposed()
         } else {
@@ -89,6 +94,7 @@ impl GpuPlan {
                 shared_bytes: kernel.shared_bytes,
                 overlaps: kernel.family == Family::Hopper && is_short,
             },
+            estimate,
             packs,
             params: GemmParams {
                 a: problem.a,
@@ -108,6 +114,11 @@ impl GpuPlan {
             maps,
             sums,
         })
+    }
+
+    /// What the product is estimated to take, at the GPU's highest clock.
+    pub(crate) fn estimate(&self) -> Duration {
+        self.estimate
     }
 
     /// What it does, chosen by `origin`.
@@ -140,6 +151,7 @@ impl GpuPlan {
             packed_a,
             packed_b,
             workspace_bytes: packed.sum::<u64>() + sums as u64,
+            estimate: self.estimate,
         }
     }
 

@@ -178,7 +178,7 @@ forward! {
     cuOccupancyMaxPotentialBlockSize
     cuStreamBeginCapture_v2 cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamEndCapture
     cuStreamGetFlags cuStreamGetPriority
-    cuStreamIsCapturing cuStreamSynchronize cuStreamWaitEvent
+    cuStreamIsCapturing cuStreamQuery cuStreamSynchronize cuStreamWaitEvent
     cuSurfObjectCreate cuSurfObjectDestroy cuSurfObjectGetResourceDesc
     cuTexObjectCreate cuTexObjectDestroy cuTexObjectGetResourceDesc cuTexObjectGetResourceViewDesc
 }

@@ -120,8 +120,8 @@ impl Drop for DeviceBuffer {
             return;
         }
         // Enqueued work may still use the memory. Waiting fails when the
-        // context is broken, or the stream records a graph that may use the
-        // memory later: then it stays allocated.
+        // context is broken, the GPU is overdue, or the stream records a graph
+        // that may use the memory later: then it stays allocated.
         if self.gpu.synchronize().is_ok() {
             // SAFETY: allocated by `zeroed`, and nothing is under way.
             unsafe { cust_raw::cuMemFree_v2(self.address) };
@@ -137,7 +137,7 @@ fn out_of_memory(gpu: &Gpu, wanted: usize) -> Error {
     match check("cuMemGetInfo", result) {
         Err(error) => error,
         Ok(()) => Error::OutOfMemory {
-            device: format!("GPU {} ({})", gpu.info().ordinal, gpu.info().name),
+            device: gpu.to_string(),
             wanted: wanted as u64,
             free: free as u64,
         },

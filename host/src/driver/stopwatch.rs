@@ -5,20 +5,23 @@
 //! stream take the time on the GPU's own clock. The overwrite also keeps the
 //! GPU busy while the host enqueues the work, so that no gap is timed.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cust::event::{Event, EventFlags};
 
 use super::cust_failure;
 use super::gpu::Gpu;
 use super::memory::DeviceBuffer;
+use super::wait;
 use crate::error::Error;
 
 /// Times work on the stream of one GPU.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
-    start: Event,
-    stop: Event,
+    /// Start and stop.
+    events: ManuallyDrop<[Event; 2]>,
     /// What overwrites L2: twice as large.
     overwrite: DeviceBuffer,
     // Last: dropping the others needs the context.
@@ -31,29 +34,42 @@ impl Stopwatch {
         let overwrite = DeviceBuffer::zeroed(gpu, 2 * gpu.info().l2_bytes as usize)?;
         let event = || Event::new(EventFlags::DEFAULT).map_err(cust_failure("cuEventCreate"));
         Ok(Stopwatch {
-            start: event()?,
-            stop: event()?,
+            events: ManuallyDrop::new([event()?, event()?]),
             overwrite,
             gpu: gpu.clone(),
         })
     }
 
-    /// Milliseconds that the GPU takes for what `work` enqueues. Waits for it.
-    pub(crate) fn time(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+    /// Milliseconds that the GPU takes for what `work` enqueues. Waits for it, but no
+    /// longer than `limit`: [`Error::TimedOut`].
+    pub(crate) fn time(
+        &self,
+        limit: Duration,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<f64, Error> {
         self.gpu.make_current()?;
         let record = |event: &Event| {
             let stream = self.gpu.stream();
             event.record(stream).map_err(cust_failure("cuEventRecord"))
         };
+        let [start, stop] = &*self.events;
         self.overwrite.enqueue_zeros()?;
-        record(&self.start)?;
+        record(start)?;
         work()?;
-        record(&self.stop)?;
-        self.stop
-            .synchronize()
-            .map_err(cust_failure("cuEventSynchronize"))?;
-        let elapsed = self.stop.elapsed_time_f32(&self.start);
+        record(stop)?;
+        wait::within(&self.gpu, limit)?;
+        let elapsed = stop.elapsed_time_f32(start);
         let milliseconds = elapsed.map_err(cust_failure("cuEventElapsedTime"))?;
         Ok(milliseconds.into())
+    }
+}
+
+impl Drop for Stopwatch {
+    fn drop(&mut self) {
+        // An overdue GPU might be waited for.
+        if self.gpu.make_current().is_ok() {
+            // SAFETY: they are dropped here, and this value is gone.
+            unsafe { ManuallyDrop::drop(&mut self.events) };
+        }
     }
 }

@@ -124,3 +124,11 @@ fn a_group_is_one_kernel_one_way_round() {
         }
     }
 }
+
+#[test]
+fn a_launch_may_take_far_longer_than_estimated_but_not_for_ever() {
+    assert_eq!(longest_wait(Duration::ZERO), LEAST_WAIT);
+    let estimate = Duration::from_millis(700);
+    assert_eq!(longest_wait(estimate), LEAST_WAIT + Duration::from_secs(70));
+    assert_eq!(longest_wait(Duration::MAX), Duration::MAX);
+}

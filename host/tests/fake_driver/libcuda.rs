@@ -5,7 +5,11 @@
 //! a look at the tensor maps.
 //!
 //! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules,
-//! `capturing` has a stream that records a graph.
+//! `capturing` has a stream that records a graph, `endless_others` and
+//! `endless_tiled` have kernels that never end: those in another order or under
+//! another schedule than the first, and the tiled ones.
+//! A kernel named `endless` never ends anywhere, and one named `slow` takes 0.4 s. What
+//! a driver may wait in, or for, ends the process while one of them runs ([`busy`]).
 //! Compiled with `--cfg old_driver`, a function is missing.
 
 #![allow(non_snake_case, dead_code)]
@@ -31,7 +35,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SUCCESS: u32 = 0;
 const INVALID_VALUE: u32 = 1;
@@ -39,6 +43,8 @@ const OUT_OF_MEMORY: u32 = 2;
 const INVALID_PTX: u32 = 218;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 const NOT_FOUND: u32 = 500;
+const NOT_READY: u32 = 600;
+const STREAM_CAPTURE_UNSUPPORTED: u32 = 900;
 
 /// Bytes the fake GPU has, and those it says are free.
 const MEMORY: usize = 64 << 20;
@@ -48,6 +54,35 @@ static ALLOCATIONS: Mutex<Option<HashMap<u64, Layout>>> = Mutex::new(None);
 
 fn scenario() -> String {
     std::env::var("FAKE_DRIVER").unwrap_or_default()
+}
+
+/// When the kernels that run end.
+#[derive(Clone, Copy, PartialEq)]
+enum Busy {
+    Until(Instant),
+    ForEver,
+}
+
+static BUSY: Mutex<Option<Busy>> = Mutex::new(None);
+
+/// How the first kernel was launched.
+static FIRST: Mutex<Option<(order::TileOrder, schedule::Schedule)>> = Mutex::new(None);
+
+/// Whether a kernel runs.
+fn busy() -> bool {
+    match *BUSY.lock().unwrap() {
+        None => false,
+        Some(Busy::Until(end)) => Instant::now() < end,
+        Some(Busy::ForEver) => true,
+    }
+}
+
+/// Ends the process if `call` would wait for a kernel: a test sees the failure sooner.
+fn must_not_block(call: &str) {
+    if busy() {
+        eprintln!("{call} would wait for a kernel that still runs");
+        std::process::exit(101);
+    }
 }
 
 macro_rules! succeed {
@@ -60,14 +95,37 @@ macro_rules! succeed {
     )*};
 }
 
-succeed! {
-    cuInit(flags: c_uint);
+macro_rules! block {
+    ($($name:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $ty),*) -> u32 {
+            $(let _ = $arg;)*
+            must_not_block(stringify!($name));
+            SUCCESS
+        }
+    )*};
+}
+
+block! {
     cuDevicePrimaryCtxRelease_v2(device: c_int);
-    cuCtxSetCurrent(context: *mut c_void);
     cuStreamDestroy_v2(stream: *mut c_void);
     cuStreamSynchronize(stream: *mut c_void);
     cuEventSynchronize(event: *mut c_void);
     cuModuleUnload(module: *mut c_void);
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamQuery(_: *mut c_void) -> u32 {
+    match busy() {
+        _ if scenario() == "capturing" => STREAM_CAPTURE_UNSUPPORTED,
+        true => NOT_READY,
+        false => SUCCESS,
+    }
+}
+
+succeed! {
+    cuInit(flags: c_uint);
+    cuCtxSetCurrent(context: *mut c_void);
     cuFuncSetAttribute(function: *mut c_void, attribute: c_uint, value: c_int);
 }
 
@@ -160,12 +218,14 @@ unsafe extern "C" fn cuEventElapsedTime(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventDestroy_v2(event: *mut Event) -> u32 {
+    must_not_block("cuEventDestroy");
     drop(Box::from_raw(event));
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
+    must_not_block("cuMemAlloc");
     if bytes > FREE {
         return OUT_OF_MEMORY;
     }
@@ -179,6 +239,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFree_v2(address: u64) -> u32 {
+    must_not_block("cuMemFree");
     let mut allocations = ALLOCATIONS.lock().unwrap();
     match allocations.get_or_insert_default().remove(&address) {
         Some(layout) => {
@@ -208,6 +269,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     bytes: usize,
     _: *mut c_void,
 ) -> u32 {
+    must_not_block("cuMemcpyHtoDAsync");
     (to as *mut u8).copy_from(from, bytes);
     SUCCESS
 }
@@ -219,6 +281,7 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     bytes: usize,
     _: *mut c_void,
 ) -> u32 {
+    must_not_block("cuMemcpyDtoHAsync");
     to.copy_from(from as *const u8, bytes);
     SUCCESS
 }
@@ -237,6 +300,7 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     options: *const c_uint,
     values: *const *mut c_void,
 ) -> u32 {
+    must_not_block("cuModuleLoadData");
     match scenario().as_str() {
         "old_ptx" => UNSUPPORTED_PTX_VERSION,
         "bad_ptx" => {
@@ -285,8 +349,31 @@ unsafe extern "C" fn cuLaunchKernel(
     _: *const *const c_void,
 ) -> u32 {
     const SIDE: u32 = 16;
-    let params = &**params;
+    must_not_block("cuLaunchKernel");
     let entry = (*function.cast::<Module>()).entry.as_str();
+    let busy = match entry {
+        "endless" => Some(Busy::ForEver),
+        "slow" => Some(Busy::Until(Instant::now() + Duration::from_millis(400))),
+        _ => None,
+    };
+    if busy.is_some() {
+        // It has no parameters.
+        *BUSY.lock().unwrap() = busy;
+        return SUCCESS;
+    }
+    let params = &**params;
+    let is_endless = match scenario().as_str() {
+        "endless_others" => {
+            let walk = (params.order, params.schedule);
+            *FIRST.lock().unwrap().get_or_insert(walk) != walk
+        }
+        "endless_tiled" => entry.starts_with("tiled"),
+        _ => false,
+    };
+    if is_endless {
+        *BUSY.lock().unwrap() = Some(Busy::ForEver);
+        return SUCCESS;
+    }
     // What the driver refuses, too: a grid without CTAs.
     let grid = [grid_x, grid_y, grid_z];
     if grid.contains(&0) || [threads_y, threads_z] != [1, 1] {

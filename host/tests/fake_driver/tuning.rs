@@ -121,3 +121,77 @@ fn a_capture_is_refused() {
         assert_eq!(error, Error::TuningWhileCapturing);
     });
 }
+
+/// Runs a tuner with the cache file `file` into a kernel that never ends.
+fn tune_endlessly(gemm: &Gemm, file: &Path) -> Error {
+    let limit = Duration::from_millis(100);
+    let mut tuner = tuner(file)
+        .budget(Duration::from_secs(60))
+        .wait_limit(limit);
+    let device = Device::gpu(0).unwrap();
+    let error = tune(&device, gemm, &mut tuner).unwrap_err();
+    // The matrices and plans of `tune` were dropped; the fake would have ended the process
+    // if that had waited.
+    let later = device.synchronize().unwrap_err();
+    assert!(matches!(later, Error::TimedOut { waited, .. } if waited == limit));
+    error
+}
+
+#[test]
+fn a_launch_that_never_ends_is_named_and_the_fastest_before_it_remembered() {
+    let name = "tuning::a_launch_that_never_ends_is_named_and_the_fastest_before_it_remembered";
+    with_driver(name, "endless_others", || {
+        if !has_kernels() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tune.json");
+        let gemm = naive(&Device::gpu(0).unwrap());
+        let error = tune_endlessly(&gemm, &file);
+        let message = error.to_string();
+        match error {
+            Error::TuningTimedOut {
+                device,
+                waited,
+                kernel,
+                shape,
+                order,
+                schedule,
+            } => {
+                assert_eq!(device, "GPU 0 (Fake 0)");
+                assert_eq!(waited, Duration::from_millis(100));
+                assert_eq!((kernel, shape), ("naive_f32", (70, 90, 5)));
+                let walk = format!("order {order}, schedule {schedule:?},");
+                for named in ["naive_f32", "70×90×5", "100ms", walk.as_str()] {
+                    assert!(message.contains(named), "{message}");
+                }
+                // The one before it.
+                let remembered = fs::read_to_string(&file).unwrap();
+                assert!(remembered.contains("naive_f32"), "{remembered}");
+                let has = |text: String| remembered.contains(&format!("\"{text}\""));
+                let is_other = !has(order.to_string()) || !has(format!("{schedule:?}"));
+                assert!(is_other, "{message}: {remembered}");
+            }
+            other => panic!("{other}"),
+        }
+    });
+}
+
+#[test]
+fn a_first_launch_that_never_ends_leaves_nothing_to_remember() {
+    let name = "tuning::a_first_launch_that_never_ends_leaves_nothing_to_remember";
+    with_driver(name, "endless_tiled", || {
+        if !has_kernels() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tune.json");
+        let gemm = Gemm::new(&Device::gpu(0).unwrap());
+        let error = tune_endlessly(&gemm, &file);
+        assert!(
+            matches!(error, Error::TuningTimedOut { kernel, .. } if kernel.starts_with("tiled")),
+            "{error}"
+        );
+        assert!(!file.exists());
+    });
+}

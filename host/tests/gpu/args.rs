@@ -1,8 +1,13 @@
 //! The command line.
 
 use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
 
 use crate::random;
+
+/// What one turn with the device may take. The longest load every Hopper kernel, which the
+/// driver compiles for seconds each, or run under compute-sanitizer, a hundred times slower.
+const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
 /// What to run, and how.
 pub struct Args {
@@ -20,6 +25,10 @@ pub struct Args {
     pub require_gpu: bool,
     /// The driver's number of the GPU.
     pub device: usize,
+    /// The longest turn with the device.
+    pub wait_limit: Duration,
+    /// Be the child process of [`endless`](crate::endless) that has this name.
+    pub endless: Option<String>,
 }
 
 /// What `--help` prints.
@@ -34,7 +43,9 @@ usage: gpu [FILTER ...] [options]
   --quick                the reduced set, for compute-sanitizer
   --list                 print the names of the cases and stop
   --require-gpu          fail where there is no GPU or no kernel, instead of skipping
-  --device N             the GPU (default: 0)";
+  --device N             the GPU (default: 0)
+  --wait-limit SECONDS   end the program with an error that names the case when one has the
+                         GPU for longer than this (default: 300)";
 
 impl Args {
     /// Reads the arguments after the program's name; an error is a message.
@@ -47,12 +58,16 @@ impl Args {
             list: false,
             require_gpu: false,
             device: 0,
+            wait_limit: WAIT_LIMIT,
+            endless: None,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             match word.as_str() {
                 "--seed" => args.seed = number(&word, &value()?)?,
                 "--device" => args.device = number(&word, &value()?)? as usize,
+                "--wait-limit" => args.wait_limit = seconds(&word, &value()?)?,
+                "--endless" => args.endless = Some(value()?),
                 "--random" => args.random = Some(number(&word, &value()?)? as usize),
                 "--filter" => args.filters.push(value()?),
                 "--quick" => args.quick = true,
@@ -82,6 +97,13 @@ impl Args {
         (quick || !self.quick)
             && (self.filters.is_empty() || self.filters.iter().any(|text| name.contains(text)))
     }
+}
+
+fn seconds(flag: &str, text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| format!("{flag} {text}: not a number of seconds"))
 }
 
 fn number(flag: &str, text: &str) -> Result<u64, String> {

@@ -238,6 +238,15 @@ pub enum Failure {
     NotRun,
 }
 
+/// Whether nothing after `error` can be trusted: an error of the driver, as a fault in a
+/// kernel is, stays with the context, and a kernel that does not end stays on the device.
+pub fn is_fatal(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Driver { .. } | Error::TimedOut { .. } | Error::TuningTimedOut { .. }
+    )
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Failure::Error(error)

@@ -4,8 +4,8 @@
 //! Every kernel of the library, with every element type, in all layouts, tile
 //! orders, schedules and around the edges of its tiles, against f64; as many
 //! random products as asked for; guard bands around every operand; bitwise
-//! repeats; CUDA graphs; tuning; the errors that need a GPU. Without a GPU every case
-//! is skipped and the program ends well.
+//! repeats; CUDA graphs; tuning; the errors that need a GPU; kernels that never end.
+//! Without a GPU every case is skipped and the program ends well.
 //!
 //! Tests run on all cores and take turns with the device ([`shared`]). A
 //! failing case prints one line with its name and the seed; both together
@@ -18,6 +18,7 @@ mod case;
 mod cases;
 mod chain;
 mod compare;
+mod endless;
 mod errors;
 mod graph;
 mod guarded;
@@ -39,7 +40,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use gpu_kernels::entry::KERNELS;
-use tilewise::Device;
+use tilewise::{Device, build_info};
+use tilewise_watchdog::Watchdog;
 
 use args::{Args, USAGE};
 use report::Report;
@@ -59,6 +61,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(name) = &args.endless {
+        return endless::child(name, args.device);
+    }
     let tests: Vec<Test> = all_tests(&args)
         .into_iter()
         .filter(|test| args.selects(&test.name, test.quick))
@@ -73,12 +78,24 @@ fn main() -> ExitCode {
 }
 
 fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
+    let watchdog = Watchdog::new(|| {
+        println!("the rest is not run (--wait-limit SECONDS allows more)");
+    });
+    let opening = watchdog.arm(args.wait_limit, "opening the GPU");
     let device = Device::gpu(args.device);
+    drop(opening);
+    let cases = tests.len();
     match &device {
-        Ok(device) => println!("{} cases on {device}, seed {}", tests.len(), args.seed),
-        Err(error) => println!("{} cases without a GPU: {error}", tests.len()),
+        Ok(device) => println!(
+            "{cases} cases on {device}, {}, seed {}",
+            compiler(),
+            args.seed
+        ),
+        Err(error) => println!("{cases} cases without a GPU, {}: {error}", compiler()),
     }
-    let device = device.ok().map(Shared::new);
+    let device = device
+        .ok()
+        .map(|device| Shared::watched(device, watchdog, args.wait_limit));
     let mut report = Report::new(args.seed, tests);
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -103,6 +120,9 @@ fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
     });
     let failed = report.finish();
     let usable = device.is_some() && KERNELS.iter().any(is_built);
+    if let Some(device) = device {
+        device.close();
+    }
     if args.require_gpu && !usable {
         println!("nothing ran on a GPU, and --require-gpu asks for it");
         return ExitCode::FAILURE;
@@ -111,5 +131,16 @@ fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
+    }
+}
+
+/// What compiled the kernels: results of two compilers are not those of one.
+fn compiler() -> String {
+    let build = build_info();
+    match (build.code_generator, build.toolchain) {
+        (Some(generator), Some(toolchain)) => {
+            format!("kernels by {} ({toolchain})", generator.name())
+        }
+        _ => "no kernels in this build".to_owned(),
     }
 }

@@ -2,6 +2,7 @@
 //! cases need no GPU.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use gpu_kernels::entry::KERNELS;
 use tilewise::oracle::Product;
@@ -154,11 +155,20 @@ fn no_turns_after_a_fault() -> Result<(), String> {
     if wrong.is_ok() || shared.turn(|_| Ok(())).is_err() {
         return Err("no turn after a wrong result".into());
     }
-    let faulty: Result<(), _> = shared.turn(|_| Err(fault.into()));
-    match (faulty, shared.turn(|_| Ok(()))) {
-        (Err(Failure::Error(_)), Err(Failure::NotRun)) => Ok(()),
-        _ => Err("a turn after a fault".into()),
+    let late = Error::TimedOut {
+        device: "the GPU".into(),
+        waited: Duration::from_secs(1),
+    };
+    for fatal in [fault, late] {
+        let shared = Shared::new(Device::cpu());
+        let other = shared.of_test("another test".into());
+        let failed: Result<(), _> = shared.turn(|_| Err(fatal.clone().into()));
+        match (failed, other.turn(|_| Ok(()))) {
+            (Err(Failure::Error(_)), Err(Failure::NotRun)) => {}
+            _ => return Err(format!("a turn after: {fatal}")),
+        }
     }
+    Ok(())
 }
 
 /// A name as a filter selects one test, and says which case of which seed.

@@ -2,15 +2,15 @@
 
 use gpu_kernels::entry::KERNELS;
 use tilewise::select::Catalog;
-use tilewise::{DType, Device, Error, Family, KernelInfo};
+use tilewise::{DType, Device, Family, KernelInfo};
 
 use crate::args::Args;
 use crate::capture::{self, Scene};
-use crate::case::{Case, Failure, Outcome};
+use crate::case::{Case, Failure, Outcome, is_fatal};
 use crate::cases;
 use crate::large::{self, Large};
 use crate::shared::Shared;
-use crate::{chain, errors, own, random, repeat, tune};
+use crate::{chain, endless, errors, own, random, repeat, tune};
 
 /// What one test does.
 pub enum Work {
@@ -24,7 +24,7 @@ pub enum Work {
     Capture(Case, Scene),
     /// Operands past 2³¹ elements.
     Large(&'static KernelInfo, Large),
-    /// Errors that need a GPU, tuning, chains.
+    /// Errors that need a GPU, tuning, chains, kernels that never end.
     Device(fn(&Device) -> Result<(), String>),
     /// Of the test program itself, without a GPU.
     Own(fn() -> Result<(), String>),
@@ -82,7 +82,9 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     let errors = errors::CASES.into_iter().map(on_device("errors"));
     let tuning = tune::CASES.into_iter().map(on_device("tuning"));
     let chains = chain::CASES.into_iter().map(on_device("chains"));
-    let mut tests: Vec<Test> = own.chain(errors).chain(tuning).chain(chains).collect();
+    let endless = endless::CASES.into_iter().map(on_device("endless"));
+    let on_device = errors.chain(tuning).chain(chains).chain(endless);
+    let mut tests: Vec<Test> = own.chain(on_device).collect();
     // The kernels that pack are tested with those that read what they packed.
     let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
     for kernel in KERNELS.iter().filter(products) {
@@ -186,7 +188,9 @@ impl Test {
         if let Some(why) = device.and_then(|device| self.why_impossible(device.device())) {
             return Verdict::Skipped(why);
         }
-        let outcome = match (&self.work, device) {
+        let replay = format!("--seed {seed} --filter '{}'", self.name);
+        let device = device.map(|device| device.of_test(replay));
+        let outcome = match (&self.work, device.as_ref()) {
             (Work::Own(run), _) => run().map(|()| Outcome::Right(0.0)).map_err(Failure::Wrong),
             (_, None) => return Verdict::Skipped("no GPU"),
             (Work::Product(case), Some(device)) => case.run(device, seed),
@@ -212,8 +216,7 @@ impl Test {
             Ok(Outcome::Refused) => Verdict::Refused,
             Err(Failure::Wrong(why)) => Verdict::Failed(why),
             Err(Failure::NotRun) => Verdict::NotRun,
-            // An error of the driver, as a fault in a kernel is, stays with the context.
-            Err(Failure::Error(error @ Error::Driver { .. })) => {
+            Err(Failure::Error(error)) if is_fatal(&error) => {
                 Verdict::DeviceLost(error.to_string())
             }
             Err(Failure::Error(error)) => Verdict::Failed(error.to_string()),
