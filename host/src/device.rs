@@ -140,8 +140,8 @@ impl Device {
     /// let device = Device::best();
     /// let a = device.from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2, 2)?;
     /// let mut c = device.zeros::<f32>(2, 2)?;
-    /// let mut plan = Gemm::new(&device).plan(a.view(), a.view(), c.view_mut())?;
-    /// plan.run(a.view(), a.view(), c.view_mut())?;
+    /// let mut plan = Gemm::new(&device).plan(&a, &a, &mut c)?;
+    /// plan.run(&a, &a, &mut c)?;
     /// // The estimate is 0 on the CPU, and some microseconds here on a GPU.
     /// let timeout = Duration::from_secs(10) + 100 * plan.info().estimate;
     /// match device.synchronize_within(timeout) {

@@ -294,9 +294,9 @@ pub enum Error {
         input: DType,
     },
 
-    /// A kernel, block, order, schedule or precision was forced on the CPU
-    /// device, which has none to choose from.
-    #[error("{what} cannot be forced on the CPU device; accepted there: nothing")]
+    /// A kernel, block or precision was forced on the CPU device, which has none to
+    /// choose from.
+    #[error("{what} cannot be forced on the CPU device; accepted there: an order, a schedule")]
     CpuHasNoKernels {
         /// What was forced.
         what: String,

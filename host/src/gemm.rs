@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::plan_info::{Origin, PlanInfo};
 use crate::select::{self, Catalog, Packing, Problem, Request};
-use crate::view::{MatrixView, MatrixViewMut};
+use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
 /// How f32 elements are multiplied. Sums are f32 either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,8 +41,8 @@ pub enum Precision {
 /// let a = device.from_slice(&[f16::ONE; 6], 2, 3)?;
 /// let b = device.from_slice(&[f16::ONE; 12], 3, 4)?;
 /// let mut c = device.zeros::<f32>(2, 4)?;
-/// let mut plan = Gemm::new(&device).plan(a.view(), b.view(), c.view_mut())?;
-/// plan.run(a.view(), b.view(), c.view_mut())?;
+/// let mut plan = Gemm::new(&device).plan(&a, &b, &mut c)?;
+/// plan.run(&a, &b, &mut c)?;
 /// assert_eq!(c.to_vec()?, [3.0; 8]);
 /// # Ok(())
 /// # }
@@ -85,13 +85,13 @@ impl Gemm {
         self
     }
 
-    /// Forces a tile order.
+    /// Forces a tile order. The CPU has no tiles, and ignores it.
     pub fn order(mut self, order: TileOrder) -> Gemm {
         self.request.order = Some(order);
         self
     }
 
-    /// Forces a schedule.
+    /// Forces a schedule. The CPU has none, and ignores it.
     pub fn schedule(mut self, schedule: Schedule) -> Gemm {
         self.request.schedule = Some(schedule);
         self
@@ -111,7 +111,7 @@ impl Gemm {
     }
 
     /// Plans C = A·B, with A M×K, B K×N and C M×N, in the type of A and B or
-    /// in f32. Reads no element.
+    /// in f32. Operands are matrices or views. Reads no element.
     ///
     /// # Errors
     /// Operands that do not belong together: [`Error::ShapeMismatch`],
@@ -124,15 +124,20 @@ impl Gemm {
     /// [`Error::Driver`].
     pub fn plan<T: Element, O: Output<T>>(
         &self,
-        a: MatrixView<T>,
-        b: MatrixView<T>,
-        c: MatrixViewMut<O>,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
     ) -> Result<Plan<T, O>, Error> {
-        self.plan_by(a, b, c, |gpu, problem, request| {
-            let target = gpu.info().target();
-            let choice = select::choose(Catalog::embedded(), problem, &target, request)?;
-            Ok((GpuPlan::new(gpu, choice, problem)?, Origin::Rule))
-        })
+        self.plan_by(
+            a.as_view(),
+            b.as_view(),
+            c.as_view_mut(),
+            |gpu, problem, request| {
+                let target = gpu.info().target();
+                let choice = select::choose(Catalog::embedded(), problem, &target, request)?;
+                Ok((GpuPlan::new(gpu, choice, problem)?, Origin::Rule))
+            },
+        )
     }
 
     /// Checks the operands, and plans their product; on a GPU, as `on_gpu` does.
@@ -186,24 +191,23 @@ impl Gemm {
         })
     }
 
-    /// The CPU has no kernels, blocks, orders, schedules or TF32 units.
+    /// The CPU has no kernels, blocks or TF32 units. It has no tiles either, but an order
+    /// or a schedule of them changes no result, so that portable code may name one.
     fn check_nothing_forced(&self) -> Result<(), Error> {
         let Request {
             kernel,
             family,
             block,
-            order,
-            schedule,
+            order: _,
+            schedule: _,
             // The CPU device reads operands where they are, so that it has
             // nothing to forbid.
             packing: _,
         } = &self.request;
-        let what = match (kernel, family, block, order, schedule, self.precision) {
+        let what = match (kernel, family, block, self.precision) {
             (Some(name), ..) => format!("kernel {name}"),
             (_, Some(family), ..) => format!("family {}", family.name()),
-            (_, _, Some(block), ..) => format!("{block:?}"),
-            (_, _, _, Some(order), ..) => format!("order {order:?}"),
-            (_, _, _, _, Some(schedule), _) => format!("schedule {schedule:?}"),
+            (_, _, Some(block), _) => format!("{block:?}"),
             (.., Precision::Tf32) => "precision Tf32".into(),
             _ => return Ok(()),
         };
@@ -292,6 +296,16 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// addresses that kernels through TMA cannot take, or not now;
     /// [`Error::Driver`] when the device has failed.
     pub fn run(
+        &mut self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+    ) -> Result<(), Error> {
+        self.run_views(a.as_view(), b.as_view(), c.as_view_mut())
+    }
+
+    /// [`Plan::run`], compiled once for all kinds of operands.
+    fn run_views(
         &mut self,
         a: MatrixView<T>,
         b: MatrixView<T>,

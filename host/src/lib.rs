@@ -17,8 +17,8 @@
 //! // Long: plan once, run often. Views transpose and slice without a copy.
 //! let bt = device.from_slice(&[1.0_f32, 0.0, 1.0, 0.0, 1.0, 1.0], 2, 3)?;
 //! let mut d = device.zeros::<f32>(2, 2)?;
-//! let mut plan = Gemm::new(&device).plan(a.view(), bt.view().t(), d.view_mut())?;
-//! plan.run(a.view(), bt.view().t(), d.view_mut())?;
+//! let mut plan = Gemm::new(&device).plan(&a, bt.view().t(), &mut d)?;
+//! plan.run(&a, bt.view().t(), &mut d)?;
 //! assert_eq!(d.to_vec()?, c.to_vec()?);
 //! # Ok(())
 //! # }
@@ -87,7 +87,7 @@ pub use matrix::Matrix;
 pub use plan_info::{Origin, PlanInfo};
 pub use select::Packing;
 pub use tune::Tuner;
-pub use view::{AsView, MatrixView, MatrixViewMut};
+pub use view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
 /// The examples in the README and in `docs/` are tests too.
 #[cfg(doctest)]

@@ -41,7 +41,7 @@ use crate::error::Error;
 use crate::gemm::{Gemm, Plan};
 use crate::plan_info::Origin;
 use crate::select::{self, Catalog, Choice, Problem, Request, cost};
-use crate::view::{MatrixView, MatrixViewMut};
+use crate::view::{AsView, AsViewMut};
 use cache::{Cache, Winner};
 use key::Machine;
 use race::Race;
@@ -92,8 +92,8 @@ const EARLIER_WORK: Duration = Duration::from_secs(600);
 /// let b = device.from_slice(&[3.0_f32, 4.0], 2, 1)?;
 /// let mut c = device.zeros::<f32>(1, 1)?;
 /// // On a GPU this takes a second the first time. The CPU has nothing to measure.
-/// let mut plan = Gemm::new(&device).tune(a.view(), b.view(), c.view_mut(), &mut tuner)?;
-/// plan.run(a.view(), b.view(), c.view_mut())?;
+/// let mut plan = Gemm::new(&device).tune(&a, &b, &mut c, &mut tuner)?;
+/// plan.run(&a, &b, &mut c)?;
 /// assert_eq!(c.to_vec()?, [11.0]);
 /// # Ok(())
 /// # }
@@ -236,14 +236,17 @@ impl Gemm {
     /// [`Device::synchronize_within`]: crate::Device::synchronize_within
     pub fn tune<T: Element, O: Output<T>>(
         &self,
-        a: MatrixView<T>,
-        b: MatrixView<T>,
-        c: MatrixViewMut<O>,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
         tuner: &mut Tuner,
     ) -> Result<Plan<T, O>, Error> {
-        self.plan_by(a, b, c, |gpu, problem, request| {
-            tuner.plan(gpu, problem, request)
-        })
+        self.plan_by(
+            a.as_view(),
+            b.as_view(),
+            c.as_view_mut(),
+            |gpu, problem, request| tuner.plan(gpu, problem, request),
+        )
     }
 }
 

@@ -349,3 +349,23 @@ impl<T: Element> AsView<T> for &crate::Matrix<T> {
         self.view()
     }
 }
+
+/// What can be written as a matrix: a [`MatrixViewMut`], or a mutable reference to a
+/// [`Matrix`](crate::Matrix).
+pub trait AsViewMut<T> {
+    /// The whole of it, as a view to write.
+    fn as_view_mut(&mut self) -> MatrixViewMut<'_, T>;
+}
+
+impl<T: Element> AsViewMut<T> for MatrixViewMut<'_, T> {
+    fn as_view_mut(&mut self) -> MatrixViewMut<'_, T> {
+        // Lent on: while the result lives, `self` cannot be used.
+        MatrixViewMut(self.0, PhantomData)
+    }
+}
+
+impl<T: Element> AsViewMut<T> for &mut crate::Matrix<T> {
+    fn as_view_mut(&mut self) -> MatrixViewMut<'_, T> {
+        self.view_mut()
+    }
+}
