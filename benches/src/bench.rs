@@ -3,6 +3,7 @@
 use crate::candidate::Label;
 use crate::choice::{self, KernelChoice};
 use crate::cli::{BenchArgs, DeviceChoice};
+use crate::comparison;
 use crate::device::{self, Machine};
 use crate::error::Error;
 use crate::model;
@@ -89,7 +90,8 @@ impl Output {
         if records.is_empty() {
             return String::new();
         }
-        let mut text = format!("{}\n{}\n", report::render(&records), report::LEGEND);
+        let mut text = comparison::render(&comparison::comparisons(&records));
+        text += &format!("{}\n{}\n", report::render(&records), report::LEGEND);
         if let Some(suite) = self.suite {
             text += &summary::render(suite, &records);
         }

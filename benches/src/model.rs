@@ -5,8 +5,9 @@
 //! The kernel is chosen by the library's own rule, as if its PTX were built.
 
 use crate::choice::{KernelChoice, Placement};
-use crate::report::{Table, shorten};
+use crate::report::shorten;
 use crate::shape::Shape;
+use crate::table::Table;
 use crate::workload::Problem;
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{KernelInfo, Operand, TileGrid, TileOrder};

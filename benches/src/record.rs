@@ -14,6 +14,9 @@ use crate::stats::{Quartiles, paired_ratios};
 use crate::workload::Problem;
 use serde::{Deserialize, Serialize};
 
+/// Row-major order in [`Record::order`], as [`TileOrder`](gpu_kernels::TileOrder) writes it.
+pub const ROW_MAJOR: &str = "row";
+
 /// How launches follow each other; see [`crate::regime`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -272,6 +275,17 @@ impl Record {
     pub fn is_tilewise(&self) -> bool {
         self.implementation.starts_with(TILEWISE)
     }
+
+    /// Whether the record is of the kernel and the schedule of `other`, in row-major order.
+    pub fn is_row_major_of(&self, other: &Record) -> bool {
+        self.is_tilewise()
+            && other.is_tilewise()
+            && self.same_problem(other)
+            && self.order == ROW_MAJOR
+            && !other.order.is_empty()
+            && self.kernel == other.kernel
+            && self.schedule == other.schedule
+    }
 }
 
 /// Fills in both speedups, from the medians of records of the same problem and
@@ -286,16 +300,9 @@ pub fn fill_speedups(records: &mut [Record]) {
     let filled: Vec<_> = records
         .iter()
         .map(|record| {
-            let over_row_major = |base: &Record| {
-                record.is_tilewise()
-                    && !record.order.is_empty()
-                    && base.is_tilewise()
-                    && base.order == "row"
-                    && base.kernel == record.kernel
-                    && base.schedule == record.schedule
-            };
+            let is_row_major = |base: &Record| base.is_row_major_of(record);
             (
-                speedup(record, &over_row_major, records),
+                speedup(record, &is_row_major, records),
                 speedup(record, &Record::is_cublaslt, records),
             )
         })
@@ -312,7 +319,7 @@ pub(crate) mod tests {
     use crate::candidate::CHOSEN;
     use crate::peak::Chip;
     use crate::shape::Layout;
-    use gpu_kernels::{DType, OutputType};
+    use gpu_kernels::{DType, OutputType, TileOrder};
 
     /// A timed record of a 4096-cube on a made-up GPU.
     pub(crate) fn sample(implementation: &str, order: &str, median_ms: f64) -> Record {
@@ -346,6 +353,11 @@ pub(crate) mod tests {
         record.relative_error = Some(2e-4);
         record.throttle = "SW_POWER_CAP".to_owned();
         record
+    }
+
+    #[test]
+    fn row_major_order_is_written_as_orders_write_themselves() {
+        assert_eq!(TileOrder::RowMajor.to_string(), ROW_MAJOR);
     }
 
     #[test]

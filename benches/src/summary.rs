@@ -6,9 +6,9 @@
 //! from the count, not from view.
 
 use crate::record::{Record, Regime, Status};
-use crate::report::Table;
 use crate::stats::geometric_mean;
 use crate::suite::{Group, Suite};
+use crate::table::Table;
 
 /// The table of `suite`; a line instead where cuBLASLt was not measured.
 pub fn render(suite: &Suite, records: &[Record]) -> String {

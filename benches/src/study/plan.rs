@@ -175,6 +175,7 @@ impl Plan {
         BenchArgs {
             shapes: vec![shape],
             suite: None,
+            row_major: false,
             triton: false,
             dtypes: vec![self.dtype()],
             kernels: (self.kernels.iter())
