@@ -6,7 +6,7 @@ use crate::cli::{BenchArgs, DeviceChoice};
 use crate::comparison;
 use crate::device::{self, Machine};
 use crate::error::Error;
-use crate::model;
+use crate::model::{self, Product};
 use crate::page;
 use crate::peak;
 use crate::peers::cublaslt::CublasLt;
@@ -234,21 +234,26 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
         println!("--tune: without a GPU there is nothing to measure.");
     }
     let modelled = args.shapes(&[Shape::new(4096, 4096, 4096)]);
+    let placements = choice::placements(&args.orders, &args.schedules);
+    let products: Vec<Product> = problems(args, &modelled)
+        .into_iter()
+        .map(|problem| {
+            let kernels = match args.kernels.as_slice() {
+                [] => KernelChoice::defaults(problem.dtype),
+                chosen => chosen,
+            };
+            let nothing_forced = args.forces_nothing();
+            Product::new(problem, kernels, &placements, nothing_forced, &model::H200)
+        })
+        .collect();
+    print!("{}", model::comparison(&products, &model::H200));
     println!(
         "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.\n\
          Tiles are of a CTA, or of a cluster, which loads its blocks of B once.",
         model::H200.name
     );
-    let placements = choice::placements(&args.orders, &args.schedules);
-    for problem in problems(args, &modelled) {
-        let kernels = match args.kernels.as_slice() {
-            [] => KernelChoice::defaults(problem.dtype),
-            chosen => chosen,
-        };
-        print!(
-            "{}",
-            model::table(problem, kernels, &placements, &model::H200)
-        );
+    for product in &products {
+        print!("{}", product.table());
     }
 
     let timed = match args.smoke {

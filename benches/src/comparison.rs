@@ -11,7 +11,8 @@ use crate::record::{ROW_MAJOR, Record, Regime, Status};
 use crate::report::problems;
 use serde::Serialize;
 
-pub use table::{ABSENT, render};
+pub use table::render;
+pub(crate) use table::{short_kernel, three_digits};
 
 /// One product in two orders.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -10,7 +10,7 @@ const GAP: u16 = 2;
 pub const TERMINAL: u16 = 100;
 
 /// A text table whose columns are as wide as they must be.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Table {
     table: comfy_table::Table,
     /// Columns that the next one stands close to.
@@ -90,6 +90,32 @@ impl Table {
     }
 }
 
+/// A line of a table among several with the same columns, and the heading of its table.
+pub struct Line {
+    /// Says what is the same in all lines of a table.
+    pub heading: String,
+    /// What stands in the columns.
+    pub cells: Vec<String>,
+}
+
+/// A table for each heading, in the order in which they first come, each with `lines` below
+/// the column heads of `empty` and no wider than [`TERMINAL`].
+pub fn under_headings(empty: &Table, flexible: usize, lines: Vec<Line>) -> String {
+    let mut tables: Vec<(String, Table)> = Vec::new();
+    for Line { heading, cells } in lines {
+        let at = tables.iter().position(|(known, _)| *known == heading);
+        let at = at.unwrap_or_else(|| {
+            tables.push((heading, empty.clone()));
+            tables.len() - 1
+        });
+        tables[at].1.row(cells);
+    }
+    let text = |(heading, table): (String, Table)| {
+        format!("\n{heading}\n{}", table.render_in_terminal(flexible))
+    };
+    tables.into_iter().map(text).collect()
+}
+
 fn dress(column: &mut Column, cells: &[String]) {
     // Ranges and percentages too; sizes such as 128x256 are text.
     let is_number = |cell: &String| {
@@ -142,6 +168,17 @@ mod tests {
         table.row(["a", "1.0", "slow"]);
         table.row(["b"]);
         assert_eq!(table.render(), "name   ms  note\na     1.0  slow\nb\n");
+    }
+
+    #[test]
+    fn lines_gather_under_their_headings() {
+        let line = |heading: &str, cell: &str| Line {
+            heading: heading.to_owned(),
+            cells: vec![cell.to_owned()],
+        };
+        let lines = vec![line("b", "one"), line("a", "two"), line("b", "three")];
+        let text = under_headings(&Table::new(["name"]), 0, lines);
+        assert_eq!(text, "\nb\nname\none\nthree\n\na\nname\ntwo\n");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Comparisons as a table that fits a terminal.
 
 use super::Comparison;
-use crate::table::Table;
-use std::fmt::Write as _;
+use crate::table::{Line, Table, under_headings};
 
 /// What stands in place of the table where there is nothing to compare.
-pub const ABSENT: &str = "\
+const ABSENT: &str = "\
 Row-major order was not timed beside another order. In a suite, --row-major times it; where orders
 are named, name row too.";
 
@@ -17,10 +16,24 @@ GB: bytes from and to DRAM by the model of L2, not measured. The tables below sa
 /// Place of the column that wraps where a table is too wide.
 const KERNEL: usize = 1;
 
+const HEADS: [&str; 11] = [
+    "\nshape",
+    "\nkernel",
+    "\norder",
+    "cold\nrow",
+    "ms\norder",
+    "\nx",
+    "sust.\nrow",
+    "ms\norder",
+    "\nx",
+    "DRAM\nrow",
+    "GB\norder",
+];
+
 /// Columns that the next one belongs to: within cold, sustained and bytes.
 const CLOSE: [usize; 5] = [3, 4, 6, 7, 9];
 
-/// One line for each comparison; a table for each combination of types and layout.
+/// A line for each comparison, in a table for each combination of types and layout.
 pub fn render(comparisons: &[Comparison]) -> String {
     let Some(first) = comparisons.first() else {
         return format!("\n{ABSENT}\n");
@@ -29,70 +42,43 @@ pub fn render(comparisons: &[Comparison]) -> String {
         true => "the library's choice",
         false => "the orders asked for",
     };
-    let mut text = format!("\nRow-major order against {against}: same kernel, same schedule.\n");
-    for group in groups(comparisons) {
-        let Comparison {
-            dtype,
-            output,
-            layout,
-            ..
-        } = group[0];
-        let _ = writeln!(text, "\n{dtype} -> {output}  layout {layout}");
-        text += &table(&group).render_in_terminal(KERNEL);
-    }
-    format!("{text}\n{LEGEND}\n")
+    let empty = Table::new(HEADS).close(CLOSE);
+    let tables = under_headings(&empty, KERNEL, comparisons.iter().map(line).collect());
+    format!(
+        "\nRow-major order against {against}: same kernel, same schedule.\n{tables}\n{LEGEND}\n"
+    )
 }
 
-/// Comparisons of the same types and layout, in the order of the first of them.
-fn groups(comparisons: &[Comparison]) -> Vec<Vec<&Comparison>> {
-    let key = |c: &Comparison| (c.dtype.clone(), c.output.clone(), c.layout.clone());
-    let mut groups: Vec<Vec<&Comparison>> = Vec::new();
-    for comparison in comparisons {
-        let same = |group: &&mut Vec<&Comparison>| key(group[0]) == key(comparison);
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(comparison),
-            None => groups.push(vec![comparison]),
-        }
-    }
-    groups
-}
-
-fn table(comparisons: &[&Comparison]) -> Table {
-    let heads = [
-        "\nshape",
-        "\nkernel",
-        "\norder",
-        "cold\nrow",
-        "ms\norder",
-        "\nx",
-        "sust.\nrow",
-        "ms\norder",
-        "\nx",
-        "DRAM\nrow",
-        "GB\norder",
+fn line(comparison: &Comparison) -> Line {
+    let Comparison {
+        m,
+        n,
+        k,
+        dtype,
+        output,
+        layout,
+        ..
+    } = comparison;
+    let mut cells = vec![
+        format!("{m}x{n}x{k}"),
+        short_kernel(&comparison.kernel, dtype).to_owned(),
+        comparison.order.clone(),
     ];
-    let mut table = Table::new(heads).close(CLOSE);
-    for comparison in comparisons {
-        let Comparison { m, n, k, .. } = comparison;
-        let mut row = vec![
-            format!("{m}x{n}x{k}"),
-            short_kernel(&comparison.kernel, &comparison.dtype).to_owned(),
-            comparison.order.clone(),
-        ];
-        for times in [comparison.cold, comparison.sustained] {
-            row.extend(times.map_or_else(Default::default, |times| {
-                [
-                    three_digits(times.row_major_ms),
-                    three_digits(times.order_ms),
-                    format!("{:.2}", times.speedup),
-                ]
-            }));
-        }
-        let gigabytes = [comparison.row_major_gb, comparison.order_gb];
-        row.extend(gigabytes.map(|gb| gb.map_or(String::new(), three_digits)));
-        table.row(row);
+    for times in [comparison.cold, comparison.sustained] {
+        cells.extend(times.map_or_else(Default::default, |times| {
+            [
+                three_digits(times.row_major_ms),
+                three_digits(times.order_ms),
+                format!("{:.2}", times.speedup),
+            ]
+        }));
     }
-    table
+    let gigabytes = [comparison.row_major_gb, comparison.order_gb];
+    cells.extend(gigabytes.map(|gb| gb.map_or(String::new(), three_digits)));
+    Line {
+        heading: format!("{dtype} -> {output}  layout {layout}"),
+        cells,
+    }
 }
 
 /// What tells the hopper kernels of one type and layout apart: their tile, and what

@@ -77,7 +77,12 @@ impl Picks {
             order: None,
             schedule: Some(schedule),
         };
-        let choice = model::choose(problem, KernelChoice::Entry(kernel.name), placement, target)?;
+        let choice = model::choose(
+            problem,
+            Some(KernelChoice::Entry(kernel.name)),
+            placement,
+            target,
+        )?;
         let Shape { m, n, .. } = problem.shape;
         let grid = select::tile_grid(kernel, m as u32, n as u32);
         Ok(Picks {
