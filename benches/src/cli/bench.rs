@@ -3,9 +3,10 @@
 use super::{DeviceChoice, seconds};
 use crate::choice::{self, KernelChoice};
 use crate::shape::{Layout, Shape};
-use crate::suite::{self, Suite};
+use crate::suite::Suite;
 use crate::watch::WaitArgs;
-use clap::{Args, ValueEnum};
+use crate::workload::{self, Problem};
+use clap::{ArgGroup, Args, ValueEnum};
 use gpu_kernels::{DType, OutputType, Schedule, TileOrder};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,29 +21,43 @@ pub enum RegimeChoice {
     Sustained,
 }
 
+/// The flags that measure the library's choice and nothing else.
+const ONLY_CHOICE: &str = "only_choice";
+
 /// Options of `bench`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new(ONLY_CHOICE).multiple(true))]
 pub struct BenchArgs {
     /// Shapes, MxNxK or one number for a cube, separated by commas.
     #[arg(long, value_delimiter = ',')]
     pub shapes: Vec<Shape>,
 
-    /// A list of problems by name (hopper), measured with nothing forced and
-    /// summed up at the end; --dtypes and --layouts measure a part of it.
+    /// Problems by name, measured with nothing forced and summed up at the end:
+    /// hopper; transformer, linear layers at 1 to 8192 tokens; random:SEED:COUNT,
+    /// dimensions log-uniform from 64 to 16384, any layout, f16 and bf16.
+    /// --dtypes and --layouts measure a part of it.
     #[arg(
         long,
-        value_parser = suite::parse,
+        value_name = "NAME",
+        group = ONLY_CHOICE,
         conflicts_with_all = ["shapes", "kernels", "orders", "schedules"]
     )]
-    pub suite: Option<&'static Suite>,
+    pub suite: Option<Suite>,
 
-    /// In a suite too, time the library's choice against row-major order, same
-    /// kernel and schedule; it is done otherwise, where nothing is forced.
-    #[arg(long, requires = "suite")]
+    /// Measure the library's own choice of kernel, order and schedule only, as a
+    /// suite does, and sum up at the end.
+    #[arg(long, group = ONLY_CHOICE, conflicts_with_all = ["kernels", "orders", "schedules"])]
+    pub choice: bool,
+
+    /// In a suite and with --choice too, time the library's choice against
+    /// row-major order, same kernel and schedule; it is done otherwise, where
+    /// nothing is forced.
+    #[arg(long, requires = ONLY_CHOICE)]
     pub row_major: bool,
 
-    /// Measure Triton in a suite too; it is measured otherwise, if there.
-    #[arg(long, requires = "suite", conflicts_with = "no_peers")]
+    /// Measure Triton in a suite and with --choice too; it is measured otherwise,
+    /// if there.
+    #[arg(long, requires = ONLY_CHOICE, conflicts_with = "no_peers")]
     pub triton: bool,
 
     /// Types of A and B: f16, bf16, tf32, f32. [default: the suite's, else f16]
@@ -66,7 +81,7 @@ pub struct BenchArgs {
     pub schedules: Vec<Schedule>,
 
     /// Storage of A and B, each n (row-major) or t (its transpose is
-    /// row-major): nn, nt, tn, tt. [default: all in a suite, else nn]
+    /// row-major): nn, nt, tn, tt. [default: the suite's, else nn]
     #[arg(long, value_delimiter = ',')]
     pub layouts: Vec<Layout>,
 
@@ -149,32 +164,43 @@ pub struct BenchArgs {
 impl BenchArgs {
     /// Types asked for, the suite's, or f16.
     pub fn dtypes(&self) -> Vec<DType> {
-        match (self.dtypes.as_slice(), self.suite) {
-            ([], Some(suite)) => suite.dtypes.to_vec(),
+        match (self.dtypes.as_slice(), &self.suite) {
+            ([], Some(suite)) => suite.dtypes().to_vec(),
             ([], None) => vec![DType::F16],
             (dtypes, _) => dtypes.to_vec(),
         }
     }
 
-    /// Layouts asked for, all of them in a suite, or `nn`.
+    /// Layouts asked for, the suite's, or `nn`.
     pub fn layouts(&self) -> Vec<Layout> {
-        match (self.layouts.as_slice(), self.suite) {
-            ([], Some(_)) => Layout::ALL.to_vec(),
+        match (self.layouts.as_slice(), &self.suite) {
+            ([], Some(suite)) => suite.layouts().to_vec(),
             ([], None) => vec![Layout::NN],
             (layouts, _) => layouts.to_vec(),
         }
     }
 
-    /// Shapes asked for, the suite's, or the default list; `small` in a smoke
-    /// run without a suite.
-    pub fn shapes(&self, small: &[Shape]) -> Vec<Shape> {
-        match (self.suite, self.shapes.as_slice(), self.smoke) {
-            (Some(suite), _, true) => suite.smoke_shapes(),
-            (Some(suite), _, false) => suite.shapes(),
-            (None, [], true) => small.to_vec(),
-            (None, [], false) => Shape::DEFAULT.to_vec(),
-            (None, shapes, _) => shapes.to_vec(),
+    /// The suite's problems, or the shapes asked for, or the default list, in the order of
+    /// measuring. In a smoke run, few of the suite's, and `small` for the default list.
+    pub fn problems(&self, small: &[Shape]) -> Vec<Problem> {
+        let (dtypes, layouts) = (self.dtypes(), self.layouts());
+        match (&self.suite, self.shapes.as_slice(), self.smoke) {
+            (Some(suite), _, true) => suite.smoke_problems(&dtypes, &layouts, self.output),
+            (Some(suite), _, false) => suite.problems(&dtypes, &layouts, self.output),
+            (None, [], true) => self.problems_at(small),
+            (None, [], false) => self.problems_at(&Shape::DEFAULT),
+            (None, shapes, _) => self.problems_at(shapes),
         }
+    }
+
+    /// `shapes` in every type and layout.
+    pub fn problems_at(&self, shapes: &[Shape]) -> Vec<Problem> {
+        workload::problems(&self.dtypes(), &self.layouts(), self.output, shapes)
+    }
+
+    /// Whether the library's choice alone is measured.
+    pub fn only_choice(&self) -> bool {
+        self.choice || self.suite.is_some()
     }
 
     /// Whether kernel, order and schedule are left to the library.
@@ -184,12 +210,12 @@ impl BenchArgs {
 
     /// Whether row-major order is timed beside the library's choice.
     pub fn compares_choice(&self) -> bool {
-        self.forces_nothing() && (self.row_major || self.suite.is_none())
+        self.forces_nothing() && (self.row_major || !self.only_choice())
     }
 
     /// Whether Triton is to be measured, if it is there.
     pub fn wants_triton(&self) -> bool {
-        !self.no_peers && (self.triton || self.suite.is_none())
+        !self.no_peers && (self.triton || !self.only_choice())
     }
 
     /// Launches of each candidate in the sustained regime; short in a smoke run.

@@ -5,8 +5,8 @@ use crate::table::{Line, Table, under_headings};
 
 /// What stands in place of the table where there is nothing to compare.
 const ABSENT: &str = "\
-Row-major order was not timed beside another order. In a suite, --row-major times it; where orders
-are named, name row too.";
+Row-major order was not timed beside another order. --row-major times it in a suite and with
+--choice; where orders are named, name row too.";
 
 /// How to read the table, printed once below it.
 const LEGEND: &str = "\

@@ -79,9 +79,9 @@ impl Runner<'_> {
     }
 
     /// Kernels to compare, `None` for the library's choice. The CPU has none to
-    /// force, and a suite forces none.
+    /// force, and a suite and `--choice` force none.
     fn kernels(&self, dtype: DType) -> Vec<Option<KernelChoice>> {
-        if !self.device.is_gpu() || self.args.suite.is_some() {
+        if !self.device.is_gpu() || self.args.only_choice() {
             return vec![None];
         }
         let forced = match self.args.kernels.as_slice() {

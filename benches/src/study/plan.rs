@@ -180,6 +180,7 @@ impl Plan {
         BenchArgs {
             shapes: vec![shape],
             suite: None,
+            choice: false,
             row_major: false,
             triton: false,
             dtypes: vec![self.dtype()],

@@ -19,8 +19,9 @@ fn nothing_said_means_the_defaults() {
     let args = bench(&[]).unwrap();
     assert_eq!(args.dtypes(), [DType::F16]);
     assert_eq!(args.layouts(), [Layout::NN]);
-    assert_eq!(args.shapes(&[]), Shape::DEFAULT);
-    assert!(args.wants_triton());
+    let shapes: Vec<Shape> = args.problems(&[]).iter().map(|p| p.shape).collect();
+    assert_eq!(shapes, Shape::DEFAULT);
+    assert!(args.wants_triton() && args.compares_choice() && !args.only_choice());
     assert_eq!(args.regimes, [RegimeChoice::Cold, RegimeChoice::Sustained]);
     assert_eq!(args.sustain, Duration::from_secs(1));
     assert!(args.shapes.is_empty() && args.forces_nothing());
@@ -60,35 +61,73 @@ fn a_suite_is_measured_whole_or_in_part() {
     let whole = bench(&["--suite=hopper"]).unwrap();
     assert_eq!(whole.dtypes(), [DType::F16, DType::Bf16]);
     assert_eq!(whole.layouts(), Layout::ALL);
-    assert_eq!(whole.shapes(&[]), suite::HOPPER.shapes());
+    assert_eq!(whole.problems(&[]).len(), 17 * 2 * 4);
+    assert!(whole.only_choice() && !whole.compares_choice());
     assert!(!whole.wants_triton());
     let part = bench(&[
         "--suite=hopper",
         "--layouts=nn",
         "--dtypes=f16",
         "--triton",
+        "--row-major",
         "--smoke",
     ])
     .unwrap();
     assert_eq!(part.dtypes(), [DType::F16]);
     assert_eq!(part.layouts(), [Layout::NN]);
-    assert_eq!(part.shapes(&[]), suite::HOPPER.smoke_shapes());
-    assert!(part.wants_triton());
+    assert_eq!(part.problems(&[]).len(), 2);
+    assert!(part.wants_triton() && part.compares_choice());
 }
 
 #[test]
-fn a_suite_forces_nothing() {
-    for forced in [
-        "--kernels=hopper",
-        "--orders=row",
-        "--schedules=grid1d",
-        "--shapes=64",
-    ] {
-        let message = bench(&["--suite=hopper", forced]).unwrap_err();
-        assert!(message.contains("cannot be used with"), "{message}");
+fn transformers_are_measured_as_linear_layers_are_stored() {
+    let args = bench(&["--suite=transformer"]).unwrap();
+    assert_eq!(args.dtypes(), [DType::Bf16]);
+    assert_eq!(args.layouts(), [Layout::NT]);
+    assert_eq!(args.problems(&[]).len(), 96);
+}
+
+#[test]
+fn random_problems_are_those_of_the_seed() {
+    let args = bench(&["--suite=random:7:20"]).unwrap();
+    assert_eq!(args.problems(&[]).len(), 20);
+    let bf16 = bench(&["--suite=random:7:20", "--dtypes=bf16"]).unwrap();
+    for (problem, any) in bf16.problems(&[]).iter().zip(args.problems(&[])) {
+        assert_eq!((problem.shape, problem.layout), (any.shape, any.layout));
+        assert_eq!(problem.dtype, DType::Bf16);
     }
-    let message = bench(&["--triton"]).unwrap_err();
-    assert!(message.contains("--suite"), "{message}");
+}
+
+#[test]
+fn the_librarys_choice_is_measured_on_any_shapes() {
+    let args = bench(&["--choice", "--shapes=64x32x16", "--layouts=nt"]).unwrap();
+    assert!(args.only_choice() && args.forces_nothing());
+    assert!(!args.compares_choice() && !args.wants_triton());
+    let shapes: Vec<Shape> = args.problems(&[]).iter().map(|p| p.shape).collect();
+    assert_eq!(shapes, [Shape::new(64, 32, 16)]);
+    assert!(
+        bench(&["--choice", "--row-major"])
+            .unwrap()
+            .compares_choice()
+    );
+    assert!(bench(&["--choice", "--triton"]).unwrap().wants_triton());
+}
+
+#[test]
+fn a_suite_and_the_choice_force_nothing() {
+    for forced in ["--kernels=hopper", "--orders=row", "--schedules=grid1d"] {
+        for flag in ["--suite=hopper", "--choice"] {
+            let message = bench(&[flag, forced]).unwrap_err();
+            assert!(message.contains("cannot be used with"), "{message}");
+        }
+    }
+    let message = bench(&["--suite=hopper", "--shapes=64"]).unwrap_err();
+    assert!(message.contains("cannot be used with"), "{message}");
+    for flag in ["--triton", "--row-major"] {
+        let message = bench(&[flag]).unwrap_err();
+        assert!(message.contains("--suite"), "{message}");
+        assert!(message.contains("--choice"), "{message}");
+    }
 }
 
 #[test]
@@ -112,9 +151,18 @@ fn wrong_values_name_what_is_accepted() {
         ("--sustain=-1", "seconds"),
         ("--wait-limit=0", "more than 0"),
         ("--kernels=fast", "tensor_core"),
-        ("--suite=volta", "hopper"),
+        ("--suite=volta", "transformer"),
+        ("--suite=random:1", "random:SEED:COUNT"),
+        ("--suite=random:one:5", "whole number from 0"),
+        ("--suite=random:1:0", "from 1 to 10000"),
     ] {
         let message = bench(&[argument]).unwrap_err();
         assert!(message.contains(expected), "{message}");
+        // Clap names the flag and the value.
+        let (flag, value) = argument.split_once('=').unwrap();
+        assert!(
+            message.contains(flag) && message.contains(value),
+            "{message}"
+        );
     }
 }
