@@ -3,9 +3,10 @@
 use crate::candidate::Label;
 use crate::choice::{self, KernelChoice};
 use crate::cli::{BenchArgs, DeviceChoice};
+use crate::comparison;
 use crate::device::{self, Machine};
 use crate::error::Error;
-use crate::model;
+use crate::model::{self, Product};
 use crate::page;
 use crate::peak;
 use crate::peers::cublaslt::CublasLt;
@@ -16,13 +17,15 @@ use crate::regret;
 use crate::report;
 use crate::runner::Runner;
 use crate::shape::Shape;
-use crate::suite::Suite;
 use crate::summary;
 use crate::watch::Watch;
-use crate::workload::{Problem, problems};
+use crate::workload::Problem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tilewise::Device;
+
+/// Shapes of a smoke run on a GPU.
+const SMALL: [Shape; 2] = [Shape::new(512, 768, 256), Shape::new(255, 257, 129)];
 
 /// Runs the command; prints tables, writes files.
 ///
@@ -61,7 +64,9 @@ pub fn run(args: &BenchArgs) -> Result<(), Error> {
 #[derive(Clone)]
 struct Output {
     records: Arc<Mutex<Vec<Record>>>,
-    suite: Option<&'static Suite>,
+    /// What is summed up, and its groups; `None` where kernels, orders and schedules are
+    /// compared.
+    summary: Option<(String, Vec<summary::Group>)>,
     tune: bool,
     /// The files that are written.
     files: Vec<String>,
@@ -72,7 +77,14 @@ impl Output {
         let files = [&args.json, &args.csv, &args.html].into_iter().flatten();
         Output {
             records: Arc::default(),
-            suite: args.suite,
+            summary: args.only_choice().then(|| {
+                let title = match &args.suite {
+                    Some(suite) => format!("suite {suite}"),
+                    None => "--choice".to_owned(),
+                };
+                let problems = args.problems(&SMALL);
+                (title, summary::groups(args.suite.as_ref(), &problems))
+            }),
             tune: args.tune,
             files: files.map(|path| path.display().to_string()).collect(),
         }
@@ -89,9 +101,10 @@ impl Output {
         if records.is_empty() {
             return String::new();
         }
-        let mut text = format!("{}\n{}\n", report::render(&records), report::LEGEND);
-        if let Some(suite) = self.suite {
-            text += &summary::render(suite, &records);
+        let mut text = comparison::render(&comparison::comparisons(&records));
+        text += &format!("{}\n{}\n", report::render(&records), report::LEGEND);
+        if let Some((title, groups)) = &self.summary {
+            text += &summary::render(title, groups, &records);
         }
         if self.tune {
             text += &regret::render(&records);
@@ -108,7 +121,6 @@ impl Output {
 }
 
 fn on_gpu(args: &BenchArgs, device: &Device, watch: &Watch, output: &Output) -> Result<(), Error> {
-    let shapes = args.shapes(&[Shape::new(512, 768, 256), Shape::new(255, 257, 129)]);
     watch.begin(Duration::ZERO, "opening cuBLASLt");
     let cublaslt = match args.no_peers {
         true => Err("--no-peers".to_owned()),
@@ -118,7 +130,7 @@ fn on_gpu(args: &BenchArgs, device: &Device, watch: &Watch, output: &Output) -> 
     let triton = match (args.wants_triton(), args.no_peers) {
         (true, _) => triton::probe(&args.python),
         (false, true) => Err("--no-peers".to_owned()),
-        (false, false) => Err("a suite without --triton".to_owned()),
+        (false, false) => Err("no --triton".to_owned()),
     };
     watch.begin(Duration::ZERO, "clocks and power");
     print_head(args, device);
@@ -134,7 +146,7 @@ fn on_gpu(args: &BenchArgs, device: &Device, watch: &Watch, output: &Output) -> 
         println!("Triton not measured: {reason}");
     }
 
-    let problems = problems(args, &shapes);
+    let problems = args.problems(&SMALL);
     let mut runner = Runner::new(args, device, cublaslt.ok(), watch)?;
     let mut records = Vec::new();
     let save = |records: &mut [Record]| save(args, records, output);
@@ -231,22 +243,28 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     if args.tune {
         println!("--tune: without a GPU there is nothing to measure.");
     }
-    let modelled = args.shapes(&[Shape::new(4096, 4096, 4096)]);
+    let modelled = args.problems(&[Shape::new(4096, 4096, 4096)]);
+    let placements = choice::placements(&args.orders, &args.schedules);
+    let products: Vec<Product> = modelled
+        .into_iter()
+        .map(|problem| {
+            let kernels = match args.kernels.as_slice() {
+                [] if args.only_choice() => &[],
+                [] => KernelChoice::defaults(problem.dtype),
+                chosen => chosen,
+            };
+            let nothing_forced = args.forces_nothing();
+            Product::new(problem, kernels, &placements, nothing_forced, &model::H200)
+        })
+        .collect();
+    print!("{}", model::comparison(&products, &model::H200));
     println!(
         "\nBlock loads and L2 traffic that the orders would cause on an {}. Modelled, not measured.\n\
          Tiles are of a CTA, or of a cluster, which loads its blocks of B once.",
         model::H200.name
     );
-    let placements = choice::placements(&args.orders, &args.schedules);
-    for problem in problems(args, &modelled) {
-        let kernels = match args.kernels.as_slice() {
-            [] => KernelChoice::defaults(problem.dtype),
-            chosen => chosen,
-        };
-        print!(
-            "{}",
-            model::table(problem, kernels, &placements, &model::H200)
-        );
+    for product in &products {
+        print!("{}", product.table());
     }
 
     let timed = match args.smoke {
@@ -261,7 +279,7 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     let mut records = Vec::new();
     let (watch, output) = (Watch::idle(), Output::new(args));
     let mut runner = Runner::new(args, &device, None, &watch)?;
-    let problems = problems(args, timed);
+    let problems = args.problems_at(timed);
     let save = |records: &mut [Record]| save(args, records, &output);
     let result = runner.run(&problems, &mut records, &save);
     print!("{}", report::render(&records));

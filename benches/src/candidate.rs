@@ -4,7 +4,7 @@ use crate::choice::{KernelChoice, Placement, schedule_name};
 use crate::error::Error;
 use crate::model;
 use crate::workload::Workload;
-use gpu_kernels::DType;
+use gpu_kernels::{DType, TileOrder};
 use std::fmt;
 use std::time::Duration;
 use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, Precision, Tuner};
@@ -165,6 +165,18 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         }
         .to_owned();
         Ok(planned)
+    }
+
+    /// What to force for the same kernel and schedule in row-major order; `None` on the
+    /// CPU, which has neither. The library packs and transposes by the kernel alone, so
+    /// nothing else changes.
+    pub fn in_row_major_order(&self) -> Option<(KernelChoice, Placement)> {
+        let info = self.plan.info();
+        let placement = Placement {
+            order: Some(TileOrder::RowMajor),
+            schedule: Some(info.schedule),
+        };
+        Some((KernelChoice::Entry(info.kernel?.name), placement))
     }
 
     fn of(device: &Device, implementation: &str, plan: Plan<T, O>) -> Self {

@@ -19,7 +19,8 @@
 //! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
 //! | [`watch`] | how long may it take? |
 //! | [`power`], [`peak`] | at which clock, and how far from the limit? |
-//! | [`stats`], [`record`], [`report`], [`summary`], [`regret`], [`date`], [`file`](mod@file) | what is written down? |
+//! | [`stats`], [`record`], [`report`], [`table`], [`summary`], [`regret`], [`date`], [`file`](mod@file) | what is written down? |
+//! | [`comparison`] | what is the order of tiles worth? |
 //! | [`study`] | which tile order is best, and does the model know it? |
 //! | [`page`] | how does that become a page for a browser? |
 //! | [`model`], [`order`] | what can be said, and drawn, without a GPU? |
@@ -32,6 +33,7 @@ pub mod candidate;
 pub mod check;
 pub mod choice;
 pub mod cli;
+pub mod comparison;
 pub mod date;
 pub mod device;
 pub mod error;
@@ -58,6 +60,7 @@ pub mod stats;
 pub mod study;
 pub mod suite;
 pub mod summary;
+pub mod table;
 pub mod timing;
 pub mod turns;
 pub mod watch;

@@ -4,15 +4,18 @@
 //!
 //! The kernel is chosen by the library's own rule, as if its PTX were built.
 
+mod product;
+
 use crate::choice::{KernelChoice, Placement};
-use crate::report::{Table, shorten};
 use crate::shape::Shape;
 use crate::workload::Problem;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{KernelInfo, Operand, TileGrid, TileOrder};
+use gpu_kernels::{KernelInfo, Operand, TileOrder};
+use tilewise::l2;
 use tilewise::l2::gpu::GPUS;
-use tilewise::l2::{self, WaveLoads};
 use tilewise::select::{self, Catalog, Choice, Request, Target};
+
+pub use product::{Product, comparison};
 
 /// A GPU as the model needs it.
 #[derive(Clone, Copy, Debug)]
@@ -35,70 +38,14 @@ pub const H200: GpuDescription = GpuDescription {
     },
 };
 
-/// The table of one problem: each kernel with each order. Kernels that cannot
-/// run it get a line below the table that says why.
-pub fn table(
-    problem: Problem,
-    kernels: &[KernelChoice],
-    placements: &[Placement],
-    gpu: &GpuDescription,
-) -> String {
-    let mut table = Table::new([
-        "kernel",
-        "tile",
-        "grid",
-        "order",
-        "CTAs/wave",
-        "loads/wave unshared",
-        "of A",
-        "of B",
-        "shared",
-        "L2 hit %",
-        "L2 to SM GB",
-        "DRAM read GB",
-        "C write GB",
-    ]);
-    let mut notes = String::new();
-    let mut seen = Vec::new();
-    for &kernel in kernels {
-        // A kernel that cannot run at all is said once, not once an order.
-        if let Err(reason) = choose(problem, kernel, Placement::default(), &gpu.target) {
-            notes += &format!("  not modelled: {kernel}: {}\n", shorten(&reason));
-            continue;
-        }
-        for &placement in placements {
-            match choose(problem, kernel, placement, &gpu.target) {
-                // The model knows no schedule: waves are the same.
-                Ok(choice) if seen.contains(&(choice.kernel.name, choice.order)) => {}
-                Ok(choice) => {
-                    seen.push((choice.kernel.name, choice.order));
-                    table.row(row(problem, &choice, gpu));
-                }
-                Err(reason) => notes += &format!("  not modelled: {kernel}: {reason}\n"),
-            }
-        }
-    }
-    let body = if seen.is_empty() {
-        String::new()
-    } else {
-        table.render()
-    };
-    format!(
-        "\n{}  {}  layout {}\n{body}{notes}",
-        problem.shape,
-        problem.dtype.name(),
-        problem.layout
-    )
-}
-
-/// What the library would launch for `problem` on `target`, with `kernel` and `placement`
-/// forced and every kernel built.
+/// What the library would launch for `problem` on `target`, with what `kernel` and
+/// `placement` force, and every kernel built.
 ///
 /// # Errors
 /// Why it would refuse.
 pub fn choose(
     problem: Problem,
-    kernel: KernelChoice,
+    kernel: Option<KernelChoice>,
     placement: Placement,
     target: &Target,
 ) -> Result<Choice, String> {
@@ -132,8 +79,9 @@ pub fn choose(
         ..Request::default()
     };
     match kernel {
-        KernelChoice::Family(family) => request.family = Some(family),
-        KernelChoice::Entry(name) => request.kernel = Some(name.to_owned()),
+        Some(KernelChoice::Family(family)) => request.family = Some(family),
+        Some(KernelChoice::Entry(name)) => request.kernel = Some(name.to_owned()),
+        None => {}
     }
     let catalog = Catalog {
         kernels: KERNELS,
@@ -165,60 +113,11 @@ pub fn estimated_dram_bytes(
     read as u64 + written
 }
 
-fn row(problem: Problem, choice: &Choice, gpu: &GpuDescription) -> Vec<String> {
-    let Choice {
-        kernel,
-        transposed,
-        order,
-        grid,
-        ..
-    } = *choice;
-    let product = seen_by_l2(problem, &kernel, transposed);
-    let machine = gpu.target.machine(&kernel);
-    let block = product.block;
-    let loads = l2::block_loads(order, grid, product.tiles_k(), machine.ctas);
-    let [unshared, a, b, shared] = means(loads);
-    let traffic = l2::traffic(&product, order, machine);
-    let gigabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e9);
-    let TileGrid { tiles_m, tiles_n } = grid;
-    vec![
-        kernel.name.to_owned(),
-        format!("{}x{}x{}", block.m, block.n, block.k),
-        format!("{tiles_m}x{tiles_n}"),
-        order.to_string(),
-        machine.ctas.to_string(),
-        format!("{unshared:.0}"),
-        format!("{a:.0}"),
-        format!("{b:.0}"),
-        format!("{shared:.0}"),
-        format!("{:.1}", traffic.hit_rate() * 100.0),
-        gigabytes(traffic.l2_to_sm_bytes),
-        gigabytes(traffic.dram_read_bytes),
-        gigabytes(traffic.c_write_bytes),
-    ]
-}
-
-/// Means over the waves: loads without sharing, of A, of B, of both.
-fn means(loads: impl Iterator<Item = WaveLoads>) -> [f64; 4] {
-    let (mut sums, mut waves) = ([0; 4], 0);
-    for wave in loads {
-        waves += 1;
-        for (sum, count) in sums
-            .iter_mut()
-            .zip([wave.uncached, wave.a, wave.b, wave.shared()])
-        {
-            *sum += count;
-        }
-    }
-    sums.map(|sum| sum as f64 / f64::from(waves.max(1)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choice::placements;
     use crate::shape::Layout;
-    use gpu_kernels::{DType, Family, OutputType};
+    use gpu_kernels::{DType, OutputType};
 
     fn problem(shape: Shape) -> Problem {
         Problem {
@@ -227,33 +126,6 @@ mod tests {
             dtype: DType::F16,
             output: OutputType::Input,
         }
-    }
-
-    #[test]
-    fn every_order_gets_a_row() {
-        let orders = [TileOrder::RowMajor, TileOrder::GroupedM { size: 8 }];
-        let text = table(
-            problem(Shape::new(512, 512, 128)),
-            &[KernelChoice::Family(Family::Naive)],
-            &placements(&orders, &[]),
-            &H200,
-        );
-        assert!(text.contains("naive_f16"), "{text}");
-        assert!(
-            text.contains(" row ") && text.contains("grouped:8"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn a_kernel_of_another_type_is_explained() {
-        let text = table(
-            problem(Shape::new(64, 64, 64)),
-            &[KernelChoice::Entry("naive_f32")],
-            &[Placement::default()],
-            &H200,
-        );
-        assert!(text.contains("not modelled: naive_f32"), "{text}");
     }
 
     #[test]
@@ -271,15 +143,5 @@ mod tests {
             let once = 2 * (256 * 128 + 128 * 512 + 256 * 512);
             assert!((once..once * 101 / 100).contains(&bytes), "{bytes} {once}");
         }
-    }
-
-    #[test]
-    fn means_are_per_wave() {
-        let grid = TileGrid {
-            tiles_m: 9,
-            tiles_n: 9,
-        };
-        let loads = l2::block_loads(TileOrder::RowMajor, grid, 9, 9);
-        assert_eq!(means(loads), [162.0, 9.0, 81.0, 90.0]);
     }
 }

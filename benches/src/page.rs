@@ -70,10 +70,11 @@ pub fn run(args: &PageArgs) -> Result<(), Error> {
     let mut page = PageData::default().with_study(rows);
     if let Some(path) = &args.records {
         let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        page.records = serde_json::from_str(&text).map_err(|source| Error::Page {
+        let records = serde_json::from_str(&text).map_err(|source| Error::Page {
             path: path.to_owned(),
             reason: format!("no records of `bench --json`: {source}"),
         })?;
+        page = page.with_records(records);
     }
     write(&page, &args.out)
 }
@@ -97,11 +98,7 @@ pub fn read_study(path: &Path) -> Result<Vec<StudyRow>, Error> {
 /// # Errors
 /// As [`write()`].
 pub fn write_records(records: &[Record], path: &Path) -> Result<(), Error> {
-    let page = PageData {
-        records: records.to_vec(),
-        ..PageData::default()
-    };
-    write(&page, path)
+    write(&PageData::default().with_records(records.to_vec()), path)
 }
 
 /// Writes the page.
@@ -176,10 +173,7 @@ mod tests {
     fn the_page_is_one_file_whatever_the_data_say() {
         let mut record = sample("tilewise", "row", 0.5);
         record.note = "</script><!-- & {{data}}".to_owned();
-        let page = PageData {
-            records: vec![record],
-            ..PageData::default()
-        };
+        let page = PageData::default().with_records(vec![record]);
         let text = match render(&page, Path::new("page.html")) {
             Ok(text) => text,
             Err(error) => {

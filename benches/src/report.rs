@@ -3,76 +3,10 @@
 use crate::error::Error;
 use crate::file;
 use crate::record::{Record, Status};
+use crate::table::Table;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
-
-/// A text table whose columns are as wide as they must be.
-#[derive(Debug, Default)]
-pub struct Table {
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    /// A table with these column heads.
-    pub fn new<S: Into<String>>(heads: impl IntoIterator<Item = S>) -> Self {
-        Table {
-            rows: vec![heads.into_iter().map(Into::into).collect()],
-        }
-    }
-
-    /// Adds a row; short rows leave their last columns empty.
-    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
-    }
-
-    /// The table, numbers to the right, text to the left, two spaces between.
-    /// Columns without a cell are left out.
-    pub fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
-        let width = |column| {
-            let widths = self
-                .rows
-                .iter()
-                .map(|row| cell(row, column).chars().count());
-            widths.max().unwrap_or(0)
-        };
-        let is_number = |column: usize| {
-            let mut cells = self.rows[1..]
-                .iter()
-                .map(|row| cell(row, column))
-                .filter(|cell| !cell.is_empty())
-                .peekable();
-            cells.peek().is_some()
-                && cells.all(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-'))
-        };
-        let is_used = |&column: &usize| self.rows[1..].iter().any(|r| !cell(r, column).is_empty());
-        let layout: Vec<_> = (0..columns)
-            .filter(is_used)
-            .map(|column| (column, width(column), is_number(column)))
-            .collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for &(column, width, to_the_right) in &layout {
-                let cell = cell(row, column);
-                let padding = " ".repeat(width - cell.chars().count());
-                if to_the_right {
-                    line += &padding;
-                    line += &cell;
-                } else {
-                    line += &cell;
-                    line += &padding;
-                }
-                line += "  ";
-            }
-            text += line.trim_end();
-            text.push('\n');
-        }
-        text
-    }
-}
 
 /// The table of every problem among `records`, in the order they were measured.
 pub fn render(records: &[Record]) -> String {
@@ -108,7 +42,7 @@ pub fn render(records: &[Record]) -> String {
 }
 
 /// Records grouped by problem; groups and members keep their first order.
-fn problems(records: &[Record]) -> Vec<Vec<&Record>> {
+pub(crate) fn problems(records: &[Record]) -> Vec<Vec<&Record>> {
     let mut groups: Vec<Vec<&Record>> = Vec::new();
     for record in records {
         match groups
@@ -282,17 +216,6 @@ mod tests {
         let path = Path::new("no-such-folder/records.json");
         let message = write_json(&samples(), path).unwrap_err().to_string();
         assert!(message.contains("no-such-folder"), "{message}");
-    }
-
-    #[test]
-    fn columns_line_up_and_numbers_stand_right() {
-        let mut table = Table::new(["name", "unused", "ms"]);
-        table.row(["a", "", "1.0"]);
-        table.row(["longer", "", "100.0"]);
-        assert_eq!(
-            table.render(),
-            "name       ms\na         1.0\nlonger  100.0\n"
-        );
     }
 
     #[test]

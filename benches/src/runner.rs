@@ -4,10 +4,10 @@
 //! For each problem: fill the matrices, plan the candidates, check each
 //! result, time the right ones in turns, drop everything.
 
+mod candidates;
 mod timed;
 
-use crate::candidate::{CHOSEN, Candidate, Label, Planned, TILEWISE, TUNED};
-use crate::choice::{self, KernelChoice, Placement};
+use crate::candidate::{Candidate, Label, TILEWISE};
 use crate::cli::BenchArgs;
 use crate::device::Machine;
 use crate::error::Error;
@@ -158,131 +158,6 @@ impl<'a> Runner<'a> {
         // Candidates and matrices are dropped from here on.
         self.watch.begin(copied, format!("freeing, {problem}"));
         Ok(())
-    }
-
-    /// Plans every candidate; those that cannot run become skipped records.
-    fn candidates<T: Element, O: Output<T>>(
-        &mut self,
-        workload: &mut Workload<T, O>,
-        rows: &mut Rows,
-    ) -> Result<Vec<Box<dyn Candidate<T, O>>>, Error> {
-        let problem = workload.problem;
-        let mut all: Vec<Box<dyn Candidate<T, O>>> = Vec::new();
-        for kernel in self.kernels(problem.dtype) {
-            self.begin_planning(problem, kernel, Placement::default());
-            // A kernel that cannot run at all is said once, not once an order.
-            if let Err(error) = Planned::new(&self.device, kernel, Placement::default(), workload) {
-                rows.push(self.not_run(problem, kernel, Placement::default(), &error));
-                continue;
-            }
-            for placement in self.placements(kernel) {
-                self.begin_planning(problem, kernel, placement);
-                match Planned::new(&self.device, kernel, placement, workload) {
-                    // Two ways to force one thing are one candidate.
-                    Ok(planned)
-                        if all
-                            .iter()
-                            .any(|other| other.label().same_launch(planned.label())) => {}
-                    Ok(planned) => all.push(Box::new(planned)),
-                    Err(error) => rows.push(self.not_run(problem, kernel, placement, &error)),
-                }
-            }
-        }
-        if let Some(tuner) = &mut self.tuner {
-            let limit = self.args.tune_budget + watch::TUNING;
-            self.watch.begin_within(limit, format!("tuning, {problem}"));
-            match Planned::tuned(&self.device, tuner, workload) {
-                // Beside the chosen one, even where they launch the same.
-                Ok(planned) => all.push(Box::new(planned)),
-                Err(error) => {
-                    self.watch.end_if_timed_out(&error);
-                    let (label, note) = (Label::of(TUNED), error.to_string());
-                    rows.push(self.failure(problem, &label, Status::Skipped, note));
-                }
-            }
-        }
-        if let (Some(cublaslt), Some(flush)) = (&self.cublaslt, &mut self.flush) {
-            let (turns, watch) = (&mut self.turns, self.watch);
-            let slowest = all.iter().map(|candidate| candidate.estimate()).max();
-            let slowest = slowest.unwrap_or_default();
-            let gemm = match self.args.ncu {
-                true => cublaslt.first(workload),
-                false => cublaslt.best(workload, flush, turns, watch, slowest),
-            };
-            match gemm {
-                Ok(gemm) => all.push(Box::new(gemm)),
-                Err(error @ Error::CublasLt { .. }) => {
-                    let label = Label::of(&cublaslt.version);
-                    let note = error.to_string();
-                    rows.push(self.failure(problem, &label, Status::Skipped, note));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all)
-    }
-
-    /// Kernels to compare, `None` for the library's choice. The CPU has none to
-    /// force, and a suite forces none.
-    fn kernels(&self, dtype: DType) -> Vec<Option<KernelChoice>> {
-        if !self.device.is_gpu() || self.args.suite.is_some() {
-            return vec![None];
-        }
-        let forced = match self.args.kernels.as_slice() {
-            [] => KernelChoice::defaults(dtype),
-            chosen => chosen,
-        };
-        let open = (self.args.forces_nothing() || self.tuner.is_some()).then_some(None);
-        let forced = forced.iter().copied().map(Some);
-        open.into_iter().chain(forced).collect()
-    }
-
-    /// Orders and schedules to compare with a kernel. The library's choice is
-    /// left whole.
-    fn placements(&self, kernel: Option<KernelChoice>) -> Vec<Placement> {
-        match kernel {
-            Some(_) => choice::placements(&self.args.orders, &self.args.schedules),
-            None => vec![Placement::default()],
-        }
-    }
-
-    /// The record of a combination that the library refuses.
-    fn not_run(
-        &self,
-        problem: Problem,
-        kernel: Option<KernelChoice>,
-        placement: Placement,
-        error: &tilewise::Error,
-    ) -> Record {
-        let label = self.asked(kernel, placement);
-        self.failure(problem, &label, Status::Skipped, error.to_string())
-    }
-
-    /// What a combination is called before it is planned.
-    fn asked(&self, kernel: Option<KernelChoice>, placement: Placement) -> Label {
-        Label {
-            implementation: match kernel {
-                None if self.device.is_gpu() => CHOSEN,
-                _ => TILEWISE,
-            }
-            .to_owned(),
-            kernel: kernel.map_or(String::new(), |kernel| kernel.to_string()),
-            order: placement
-                .order
-                .map_or(String::new(), |order| order.to_string()),
-            schedule: placement
-                .schedule
-                .map_or("", choice::schedule_name)
-                .to_owned(),
-            ..Label::default()
-        }
-    }
-
-    /// Planning loads kernels and allocates.
-    fn begin_planning(&self, problem: Problem, kernel: Option<KernelChoice>, placement: Placement) {
-        let label = self.asked(kernel, placement);
-        let label = format!("planning, {problem}, {label}");
-        self.watch.begin(Duration::ZERO, label);
     }
 
     fn launch_once<T: Element, O: Output<T>>(

@@ -98,6 +98,9 @@ impl Layout {
     /// A M×K, B K×N.
     pub const NN: Layout = Layout::stored(false, false);
 
+    /// A M×K, B N×K: what a linear layer has.
+    pub const NT: Layout = Layout::stored(false, true);
+
     /// `nn`, `nt`, `tn`, `tt`.
     pub const ALL: [Layout; 4] = [
         Layout::stored(false, false),

@@ -29,9 +29,9 @@ impl Quartiles {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         Some(Quartiles {
-            q1: quantile(&sorted, 0.25)?,
-            median: quantile(&sorted, 0.5)?,
-            q3: quantile(&sorted, 0.75)?,
+            q1: of_sorted(&sorted, 0.25)?,
+            median: of_sorted(&sorted, 0.5)?,
+            q3: of_sorted(&sorted, 0.75)?,
         })
     }
 }
@@ -125,7 +125,20 @@ pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     Some((logs / ratios.len() as f64).exp())
 }
 
-fn quantile(sorted: &[f64], fraction: f64) -> Option<f64> {
+/// What `fraction` of the samples are below, as in [`Quartiles::of`]; `None` without samples.
+///
+/// ```
+/// use tilewise_bench::stats::quantile;
+/// let hundred: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+/// assert_eq!(quantile(&hundred, 0.05), Some(5.0));
+/// ```
+pub fn quantile(samples: &[f64], fraction: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    of_sorted(&sorted, fraction)
+}
+
+fn of_sorted(sorted: &[f64], fraction: f64) -> Option<f64> {
     let position = fraction * sorted.len().checked_sub(1)? as f64;
     let below = sorted[position.floor() as usize];
     let above = sorted[position.ceil() as usize];

@@ -1,94 +1,142 @@
-//! Lists of problems with a name: those that published tables come from.
+//! Problems with a name: lists that published tables come from, and lists drawn from a seed.
 //!
 //! A suite forces nothing. It measures what a user gets, the library's own
 //! choice, against cuBLASLt; [`crate::summary`] closes its run.
 
-use crate::shape::Shape;
-use gpu_kernels::DType;
+mod listed;
+mod random;
 
-/// A named list of problems: its types, all four layouts, its shapes.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Suite {
-    /// The name on the command line.
-    pub name: &'static str,
-    /// Types of A and B.
-    pub dtypes: &'static [DType],
-    /// Shapes, grouped by what limits them.
-    pub groups: &'static [Group],
+use crate::shape::{Layout, Shape};
+use crate::workload::{Problem, problems};
+use gpu_kernels::{DType, OutputType};
+use std::fmt;
+use std::str::FromStr;
+
+pub use listed::{HOPPER, List, TRANSFORMER};
+pub use random::{LARGEST, MOST, Random, SMALLEST};
+
+/// What the name of a drawn suite begins with.
+const RANDOM: &str = "random";
+
+/// What `--suite` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suite {
+    /// A list of shapes.
+    Listed(&'static List),
+    /// Problems drawn from a seed.
+    Random(Random),
 }
 
-/// Shapes that are summarised together.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Group {
-    /// The name in summaries.
-    pub name: &'static str,
-    /// Shapes, in the order of measuring.
-    pub shapes: &'static [Shape],
+/// Why a text names no suite.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SuiteError {
+    /// No list has this name.
+    #[error("'{0}' is no suite: hopper, transformer or random:SEED:COUNT")]
+    Unknown(String),
+    /// Of `random:SEED:COUNT`, a part is missing or there is one too many.
+    #[error(
+        "'{0}' lacks a part or has one too many: write random:SEED:COUNT, such as random:1:200"
+    )]
+    Parts(String),
+    /// The seed is no number.
+    #[error("the seed '{0}' is not a whole number from 0 to 2^64 - 1")]
+    Seed(String),
+    /// The count is no number, or out of range.
+    #[error("the count '{0}' is not a whole number from 1 to {MOST}")]
+    Count(String),
 }
 
-/// 16-bit products on Hopper: large ones, which the tensor cores and the power
-/// limit bound, and small or skinny ones, bound by latency and bandwidth.
-pub const HOPPER: Suite = Suite {
-    name: "hopper",
-    dtypes: &[DType::F16, DType::Bf16],
-    groups: &[
-        Group {
-            name: "large",
-            shapes: &[
-                Shape::new(2048, 2048, 2048),
-                Shape::new(4096, 4096, 4096),
-                Shape::new(6144, 6144, 6144),
-                Shape::new(8192, 8192, 8192),
-                Shape::new(12288, 12288, 12288),
-                Shape::new(16384, 16384, 16384),
-                Shape::new(4096, 14336, 4096),
-                Shape::new(8192, 28672, 8192),
-                Shape::new(4096, 24576, 1536),
-                Shape::new(8192, 8192, 1024),
-            ],
-        },
-        Group {
-            name: "small",
-            shapes: &[
-                Shape::new(512, 512, 512),
-                Shape::new(1024, 1024, 1024),
-                Shape::new(128, 8192, 8192),
-                Shape::new(64, 4096, 4096),
-                Shape::new(16, 4096, 4096),
-                Shape::new(1, 8192, 8192),
-                Shape::new(2048, 2048, 16384),
-            ],
-        },
-    ],
-};
+impl FromStr for Suite {
+    type Err = SuiteError;
 
-const ALL: [&Suite; 1] = [&HOPPER];
+    fn from_str(text: &str) -> Result<Self, SuiteError> {
+        let parts: Vec<&str> = text.split(':').collect();
+        match parts.as_slice() {
+            [RANDOM, seed, count] => {
+                let no_seed = |_| SuiteError::Seed((*seed).to_owned());
+                let in_range = |count: &usize| (1..=MOST).contains(count);
+                let no_count = || SuiteError::Count((*count).to_owned());
+                Ok(Suite::Random(Random {
+                    seed: seed.parse().map_err(no_seed)?,
+                    count: (count.parse().ok().filter(in_range)).ok_or_else(no_count)?,
+                }))
+            }
+            [RANDOM, ..] => Err(SuiteError::Parts(text.to_owned())),
+            _ => {
+                let list = listed::ALL.into_iter().find(|list| list.name == text);
+                list.map(Suite::Listed)
+                    .ok_or_else(|| SuiteError::Unknown(text.to_owned()))
+            }
+        }
+    }
+}
 
-/// The suite of this name.
-///
-/// # Errors
-/// There is none: which there are.
-pub fn parse(name: &str) -> Result<&'static Suite, String> {
-    let found = ALL.into_iter().find(|suite| suite.name == name);
-    found.ok_or_else(|| {
-        let names = ALL.map(|suite| suite.name).join(", ");
-        format!("'{name}' is no suite: {names}")
-    })
+/// The text that is parsed.
+impl fmt::Display for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Suite::Listed(list) => f.write_str(list.name),
+            Suite::Random(Random { seed, count }) => write!(f, "{RANDOM}:{seed}:{count}"),
+        }
+    }
 }
 
 impl Suite {
-    /// All shapes, group after group.
-    pub fn shapes(&self) -> Vec<Shape> {
-        let groups = self.groups.iter();
-        groups.flat_map(|group| group.shapes).copied().collect()
+    /// Types of A and B.
+    pub fn dtypes(&self) -> &'static [DType] {
+        match self {
+            Suite::Listed(list) => list.dtypes,
+            Suite::Random(_) => &random::DTYPES,
+        }
     }
 
-    /// The first shape of each group: enough to see that everything runs.
-    pub fn smoke_shapes(&self) -> Vec<Shape> {
-        let groups = self.groups.iter();
-        groups
-            .filter_map(|group| group.shapes.first().copied())
-            .collect()
+    /// Storage of A and B.
+    pub fn layouts(&self) -> &'static [Layout] {
+        match self {
+            Suite::Listed(list) => list.layouts,
+            Suite::Random(_) => &Layout::ALL,
+        }
+    }
+
+    /// Every problem, of these types and layouts, in the order of measuring.
+    pub fn problems(
+        &self,
+        dtypes: &[DType],
+        layouts: &[Layout],
+        output: OutputType,
+    ) -> Vec<Problem> {
+        match self {
+            Suite::Listed(list) => problems(dtypes, layouts, output, &list.shapes()),
+            Suite::Random(random) => random.problems(dtypes, layouts, output),
+        }
+    }
+
+    /// A few of its problems: enough to see that everything runs.
+    pub fn smoke_problems(
+        &self,
+        dtypes: &[DType],
+        layouts: &[Layout],
+        output: OutputType,
+    ) -> Vec<Problem> {
+        match self {
+            Suite::Listed(list) => problems(dtypes, layouts, output, &list.smoke_shapes()),
+            Suite::Random(random) => {
+                let count = random.count.min(2);
+                Random { count, ..*random }.problems(dtypes, layouts, output)
+            }
+        }
+    }
+
+    /// Names and shapes of what is summed up on its own, beside the whole.
+    pub fn groups(&self) -> Vec<(&'static str, &'static [Shape])> {
+        match self {
+            Suite::Listed(list) => list
+                .groups
+                .iter()
+                .map(|group| (group.name, group.shapes))
+                .collect(),
+            Suite::Random(_) => Vec::new(),
+        }
     }
 }
 
@@ -98,20 +146,50 @@ mod tests {
 
     #[test]
     fn every_suite_is_found_by_its_name() {
-        for suite in ALL {
-            assert_eq!(parse(suite.name), Ok(suite));
+        for text in ["hopper", "transformer", "random:7:200"] {
+            let suite: Suite = text.parse().unwrap();
+            assert_eq!(suite.to_string(), text);
         }
-        let refusal = parse("volta").unwrap_err();
-        assert!(refusal.contains("hopper"), "{refusal}");
+        let drawn = Suite::Random(Random {
+            seed: 7,
+            count: 200,
+        });
+        assert_eq!("random:7:200".parse(), Ok(drawn));
     }
 
     #[test]
-    fn no_shape_counts_twice() {
-        for suite in ALL {
-            let shapes = suite.shapes();
-            let distinct: std::collections::HashSet<_> = shapes.iter().collect();
-            assert_eq!(distinct.len(), shapes.len(), "{}", suite.name);
-            assert_eq!(suite.smoke_shapes().len(), suite.groups.len());
+    fn a_refusal_says_what_is_wrong_and_what_is_accepted() {
+        for (text, parts) in [
+            ("volta", ["'volta'", "transformer"]),
+            ("random", ["'random'", "random:SEED:COUNT"]),
+            ("random:1", ["'random:1'", "random:SEED:COUNT"]),
+            ("random:1:2:3", ["'random:1:2:3'", "random:SEED:COUNT"]),
+            ("random:x:2", ["seed 'x'", "2^64"]),
+            ("random:-1:2", ["seed '-1'", "2^64"]),
+            ("random:1:0", ["count '0'", "from 1 to 10000"]),
+            ("random:1:many", ["count 'many'", "from 1 to 10000"]),
+            ("random:1:10001", ["count '10001'", "from 1 to 10000"]),
+        ] {
+            let refusal = text.parse::<Suite>().unwrap_err().to_string();
+            for part in parts {
+                assert!(refusal.contains(part), "{text}: {refusal}");
+            }
+        }
+    }
+
+    #[test]
+    fn types_and_layouts_can_be_a_part_of_a_suites() {
+        for text in ["hopper", "transformer", "random:7:20"] {
+            let suite: Suite = text.parse().unwrap();
+            let nt = Layout::NT;
+            let problems = suite.problems(&[DType::Bf16], &[nt], OutputType::F32);
+            assert!(problems.iter().all(|problem| {
+                (problem.dtype, problem.layout, problem.output)
+                    == (DType::Bf16, nt, OutputType::F32)
+            }));
+            let few = suite.smoke_problems(&[DType::Bf16], &[nt], OutputType::F32);
+            assert_eq!(few.len(), 2, "{text}");
+            assert!(few.iter().all(|problem| problems.contains(problem)));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! One problem on one device: its matrices, and the check that guards them.
 
 use crate::check::{self, POISON, Reference};
-use crate::cli::BenchArgs;
+use crate::choice::output_name;
 use crate::error::Error;
 use crate::inputs::Pool;
 use crate::memory;
+use crate::record::Record;
 use crate::shape::{Layout, Shape};
 use gpu_kernels::{DType, OutputType};
 use std::fmt;
@@ -34,25 +35,55 @@ impl Problem {
     /// Bytes of A, B and C.
     pub fn bytes(&self) -> usize {
         let Shape { m, n, k } = self.shape;
-        let output = match self.output {
+        (m * k + k * n) * self.dtype.bytes() as usize + m * n * self.output_bytes()
+    }
+
+    /// Whether `record` is of this problem.
+    pub fn is_of(&self, record: &Record) -> bool {
+        record.shape() == self.shape
+            && record.dtype == self.dtype.name()
+            && record.output == output_name(self.dtype, self.output)
+            && record.layout == self.layout.to_string()
+    }
+
+    /// Bytes of an element of C.
+    fn output_bytes(&self) -> usize {
+        let bytes = match self.output {
             OutputType::Input => self.dtype.bytes(),
             OutputType::F32 => DType::F32.bytes(),
         };
-        (m * k + k * n) * self.dtype.bytes() as usize + m * n * output as usize
+        bytes as usize
+    }
+
+    /// Whether the rows of A, B and C, as they are stored, are multiples of 16 bytes apart:
+    /// what TMA, and copies of 16 bytes, ask for.
+    pub fn has_aligned_pitches(&self) -> bool {
+        let input = self.dtype.bytes() as usize;
+        let pitches = [
+            self.layout.stored_a(self.shape).1 * input,
+            self.layout.stored_b(self.shape).1 * input,
+            self.shape.n * self.output_bytes(),
+        ];
+        pitches.iter().all(|pitch| pitch % 16 == 0)
     }
 }
 
-/// Every problem that the arguments name, at `shapes`, in the order of measuring.
-pub fn problems(args: &BenchArgs, shapes: &[Shape]) -> Vec<Problem> {
+/// Every shape in every type and layout, in the order of measuring.
+pub fn problems(
+    dtypes: &[DType],
+    layouts: &[Layout],
+    output: OutputType,
+    shapes: &[Shape],
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for dtype in args.dtypes() {
-        for layout in args.layouts() {
+    for &dtype in dtypes {
+        for &layout in layouts {
             for &shape in shapes {
                 problems.push(Problem {
                     shape,
                     layout,
                     dtype,
-                    output: args.output,
+                    output,
                 });
             }
         }
@@ -149,5 +180,43 @@ impl<T: Element, O: Output<T>> Workload<T, O> {
         let poison: O = bytemuck::pod_read_unaligned(&[POISON; 4][..size_of::<O>()]);
         let elements = self.c.rows() * self.c.cols();
         Ok(self.c.copy_from_slice(&vec![poison; elements])?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pitches_are_of_the_matrices_as_they_are_stored() {
+        let aligned = |layout, dtype, output| {
+            let shape = Shape::new(4, 8, 16);
+            let problem = Problem {
+                shape,
+                layout,
+                dtype,
+                output,
+            };
+            problem.has_aligned_pitches()
+        };
+        let [nn, nt, tn, tt] = Layout::ALL;
+        // Rows of M elements are 8 bytes apart, in f32 they are 16.
+        for (layout, expected) in [(nn, true), (nt, true), (tn, false), (tt, false)] {
+            let found = aligned(layout, DType::F16, OutputType::Input);
+            assert_eq!(found, expected, "{layout}");
+            assert!(aligned(layout, DType::F32, OutputType::Input), "{layout}");
+        }
+        let narrow = Problem {
+            shape: Shape::new(16, 4, 16),
+            layout: nt,
+            dtype: DType::F16,
+            output: OutputType::Input,
+        };
+        assert!(!narrow.has_aligned_pitches());
+        let wide = Problem {
+            output: OutputType::F32,
+            ..narrow
+        };
+        assert!(wide.has_aligned_pitches());
     }
 }

@@ -72,6 +72,61 @@ fn smoke_run_models_orders_and_times_the_cpu() {
     assert_eq!(rows, records);
 }
 
+/// A line for the product before all tables, with the figures of the rows in the table that
+/// compares every kernel.
+#[test]
+fn row_major_order_against_the_librarys_choice_comes_first() {
+    let output = program(&[
+        "bench",
+        "--device=cpu",
+        "--smoke",
+        "--shapes=4096x24576x1536",
+        "--dtypes=bf16",
+    ]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (comparison, tables) = text.split_once("Block loads and L2 traffic").unwrap();
+    assert!(comparison.contains("Modelled, not measured"), "{text}");
+    for line in comparison.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let cells =
+        |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    let line = comparison
+        .lines()
+        .find(|line| line.starts_with("4096x24576x1536"));
+    let line = cells(line.unwrap_or_else(|| panic!("{text}")));
+    let (kernel, order) = (&line[1], &line[2]);
+    assert!(order.starts_with("grouped"), "{line:?}");
+    let of_kernel = |order: &str| {
+        let rows = tables.lines().map(cells);
+        rows.into_iter()
+            .find(|row| {
+                row.len() > 3
+                    && row[0].starts_with("hopper_bf16")
+                    && row[0].ends_with(kernel.as_str())
+                    && row[3] == order
+            })
+            .unwrap_or_else(|| panic!("{text}"))
+    };
+    let number = |text: &String| -> f64 { text.parse().unwrap() };
+    for (at, row) in [(3, of_kernel("row")), (4, of_kernel(order))] {
+        assert_eq!(line[at], row[8], "{text}");
+        let gigabytes = number(&row[11]) + number(&row[12]);
+        assert!(
+            (number(&line[at + 3]) / gigabytes - 1.0).abs() < 5e-3,
+            "{text}"
+        );
+    }
+    for at in [5, 8] {
+        let ratio = number(&line[at - 2]) / number(&line[at - 1]);
+        assert!(
+            ratio > 2.0 && (number(&line[at]) / ratio - 1.0).abs() < 5e-3,
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn a_type_the_cpu_lacks_is_a_record_that_says_so() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
 /**
- * Records of the benchmark: TFLOP/s of each implementation on each product, with
- * cuBLASLt and Triton beside. A record is `Record` of `benches/src/record.rs`.
+ * Records of the benchmark: TFLOP/s of row-major order, of the library's choice and of the
+ * peers on each product. A record is `Record` of `benches/src/record.rs`.
  *
  * @module bench
  */
-function showBench(records) {
+function showBench({ records, comparisons }) {
   const first = records[0];
   const sms = first.sms ? `${first.sms} SMs, ` : "";
   const driver = first.driver ? `driver CUDA ${first.driver}, ` : "";
@@ -14,32 +14,99 @@ function showBench(records) {
   const timed = records.filter((record) => record.status === "timed");
   const content = distinct(timed.map((record) => record.regime)).map((regime) => {
     const rows = timed.filter((record) => record.regime === regime);
-    return html("div", {}, benchChart(regime, rows), benchTable(rows));
+    return html("div", {}, benchChart(regime, rows, comparisons), benchTable(rows));
   });
-  byId("bench-content").append(...content);
+  byId("bench-content").append(comparisonTable(comparisons), ...content);
   byId("bench").hidden = false;
 }
 
-/** The product of a record. */
+/** The product of a record, or of a comparison. */
 const productName = (record) => `${shapeName(record)} ${record.dtype} ${record.layout}`;
 
-/** The best of each implementation, in groups by product. */
-function benchChart(regime, rows) {
-  const implementations = distinct(rows.map((record) => record.implementation));
-  const groups = [...groupBy(rows, productName)].map(([name, of]) => ({
-    name,
-    bars: implementations.flatMap((implementation, series) => {
-      const best = of
-        .filter((record) => record.implementation === implementation && isNumber(record.tflops))
-        .reduce((a, b) => (a && a.tflops >= b.tflops ? a : b), null);
-      return best ? [{ value: best.tflops, series, title: `${name}, ${configuration(best)}: ${digits(best.tflops)} TFLOP/s` }] : [];
-    }),
-  }));
-  return bars(`${regime}: the best of each implementation`, {
-    axis: { label: "TFLOP/s; longer is better", text: digits },
-    groups,
-    legend: seriesLegend(implementations),
+/** What the bars of row-major order are. */
+const ROW_MAJOR = "tilewise in row-major order: the same kernel and schedule";
+
+/** What the bars of the order beside it are. */
+const CHOSEN = "tilewise, the library’s choice of kernel, order and schedule";
+const FORCED = "tilewise in the order that was asked for";
+
+/** What the bars of an implementation without a comparison are. */
+function implementationName(implementation) {
+  if (implementation.startsWith("cuBLASLt")) return `${implementation}, the best of its first eight heuristics`;
+  if (implementation.startsWith("Triton")) return `${implementation}, its tutorial’s kernel, autotuned, in its own process`;
+  if (implementation === "tilewise (chosen)") return CHOSEN;
+  if (implementation === "tilewise (tuned)") return "tilewise, as its tuner found it";
+  return "tilewise, the fastest of what was timed";
+}
+
+/** A group of bars for each product, and for each comparison where it has several. */
+function benchChart(regime, rows, comparisons) {
+  const groups = [...groupBy(rows, productName)].flatMap(([name, of]) => {
+    const compared = comparisons.filter((one) => one[regime] && productName(one) === name);
+    const isOwn = (record) => record.implementation === "tilewise" || record.implementation === "tilewise (chosen)";
+    if (compared.length === 0) return [{ name, bars: bestOfEach(of) }];
+    const peers = bestOfEach(of.filter((record) => !isOwn(record)));
+    return compared.map((one) => ({
+      name: compared.length === 1 ? name : `${name}, ${one.order}\n${one.kernel}`,
+      bars: [...comparedBars(one, one[regime]), ...peers],
+    }));
   });
+  // A colour for each meaning, in the order in which they stand in a group.
+  const meanings = distinct(groups.flatMap(({ bars }) => bars.map(({ meaning }) => meaning)));
+  const coloured = ({ name, bars }) => ({
+    name,
+    bars: bars.map(({ value, meaning, launch }) => ({
+      value,
+      series: meanings.indexOf(meaning),
+      title: `${name.replace("\n", " ")}, ${launch}: ${digits(value)} TFLOP/s`,
+    })),
+  });
+  const title = comparisons.length > 0 ? "row-major order, the order beside it, and peers" : "the fastest of each implementation";
+  return bars(`${regime}: ${title}`, {
+    axis: { label: "TFLOP/s; longer is better", text: digits },
+    groups: groups.map(coloured),
+    legend: seriesLegend(meanings),
+  });
+}
+
+/** Row-major order and the order compared with it. */
+function comparedBars({ kernel, schedule, order, chosen }, times) {
+  const launch = (order) => `tilewise ${kernel} ${order} ${schedule}`;
+  return [
+    { value: times.row_major_tflops, meaning: ROW_MAJOR, launch: launch("row") },
+    { value: times.order_tflops, meaning: chosen ? CHOSEN : FORCED, launch: launch(order) },
+  ];
+}
+
+/** The fastest record of each implementation. */
+function bestOfEach(rows) {
+  const measured = rows.filter((record) => isNumber(record.tflops));
+  return [...groupBy(measured, (record) => record.implementation)].map(([implementation, of]) => {
+    const best = of.reduce((a, b) => (a.tflops >= b.tflops ? a : b));
+    return { value: best.tflops, meaning: implementationName(implementation), launch: configuration(best) };
+  });
+}
+
+/** A line for each comparison; on a phone its cells stand below each other. */
+function comparisonTable(comparisons) {
+  if (comparisons.length === 0) return html("p", { class: "hint" }, "Row-major order was not timed beside another order.");
+  const change = (row, order, unit) =>
+    isNumber(row) && isNumber(order) ? `${digits(row)} → ${digits(order)}${NBSP}${unit}` : "";
+  const regime = (name) => [
+    [`${name}: row-major → order`, (one) => change(one[name]?.row_major_ms, one[name]?.order_ms, "ms"), true],
+    [`${name}: speed-up`, (one) => (one[name] ? `${digits(one[name].speedup)}×` : ""), true],
+  ];
+  const table = dataTable([
+    ["product", productName],
+    ["kernel", (one) => one.kernel],
+    ["order", (one) => one.order],
+    ...regime("cold"),
+    ...regime("sustained"),
+    ["DRAM by the model", (one) => change(one.row_major_gb, one.order_gb, "GB"), true],
+  ], comparisons);
+  const against = comparisons[0].chosen ? "the library’s choice" : "the orders that were asked for";
+  const title = `Row-major order against ${against}: same kernel, same schedule`;
+  return html("div", { class: "comparison" }, html("p", { class: "chart-title" }, title), table);
 }
 
 /** Implementation, kernel, order and schedule, as far as there are such. */

@@ -132,14 +132,15 @@ function axes(box, across, up, x, y) {
  * Bars that lie, in groups with a name each.
  *
  * @param {{label, text}} axis  its name with the unit, and how a value reads
- * @param {{name, bars: {value, series, title}[]}[]} groups
+ * @param {{name, bars: {value, series, title}[]}[]} groups  a name may have several lines
  */
 function bars(title, { axis, groups, legend = [] }) {
   const BAR = 13;
   return chart(title, (width) => {
     const names = 7.4 * Math.max(...groups.map(({ name }) => name.length)) + 12;
-    // Names that would take too much of a narrow chart stand above their bars.
-    const beside = names < width * 0.4;
+    // Names that would take too much of a narrow chart, or have several lines, stand above
+    // their bars.
+    const beside = names < width * 0.4 && !groups.some(({ name }) => name.includes("\n"));
     const left = beside ? names : 0;
     const values = groups.flatMap((group) => group.bars.map((bar) => bar.value));
     const across = scale(values, [left, width - 58], false);
@@ -150,8 +151,10 @@ function bars(title, { axis, groups, legend = [] }) {
         const middle = y + (group.bars.length * BAR) / 2 + 4;
         content.push(svg("text", { x: left - 8, y: middle, "text-anchor": "end" }, group.name));
       } else {
-        content.push(svg("text", { x: 0, y: y + 10 }, group.name));
-        y += 16;
+        for (const line of group.name.split("\n")) {
+          content.push(svg("text", { x: 0, y: y + 10 }, line));
+          y += 16;
+        }
       }
       for (const { value, series, title: text } of group.bars) {
         const length = Math.max(1, across.at(value) - left);

@@ -65,15 +65,23 @@ function swatch(colourName, text, hollow = false) {
 }
 
 /**
- * A table, folded away: the figures of a chart for those who cannot see it, or want
- * to copy them. Columns are `[head, row => text, isNumber]`.
+ * A table. Columns are `[head, row => text, isNumber]`. Each cell names its head too, for
+ * style sheets that put cells below each other.
  */
-function foldedTable(title, columns, rows) {
+function dataTable(columns, rows) {
   const kind = (column) => ({ class: column[2] ? "number" : null });
   const head = html("tr", {}, ...columns.map((column) => html("th", { scope: "col", ...kind(column) }, column[0])));
   const body = rows.map((row) =>
-    html("tr", {}, ...columns.map((column) => html("td", kind(column), column[1](row) ?? ""))),
+    html("tr", {}, ...columns.map((column) => html("td", { "data-head": column[0], ...kind(column) }, column[1](row) ?? ""))),
   );
-  const table = html("table", {}, html("thead", {}, head), html("tbody", {}, ...body));
-  return html("details", {}, html("summary", {}, title), html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, table));
+  return html("table", {}, html("thead", {}, head), html("tbody", {}, ...body));
+}
+
+/**
+ * A table, folded away: the figures of a chart for those who cannot see it, or want
+ * to copy them. Columns are those of `dataTable`.
+ */
+function foldedTable(title, columns, rows) {
+  const place = { class: "scroll", tabindex: 0, role: "group", "aria-label": title };
+  return html("details", {}, html("summary", {}, title), html("div", place, dataTable(columns, rows)));
 }

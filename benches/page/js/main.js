@@ -20,7 +20,7 @@ async function main() {
   explorer = startExplorer(model, predictor, data);
   startTheme(() => explorer.redraw());
   if (data.study.length > 0) showStudy(data);
-  if (data.records.length > 0) showBench(data.records);
+  if (data.records.length > 0) showBench(data);
   // For the console, and for the page's test.
   window.tilewise = model;
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::candidate::CHOSEN;
 use crate::cli::{Cli, Command};
 use crate::record::tests::sample;
 use crate::watch::tests::{PROBLEM, ended};
@@ -76,4 +77,43 @@ fn a_run_without_rows_has_no_last_words() {
         text.ends_with("1 rows in folder/rows.json, folder/rows.csv\n"),
         "{text}"
     );
+}
+
+#[test]
+fn the_comparison_comes_first_and_the_summary_last() {
+    let args =
+        match Cli::parse_from(["tilewise-bench", "bench", "--choice", "--shapes=4096"]).command {
+            Command::Bench(args) => *args,
+            other => unreachable!("the arguments say bench, not {other:?}"),
+        };
+    let mut records = [
+        sample(CHOSEN, "grouped:16", 0.25),
+        sample("tilewise", "row", 0.375),
+        sample("cuBLASLt 13.1", "", 0.5),
+    ];
+    record::fill_speedups(&mut records);
+    let output = Output::new(&args);
+    output.keep(&records);
+    let text = output.text();
+    let line = text.lines().find(|line| line.starts_with("4096x4096x4096"));
+    let cells: Vec<_> = line.unwrap_or_default().split_whitespace().collect();
+    assert_eq!(
+        cells,
+        [
+            "4096x4096x4096",
+            "kernel",
+            "grouped:16",
+            "0.375",
+            "0.250",
+            "1.50"
+        ],
+        "{text}"
+    );
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    assert!(at("1.50") < at("median ms"), "{text}");
+    assert!(
+        at(report::LEGEND) < at("--choice: speedup over cuBLASLt"),
+        "{text}"
+    );
+    assert!(text.contains("2.000"), "{text}");
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tilewise::l2::Limit;
 use tilewise::l2::gpu::GPUS;
 
+use crate::comparison::{self, Comparison};
 use crate::record::Record;
 use crate::study::groups;
 use crate::study::regret::{self, RuleRegret};
@@ -120,6 +121,8 @@ pub struct PageData {
     pub regrets: Vec<RuleRegret>,
     /// The benchmark's records; the page has no such section without.
     pub records: Vec<Record>,
+    /// Row-major order against another order, as far as the records say.
+    pub comparisons: Vec<Comparison>,
 }
 
 impl Default for PageData {
@@ -136,6 +139,7 @@ impl Default for PageData {
             study: Vec::new(),
             regrets: Vec::new(),
             records: Vec::new(),
+            comparisons: Vec::new(),
         }
     }
 }
@@ -146,6 +150,15 @@ impl PageData {
         PageData {
             regrets: regret::regrets(&groups::groups(&rows)),
             study: rows,
+            ..self
+        }
+    }
+
+    /// With these records of a benchmark.
+    pub fn with_records(self, records: Vec<Record>) -> Self {
+        PageData {
+            comparisons: comparison::comparisons(&records),
+            records,
             ..self
         }
     }

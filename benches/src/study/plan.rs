@@ -77,7 +77,12 @@ impl Picks {
             order: None,
             schedule: Some(schedule),
         };
-        let choice = model::choose(problem, KernelChoice::Entry(kernel.name), placement, target)?;
+        let choice = model::choose(
+            problem,
+            Some(KernelChoice::Entry(kernel.name)),
+            placement,
+            target,
+        )?;
         let Shape { m, n, .. } = problem.shape;
         let grid = select::tile_grid(kernel, m as u32, n as u32);
         Ok(Picks {
@@ -175,6 +180,8 @@ impl Plan {
         BenchArgs {
             shapes: vec![shape],
             suite: None,
+            choice: false,
+            row_major: false,
             triton: false,
             dtypes: vec![self.dtype()],
             kernels: (self.kernels.iter())

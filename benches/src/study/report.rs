@@ -5,8 +5,8 @@ use super::groups::{self, Group};
 use super::regret::{self, CHOICE, COLD, REGIMES, Regime, RuleRegret, SUSTAINED};
 use super::rows;
 use crate::page::data::StudyRow;
-use crate::report::Table;
 use crate::stats::median;
+use crate::table::Table;
 
 /// All tables, then the summaries.
 pub fn render(rows: &[StudyRow]) -> String {

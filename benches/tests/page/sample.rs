@@ -1,10 +1,10 @@
-//! The page that the tests open: a study of two products in three orders, and three
-//! records of a benchmark. The figures are made up; their ratios are known.
+//! The page that the tests open: a study of two products in three orders, and the
+//! records of a benchmark of one product. The figures are made up; their ratios are known.
 
 use std::path::Path;
 
 use gpu_kernels::{DType, OutputType};
-use tilewise_bench::candidate::{Label, TILEWISE};
+use tilewise_bench::candidate::{CHOSEN, Label, TILEWISE};
 use tilewise_bench::device::Machine;
 use tilewise_bench::error::Error;
 use tilewise_bench::page::data::StudyRow;
@@ -78,28 +78,43 @@ fn rows() -> impl Iterator<Item = StudyRow> {
     })
 }
 
-/// One product: two orders, and a peer.
+/// A kernel with a name as long as any.
+pub const KERNEL: &str = "hopper_f16_ak_bn_256x192x64_cluster1x2";
+
+/// One product in both regimes: the library's choice, the same kernel in row-major order
+/// and another kernel, and two peers. Milliseconds are cold and sustained.
 fn bench_records() -> Vec<Record> {
     let problem = Problem {
-        shape: Shape::new(4096, 4096, 4096),
+        shape: Shape::new(16384, 16384, 16384),
         layout: Layout::NN,
         dtype: DType::F16,
         output: OutputType::Input,
     };
     [
-        (TILEWISE, "row", 0.3),
-        (TILEWISE, "grouped:8", 0.2),
-        ("cuBLASLt 13.1", "", 0.2),
+        (CHOSEN, KERNEL, "groupedn:8", [12.5, 15.0]),
+        (TILEWISE, KERNEL, "row", [15.0, 21.0]),
+        (TILEWISE, "tensor_core", "row", [40.0, 50.0]),
+        ("cuBLASLt 13.1", "", "", [12.5, 16.0]),
+        ("Triton 3.6", "", "", [16.0, 20.0]),
     ]
-    .map(|(implementation, order, milliseconds)| {
+    .into_iter()
+    .flat_map(|(implementation, kernel, order, milliseconds)| {
         let label = Label {
+            kernel: kernel.to_owned(),
             order: order.to_owned(),
             ..Label::of(implementation)
         };
-        let machine = Machine::default();
-        let mut record = Record::new(&machine, problem, &label, Regime::Cold, 42);
-        record.set_times(&[milliseconds]);
-        record
+        let regimes = [Regime::Cold, Regime::Sustained].into_iter();
+        regimes.zip(milliseconds).map(move |(regime, time)| {
+            let mut record = Record::new(&Machine::default(), problem, &label, regime, 42);
+            record.set_times(&[time]);
+            record.modelled_dram_gb = match order {
+                "" => None,
+                "row" => Some(66.18),
+                _ => Some(17.19),
+            };
+            record
+        })
     })
-    .into()
+    .collect()
 }

@@ -5,7 +5,7 @@ use tilewise::l2::gpu::GPUS;
 use tilewise_explorer::{FIGURES, Query, figures, tiles, waves};
 
 use crate::browser::Browser;
-use crate::sample::{ORDERS, PRODUCTS};
+use crate::sample::{KERNEL, ORDERS, PRODUCTS};
 
 /// A test and its name.
 type Test = (&'static str, fn(&mut Browser));
@@ -19,7 +19,8 @@ pub const TESTS: &[Test] = &[
     ("waves by keyboard", player),
     ("little moves where that is preferred", calm),
     ("the study is drawn", study),
-    ("the benchmark is drawn", bench),
+    ("the benchmark's bars are what the legend says", bench),
+    ("a line compares both orders", comparison),
     ("light and dark", theme),
     ("on a phone, with a name for every control", phone),
 ];
@@ -251,12 +252,74 @@ fn study(browser: &mut Browser) {
     );
 }
 
-/// A bar for each implementation, and a row for each record.
+/// Row-major order, the library's choice and the peers have a bar each in both regimes, of
+/// the length that their figures say, in the colours of a legend that says what each is.
 fn bench(browser: &mut Browser) {
-    let counts = browser.evaluate(
-        "['#bench svg rect', '#bench tbody tr'].map((found) => document.querySelectorAll(found).length)",
+    let charts = browser.evaluate(
+        "[...document.querySelectorAll('#bench .chart')].map((chart) => ({
+            bars: [...chart.querySelectorAll('rect')].map((bar) =>
+                [bar.querySelector('title').textContent, bar.getAttribute('fill'), Number(bar.getAttribute('width'))]),
+            legend: [...chart.querySelectorAll('.legend span')].map((entry) =>
+                [entry.textContent, entry.querySelector('i').style.getPropertyValue('--swatch')]),
+        }))",
     );
-    assert_eq!(counts, json!([2, 3]));
+    let charts = charts.as_array().expect("a list");
+    assert_eq!(charts.len(), 2);
+    let cold = ["row", "groupedn:8", "cuBLASLt", "Triton"].into_iter();
+    let regimes = [[15.0, 12.5, 12.5, 16.0], [21.0, 15.0, 16.0, 20.0]];
+    for (chart, milliseconds) in charts.iter().zip(regimes) {
+        let bars = chart["bars"].as_array().expect("a list");
+        assert_eq!(bars.len(), 4, "{chart}");
+        let longest = bars[1][2].as_f64().expect("a number");
+        let named = cold.clone().zip(milliseconds).zip(bars);
+        for (at, ((name, time), bar)) in named.enumerate() {
+            let title = bar[0].as_str().expect("a text");
+            let tflops = 2.0 * 16384_f64.powi(3) / time / 1e9;
+            assert!(title.contains(name), "{title}");
+            assert!(
+                title.ends_with(&format!(": {tflops:.0} TFLOP/s")),
+                "{title}"
+            );
+            let length = bar[2].as_f64().expect("a number");
+            let expected = longest * milliseconds[1] / time;
+            assert!((length - expected).abs() < 1e-6, "{length}: {chart}");
+            let entry = &chart["legend"][at];
+            assert_eq!(bar[1], entry[1], "{chart}");
+            assert_eq!(entry[1], format!("var(--series-{at})"));
+        }
+        let legend = |at: usize| chart["legend"][at][0].as_str().expect("a text");
+        assert!(
+            legend(0).contains("row-major order: the same kernel"),
+            "{chart}"
+        );
+        assert!(legend(1).contains("the library’s choice"), "{chart}");
+        assert!(legend(2).contains("cuBLASLt 13.1, the best of"), "{chart}");
+        assert!(legend(3).contains("in its own process"), "{chart}");
+    }
+    let rows = browser.evaluate("document.querySelectorAll('#bench details tbody tr').length");
+    assert_eq!(rows, 10);
+}
+
+/// A line says what the order is worth: times, speed-ups and bytes.
+fn comparison(browser: &mut Browser) {
+    let rows = browser.evaluate(
+        "[...document.querySelectorAll('.comparison tbody tr')].map((row) =>
+            [...row.cells].map((cell) => [cell.dataset.head, cell.textContent]))",
+    );
+    let expected = json!([[
+        ["product", "16384×16384×16384 f16 nn"],
+        ["kernel", KERNEL],
+        ["order", "groupedn:8"],
+        ["cold: row-major → order", "15.0 → 12.5\u{a0}ms"],
+        ["cold: speed-up", "1.20×"],
+        ["sustained: row-major → order", "21.0 → 15.0\u{a0}ms"],
+        ["sustained: speed-up", "1.40×"],
+        ["DRAM by the model", "66.2 → 17.2\u{a0}GB"],
+    ]]);
+    assert_eq!(rows, expected);
+    let title = browser.evaluate("document.querySelector('.comparison .chart-title').textContent");
+    let title = title.as_str().expect("a text");
+    assert!(title.contains("the library’s choice"), "{title}");
 }
 
 /// The page is as the system is, until the button says otherwise.
@@ -285,6 +348,22 @@ fn phone(browser: &mut Browser) {
     browser.wait_for("document.querySelector('#study svg').getBoundingClientRect().width < 390");
     let width = browser.evaluate("document.documentElement.scrollWidth");
     assert_eq!(width, 390);
+    // Nor is there anything to scroll to within the comparison and the bars.
+    let beyond = browser.evaluate(
+        "[...document.querySelectorAll('.comparison, .comparison *, #bench .chart, #bench .chart *')]
+            .filter((part) => part.getBoundingClientRect().right > 390.5 || part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
+            .map((part) => part.outerHTML)",
+    );
+    assert_eq!(beyond, json!([]));
+    let heads = browser.evaluate(
+        "[...document.querySelectorAll('.comparison td')].map((cell) => getComputedStyle(cell, '::before').content)",
+    );
+    let heads = heads.as_array().expect("a list");
+    assert_eq!(heads.len(), 8);
+    assert!(
+        heads.contains(&json!("\"sustained: speed-up\"")),
+        "{heads:?}"
+    );
     let nameless = browser.evaluate(
         "[...document.querySelectorAll('input, select, button')]
             .filter((control) => !control.ariaLabel && !control.labels?.length && !control.textContent)
