@@ -9,10 +9,10 @@
 //!
 //! The steps, a module each:
 //!
-//! 1. [`reader`] reads the entry point into [`instruction`]s.
-//! 2. [`graph`] finds its basic blocks, and the *join* of each branch: the immediate
+//! 1. `reader` reads the entry point into `instruction`s.
+//! 2. `graph` finds its basic blocks, and the *join* of each branch: the immediate
 //!    post-dominator of the branch's block.
-//! 3. [`uniformity`] finds the registers that hold one value in all lanes of a warp,
+//! 3. `uniformity` finds the registers that hold one value in all lanes of a warp,
 //!    and the branches whose condition may differ from lane to lane.
 //! 4. [`check`] refuses every warp-aligned instruction that stands between such a
 //!    branch and its join.

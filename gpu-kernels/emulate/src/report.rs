@@ -7,7 +7,7 @@ use std::path::Path;
 use gpu_kernels::TileOrder;
 use gpu_kernels::emulator::{Counts, Instruction};
 use tilewise::l2::{self, Replayed};
-use tilewise_bench::report::Table;
+use tilewise_bench::table::Table;
 
 /// Prints what one launch did. `l2_bytes` is the capacity of the L2 that its requests
 /// are run through.
