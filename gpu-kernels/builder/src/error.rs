@@ -28,6 +28,10 @@ pub enum Error {
         name: String,
     },
 
+    /// rust-cuda's code generator does not build.
+    #[error("rust-cuda's code generator does not build: cargo has said why, above")]
+    RustCudaGenerator,
+
     /// rust-cuda's build failed.
     #[error("rust-cuda does not build the device code for {arch}:\n{output}")]
     RustCudaBuild {

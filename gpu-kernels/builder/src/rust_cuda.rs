@@ -22,7 +22,7 @@ mod search;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use build::compile;
+pub use build::{compile, is_prepared, prepare};
 pub use missing::Missing;
 pub use search::{Search, VARIABLES};
 
