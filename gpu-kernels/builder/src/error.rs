@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::codegen::Codegen;
-use crate::rust_cuda::Missing;
+use crate::rust_cuda::{Missing, SETUP};
 use crate::toolchain::NoToolchain;
 
 /// A failed step of the device build.
@@ -15,7 +15,7 @@ pub enum Error {
     NoToolchain(#[from] NoToolchain),
 
     /// rust-cuda was asked for, and is not complete.
-    #[error("rust-cuda cannot be used here. Missing:\n{}", list(.0))]
+    #[error("rust-cuda cannot be used here; `{SETUP}` gets what it can. Missing:\n{}", list(.0))]
     NoRustCuda(Vec<Missing>),
 
     /// No such code generator.
