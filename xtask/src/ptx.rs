@@ -183,7 +183,7 @@ fn check<'a>(tools: &Tools, program: &'a Program, gpu: Arch, dir: &Path) -> Resu
     let mut violations = gates::check_ptx(&program.ptx);
     violations.extend(gates::check_report(&assembled.report));
     let family = program.kernel.family;
-    if gates::required_instruction(family).is_some() {
+    if gates::multiply_instruction(family).is_some() {
         let sass = tools.disassemble(&assembled.cubin)?;
         violations.extend(gates::check_sass(family, &sass));
     }

@@ -144,16 +144,24 @@ fn get_cuda(search: &Search, means: &Means) {
 }
 
 /// Gives the folder of NVIDIA's wheels the places that a toolkit has for the same files.
+/// Only files are links: rust-cuda takes where a link to a folder points for a path from
+/// where cargo runs.
 fn lay_out(root: &Path) -> io::Result<()> {
     let library = fs::read_dir(root.join("lib"))?
         .flatten()
         .map(|entry| entry.file_name())
         .find(|name| name.to_string_lossy().starts_with("libnvvm.so."))
         .ok_or(io::ErrorKind::NotFound)?;
-    link(library.as_ref(), &root.join("lib/libnvvm.so"))?;
-    link("lib".as_ref(), &root.join("lib64"))?;
-    link("../lib".as_ref(), &root.join("nvvm/lib64"))?;
-    link("../include".as_ref(), &root.join("nvvm/include"))
+    let (headers, libraries) = (root.join("nvvm/include"), root.join("nvvm/lib64"));
+    fs::create_dir_all(&headers)?;
+    fs::create_dir_all(&libraries)?;
+    link("../../include/nvvm.h".as_ref(), &headers.join("nvvm.h"))?;
+    let library = Path::new(&library);
+    link(
+        &Path::new("../../lib").join(library),
+        &libraries.join(library),
+    )?;
+    link(library, &libraries.join("libnvvm.so"))
 }
 
 /// Makes `name` a link to `to`, unless there is something of that name.
