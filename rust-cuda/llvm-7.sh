@@ -21,6 +21,12 @@ if command -v ninja >/dev/null; then
 else
     generator='Unix Makefiles'
 fi
+# The interpreter itself: a `python` or a shim that comes first on PATH may be an
+# older one.
+if ! python=$(python3 -c 'import sys; print(sys.executable)'); then
+    echo "python3 does not run; LLVM's build needs it" >&2
+    exit 1
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -28,10 +34,13 @@ cd "$work"
 curl -sSfL -o llvm.tar.xz \
     "https://github.com/llvm/llvm-project/releases/download/llvmorg-$release/llvm-$release.src.tar.xz"
 tar -xf llvm.tar.xz
+# Headers that the C++ library has not brought in by itself since GCC 11 and 13.
 cmake -G "$generator" -S "llvm-$release.src" -B build \
     -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_POLICY_VERSION_MINIMUM=3.5 \
+    -DCMAKE_CXX_FLAGS="-include limits -include cstdint" \
     -DCMAKE_INSTALL_PREFIX="$prefix" \
+    -DPYTHON_EXECUTABLE="$python" \
     -DLLVM_TARGETS_TO_BUILD="$host;NVPTX" \
     -DLLVM_BUILD_LLVM_DYLIB=ON \
     -DLLVM_LINK_LLVM_DYLIB=ON \

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use crate::{emulate, project, setup};
+use crate::{emulate, generator, project, setup};
 
 /// A product that takes the emulator a second, in two orders of tiles. A wave has 8 of
 /// its 64 tiles, and L2 has room for a quarter of A and B.
@@ -20,10 +20,8 @@ const EMULATED: [&str; 6] = [
 /// GPU, then a kernel on the emulator.
 pub fn run(arguments: &[String]) -> Result<()> {
     set_up_page(arguments);
-    if project::has_gpu() {
-        // Without one the benchmark still runs, on the CPU, and says so.
-        let _ = setup::device_toolchain();
-    }
+    // Without a GPU the benchmark still runs, on the CPU, and says so.
+    generator::make_ready(project::has_gpu());
     program("bench", arguments)?;
     let asks_for_help = |argument: &String| argument == "--help" || argument == "-h";
     if project::has_gpu() || arguments.iter().any(asks_for_help) {
@@ -52,10 +50,8 @@ pub fn page(arguments: &[String]) -> Result<()> {
 /// Runs `tilewise-bench study` with these arguments, in release.
 pub fn study(arguments: &[String]) -> Result<()> {
     set_up_page(arguments);
-    if project::has_gpu() {
-        // Without one there is nothing to launch; `--from` needs none.
-        let _ = setup::device_toolchain();
-    }
+    // Without a GPU there is nothing to launch; `--from` needs none.
+    generator::make_ready(project::has_gpu());
     program("study", arguments)
 }
 

@@ -8,30 +8,58 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use ptx_builder::{Generator, codegen};
 use serde_json::Value;
 
-use crate::{project, setup};
+use crate::{project, ptx};
 
 /// The most the folder may hold: it travels.
 const LIMIT_BYTES: u64 = 56 << 20;
 
-const README: &str = "\
+/// What the folder has, made with the kernels of `generator`.
+struct Contents {
+    /// Whether the proof of the emulator is in it: its probes are rustc's.
+    proof: bool,
+    /// What compiled the kernels.
+    version: String,
+}
+
+impl Contents {
+    fn of(generator: &Generator) -> Self {
+        Contents {
+            proof: matches!(generator, Generator::Rustc(_)),
+            version: generator.version(),
+        }
+    }
+
+    /// What `README.txt` says.
+    fn readme(&self) -> String {
+        let proof = if self.proof {
+            "  ./emulator-proof            the emulator against the GPU, instruction by instruction\n"
+        } else {
+            ""
+        };
+        format!(
+            "\
 tilewise, built to run without Rust or CUDA. It needs Linux on x86-64 and an
-NVIDIA driver.
+NVIDIA driver. Its kernels were compiled by
+{}.
 
   ./tilewise-bench bench      measure tile orders, kernels and peers (--help for the choices)
   ./tilewise-bench study      measure tile orders for the study, bytes with Nsight Compute
   ./gpu-tests                 the GPU tests; a name as argument selects some
-  ./emulator-proof            the emulator against the GPU, instruction by instruction
-
+{proof}
 bench uses cuBLASLt where the system has it, and Triton where python3 has it.
-";
+",
+            self.version
+        )
+    }
+}
 
 /// Fills the folder `bundle/`.
 pub fn run() -> Result<()> {
-    if setup::device_toolchain().is_none() {
-        bail!("a bundle without device code would be of no use");
-    }
+    let generator = ptx::compiled_by().context("a bundle without device code is of no use")?;
+    let contents = Contents::of(&generator);
     let dir = project::root().join("bundle");
     if dir.exists() {
         fs::remove_dir_all(&dir).with_context(|| format!("cannot empty {}", dir.display()))?;
@@ -46,7 +74,6 @@ pub fn run() -> Result<()> {
         "tilewise-bench",
     ];
     let tests = ["test", "--package", "tilewise", "--test", "gpu", "--no-run"];
-    add_program(&bench, "tilewise-bench", &dir.join("tilewise-bench"))?;
     let proof = [
         "build",
         "--package",
@@ -54,20 +81,29 @@ pub fn run() -> Result<()> {
         "--bin",
         "emulator-proof",
     ];
-    add_program(&tests, "gpu", &dir.join("gpu-tests"))?;
-    add_program(&proof, "emulator-proof", &dir.join("emulator-proof"))?;
+    let add = |build: &[&str], target: &str, name: &str| {
+        add_program(&generator, build, target, &dir.join(name))
+    };
+    add(&bench, "tilewise-bench", "tilewise-bench")?;
+    add(&tests, "gpu", "gpu-tests")?;
+    if contents.proof {
+        add(&proof, "emulator-proof", "emulator-proof")?;
+    }
     for script in python_scripts(&project::root().join("benches"))? {
         let name = script.file_name().context("a script without a name")?;
         fs::copy(&script, dir.join(name))?;
     }
-    fs::write(dir.join("README.txt"), README)?;
+    fs::write(dir.join("README.txt"), contents.readme())?;
+    println!("kernels by {}", contents.version);
     report(&dir)
 }
 
-/// Builds one program in release, copies it to `path` and strips it.
-fn add_program(build: &[&str], target: &str, path: &Path) -> Result<()> {
+/// Builds one program in release, with the kernels of `generator` and no other's, copies
+/// it to `path` and strips it.
+fn add_program(generator: &Generator, build: &[&str], target: &str, path: &Path) -> Result<()> {
     let mut cargo = project::cargo();
     cargo
+        .env(codegen::CODEGEN, generator.codegen().name())
         .args(build)
         .args(["--release", "--message-format=json-render-diagnostics"]);
     println!("$ {}", project::typed(&cargo));
@@ -161,6 +197,36 @@ fn oldest_glibc(program: &[u8]) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptx_builder::Toolchain;
+    use ptx_builder::rust_cuda::RustCuda;
+    use ptx_builder::toolchain::CoreLibrary;
+
+    #[test]
+    fn the_readme_names_what_compiled_the_kernels_and_offers_what_is_there() {
+        let rustc = Contents::of(&Generator::Rustc(Toolchain {
+            rustc: "/usr/bin/rustc".into(),
+            verbose_version: "rustc 1.95.0\nrelease: 1.95.0".into(),
+            core: CoreLibrary::Compiled,
+        }));
+        assert!(rustc.proof);
+        let text = rustc.readme();
+        assert!(text.contains("compiled by\nrustc 1.95.0.\n"), "{text}");
+        assert!(text.contains("./emulator-proof  "), "{text}");
+
+        let rust_cuda = Contents::of(&Generator::RustCuda(RustCuda {
+            workspace: "/clone/rust-cuda".into(),
+            rustup: "rustup".into(),
+            llvm_config: "/opt/llvm-7/bin/llvm-config".into(),
+            llvm_version: "7.1.0".into(),
+            cuda_root: "/usr/local/cuda".into(),
+            cuda_version: (13, 0),
+        }));
+        assert!(!rust_cuda.proof);
+        let text = rust_cuda.readme();
+        let version = "nightly-2026-04-02, LLVM 7.1.0, libNVVM of CUDA 13.0.\n";
+        assert!(text.contains(version), "{text}");
+        assert!(!text.contains("emulator-proof"), "{text}");
+    }
 
     #[test]
     fn the_program_is_found_among_the_messages() {

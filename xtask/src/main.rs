@@ -9,6 +9,11 @@ mod bundle;
 mod coverage;
 mod emulate;
 mod explain;
+/// Stand-ins for rust-cuda's programs, those of ptx-builder's tests.
+#[cfg(test)]
+#[path = "../../gpu-kernels/builder/tests/fake/mod.rs"]
+mod fake;
+mod generator;
 mod project;
 mod ptx;
 mod setup;
@@ -32,7 +37,12 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Find or get a device toolchain, ptxas and cuobjdump; quick when nothing is missing
-    Setup,
+    Setup {
+        /// The code generator to set up for: auto, rustc, rust-cuda [default: TILEWISE_CODEGEN, or
+        /// auto]. rust-cuda is large, and only got where it is asked for
+        #[arg(long)]
+        codegen: Option<Codegen>,
+    },
     /// Compile the kernels to PTX, assemble them, print what they cost, and fail on the gates
     Ptx {
         /// PTX targets, comma-separated: sm_75, sm_80, sm_90a [default: all]
@@ -105,7 +115,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Setup => setup::run(),
+        Command::Setup { codegen } => setup::run(codegen),
         Command::Ptx {
             arch,
             codegen,

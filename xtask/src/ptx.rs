@@ -13,11 +13,9 @@ use anyhow::{Context as _, Result, bail};
 use gpu_kernels::Arch;
 use ptx_builder::gates::{self, Violation};
 use ptx_builder::ptxas::{Report, Tools};
-use ptx_builder::{
-    Choice, Codegen, Error, Generator, NoToolchain, OptLevel, Program, codegen, compare,
-};
+use ptx_builder::{Choice, Codegen, Error, Generator, OptLevel, Program, compare};
 
-use crate::{project, setup};
+use crate::{generator, project, setup};
 
 pub mod levels;
 
@@ -34,7 +32,7 @@ struct Row<'a> {
 /// `codegen` or else the environment asks for.
 pub fn run(archs: &[Arch], codegen: Option<Codegen>) -> Result<()> {
     let archs = if archs.is_empty() { &Arch::ALL } else { archs };
-    let choice = choose(codegen.map_or_else(Codegen::from_env, Ok)?)?;
+    let choice = generator::choose(codegen.map_or_else(Codegen::from_env, Ok)?)?;
     let Some(tools) = setup::nvidia_tools() else {
         bail!("the kernels cannot be checked without the above");
     };
@@ -85,6 +83,14 @@ pub fn run(archs: &[Arch], codegen: Option<Codegen>) -> Result<()> {
     Ok(())
 }
 
+/// Compiles all kernels, and tells what has compiled them: what a build of the library
+/// that asks for it by name will embed.
+pub fn compiled_by() -> Result<Generator> {
+    let choice = generator::choose(Codegen::from_env()?)?;
+    let (generator, _) = compile_or_fall_back(choice, &Arch::ALL, &project::ptx_cache()?)?;
+    Ok(generator)
+}
+
 /// Compares the entry points in two folders of PTX.
 pub fn compare(first: &Path, second: &Path) -> Result<()> {
     let (a, b) = (compare::read(first)?, compare::read(second)?);
@@ -101,21 +107,6 @@ pub fn compare(first: &Path, second: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Finds the code generator, or installs what rustc's needs, and says which and why.
-fn choose(codegen: Codegen) -> Result<Choice> {
-    let choice = match codegen::choose(codegen) {
-        Err(Error::NoToolchain(NoToolchain::NotFound { .. })) => {
-            if setup::device_toolchain().is_none() {
-                bail!("the kernels cannot be built without the above");
-            }
-            codegen::choose(codegen)?
-        }
-        result => result?,
-    };
-    println!("code generator: {choice}");
-    Ok(choice)
-}
-
 /// Compiles `archs` with the chosen code generator, or with the one left when it
 /// fails and the choice was free.
 fn compile_or_fall_back(
@@ -124,7 +115,9 @@ fn compile_or_fall_back(
     cache: &Path,
 ) -> Result<(Generator, (Vec<Program>, Leftovers))> {
     loop {
-        match compile(&choice.generator, archs, cache) {
+        let compiled = generator::prepare(&choice.generator, cache)
+            .and_then(|()| compile(&choice.generator, archs, cache));
+        match compiled {
             Ok(compiled) => return Ok((choice.generator, compiled)),
             Err(failure) => {
                 // Whole: the reason of the next choice has one line of it.
@@ -158,14 +151,17 @@ fn compile(
     let builds = parallel_map(archs, |&arch| {
         let start = Instant::now();
         let build = ptx_builder::build_unchecked(generator, arch, OptLevel::default(), cache);
-        (arch, build, start.elapsed().as_secs_f64())
+        if let Ok(build) = &build {
+            let (name, count) = (arch.name(), build.programs.len());
+            let seconds = start.elapsed().as_secs_f64();
+            println!("compiled {name}: {count} kernels in {seconds:.1} s");
+        }
+        (arch.name(), build)
     });
     let mut programs = Vec::new();
     let mut leftovers = Vec::new();
-    for (arch, build, seconds) in builds {
+    for (name, build) in builds {
         let build = build?;
-        let (name, count) = (arch.name(), build.programs.len());
-        println!("compiled {name}: {count} kernels in {seconds:.1} s");
         for warning in &build.warnings {
             println!("{warning}\n");
         }
@@ -190,7 +186,7 @@ fn check<'a>(tools: &Tools, program: &'a Program, gpu: Arch, dir: &Path) -> Resu
     violations.extend(gates::check_ptx(&program.ptx));
     violations.extend(gates::check_report(&assembled.report));
     let family = program.kernel.family;
-    if gates::required_instruction(family).is_some() {
+    if gates::multiply_instruction(family).is_some() {
         let sass = tools.disassemble(&assembled.cubin)?;
         violations.extend(gates::check_sass(family, &sass));
     }

@@ -2,19 +2,23 @@
 //!
 //! It changes the machine as little as it can: it looks first, and then tries
 //! rustup, which installs for this user; the project's `.tools` folder; and the
-//! system's packages only as root on a Debian-like system. Of rust-cuda, which is
-//! large and optional, it says what is missing and gets nothing. Without WebAssembly
-//! and Chromium, which only the HTML page and its test want, setup is complete too.
+//! system's packages only as root on a system that has `apt-get`. Of rust-cuda, which
+//! is large, it gets nothing unless it is asked for, and says what is missing. Without
+//! WebAssembly and Chromium, which only the HTML page and its test want, setup is
+//! complete too.
+
+mod rust_cuda;
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 use ptx_builder::ptxas::Tools;
-use ptx_builder::rust_cuda::{self, Missing};
-use ptx_builder::{NoToolchain, Toolchain, toolchain, wasm};
+use ptx_builder::rust_cuda::Search;
+use ptx_builder::{Codegen, NoToolchain, Toolchain, toolchain, wasm};
 
 use crate::project;
+use rust_cuda::Means;
 
 /// The page's test has it, and setup looks where that does.
 #[path = "../../benches/tests/page/chromium.rs"]
@@ -29,21 +33,23 @@ const NVIDIA_PACKAGES: [&str; 3] = [
     "nvidia-cuda-nvdisasm==13.*",
 ];
 
-/// Gets all there is to get, and fails if something is still missing.
-pub fn run() -> Result<()> {
-    let toolchain = device_toolchain();
+/// Gets all there is to get for what `codegen`, or else the environment, asks for, and
+/// fails if something is still missing.
+pub fn run(codegen: Option<Codegen>) -> Result<()> {
+    let codegen = codegen.map_or_else(Codegen::from_env, Ok)?;
+    let search = Search::from_env();
+    let compiler = if codegen == Codegen::RustCuda {
+        rust_cuda::set_up(&search, &mut Means::here()).is_ok()
+    } else {
+        device_toolchain().is_some()
+    };
     let tools = nvidia_tools();
     wasm_toolchain();
     browser();
-    match rust_cuda::find() {
-        Ok(found) => println!("rust-cuda: {found}"),
-        Err(missing) => {
-            let names: Vec<_> = missing.iter().map(Missing::name).collect();
-            let names = names.join(", ");
-            println!("rust-cuda (optional, docs/rust-cuda.md): without {names}");
-        }
+    if codegen != Codegen::RustCuda {
+        println!("{}", rust_cuda::line(&search.run()));
     }
-    if toolchain.is_none() || tools.is_none() {
+    if !compiler || tools.is_none() {
         bail!("setup is incomplete; the commands above complete it");
     }
     Ok(())
@@ -141,19 +147,7 @@ pub fn nvidia_tools() -> Option<Tools> {
         return Tools::find(&dir).ok();
     }
     let target = dir.join("nvidia");
-    let mut attempts = vec![pip_install("python3".as_ref(), &target)];
-    // A python3 without pip gets one of its own.
-    let venv = dir.join("python");
-    let mut create = command("python3", &["-m", "venv"]);
-    create.arg(&venv);
-    attempts.push(create);
-    attempts.push(pip_install(&venv.join("bin/python"), &target));
-    if is_debian_root() {
-        attempts.push(apt_get(&["update"]));
-        attempts.push(apt_get(&["install", "python3-pip"]));
-        attempts.push(pip_install("/usr/bin/python3".as_ref(), &target));
-    }
-    for attempt in &mut attempts {
+    for attempt in &mut pip_attempts("python3".as_ref(), &target, &NVIDIA_PACKAGES) {
         install(attempt);
         if let Some(found) = found_tools(&dir) {
             println!("ptxas: {found}, just installed");
@@ -162,7 +156,7 @@ pub fn nvidia_tools() -> Option<Tools> {
     }
     println!(
         "ptxas: none. With python3 and pip, this gets it:\n  {}",
-        project::typed(&pip_install("python3".as_ref(), &target))
+        project::typed(&pip_install("python3".as_ref(), &target, &NVIDIA_PACKAGES))
     );
     None
 }
@@ -204,20 +198,44 @@ fn apt_get(arguments: &[&str]) -> Command {
     command("apt-get", &[&quiet, arguments].concat())
 }
 
-/// pip, installing the tools below `target`.
-fn pip_install(python: &Path, target: &Path) -> Command {
+/// The ways to have pip install `packages` below `target`, to be tried one after the
+/// other: by `python`'s own, by that of an environment below the project's tools, or by
+/// that of the system's packages.
+fn pip_attempts(python: &Path, target: &Path, packages: &[&str]) -> Vec<Command> {
+    let venv = project::tools_dir().join("python");
+    let mut create = Command::new(python);
+    create.args(["-m", "venv"]).arg(&venv);
+    let mut attempts = vec![
+        pip_install(python, target, packages),
+        create,
+        pip_install(&venv.join("bin/python"), target, packages),
+    ];
+    if is_debian_root() {
+        attempts.push(apt_get(&["update"]));
+        attempts.push(apt_get(&["install", "python3-pip"]));
+        attempts.push(pip_install("/usr/bin/python3".as_ref(), target, packages));
+    }
+    attempts
+}
+
+/// pip, installing packages below `target`.
+fn pip_install(python: &Path, target: &Path, packages: &[&str]) -> Command {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps"])
         .args(["--disable-pip-version-check", "--upgrade", "--target"])
         .arg(target)
-        .args(NVIDIA_PACKAGES)
+        .args(packages)
         .current_dir(project::root());
     pip
 }
 
-/// Whether system packages can be installed without asking anyone.
+/// Whether Debian's packages can be installed without asking anyone.
 fn is_debian_root() -> bool {
+    is_root() && project::succeeds(Command::new("apt-get").arg("--version"))
+}
+
+/// Whether system packages can be installed without asking anyone.
+fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
-    let root = id.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
-    root && project::succeeds(Command::new("apt-get").arg("--version"))
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

@@ -22,7 +22,7 @@ const STEPS: &[Step] = &[
         let manifest = ["--manifest-path", "rust-cuda/Cargo.toml"];
         project::run(cargo().arg("fmt").args(manifest).args(["--all", "--check"]))
     }),
-    ("setup", setup::run),
+    ("setup", || setup::run(None)),
     ("ptx", || ptx::run(&[], None)),
     // Where LLVM inlines and copies least. The other levels and compilers: see
     // docs/convergence.md.

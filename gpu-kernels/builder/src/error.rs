@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::codegen::Codegen;
 use crate::convergence::Divergence;
-use crate::rust_cuda::Missing;
+use crate::rust_cuda::{Missing, SETUP};
 use crate::toolchain::NoToolchain;
 
 /// A failed step of the device build.
@@ -16,7 +16,7 @@ pub enum Error {
     NoToolchain(#[from] NoToolchain),
 
     /// rust-cuda was asked for, and is not complete.
-    #[error("rust-cuda cannot be used here. Missing:\n{}", list(.0))]
+    #[error("rust-cuda cannot be used here; `{SETUP}` gets what it can. Missing:\n{}", list(.0))]
     NoRustCuda(Vec<Missing>),
 
     /// No such code generator.
@@ -28,6 +28,10 @@ pub enum Error {
         /// What was asked for.
         name: String,
     },
+
+    /// rust-cuda's code generator does not build.
+    #[error("rust-cuda's code generator does not build: cargo has said why, above")]
+    RustCudaGenerator,
 
     /// rust-cuda's build failed.
     #[error("rust-cuda does not build the device code for {arch}:\n{output}")]

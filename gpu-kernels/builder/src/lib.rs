@@ -187,7 +187,7 @@ fn programs(
 /// directory: that one is locked for as long as a build script runs.
 pub fn cache_dir(path: &Path) -> PathBuf {
     path.ancestors()
-        .find(|dir| dir.join("CACHEDIR.TAG").is_file())
+        .find(|dir| nested::is_target_dir(dir))
         .unwrap_or(path)
         .join("ptx")
 }

@@ -81,15 +81,50 @@ pub(crate) fn output(command: &mut Command) -> Result<Output, Error> {
     })
 }
 
-/// Takes the outer cargo's variables away from a nested one.
+/// Takes away from a nested cargo what an outer one has set, for a build script or
+/// for a program that it runs.
 pub(crate) fn forget_outer_cargo(command: &mut Command) {
     for (name, _) in env::vars_os().filter(|(name, _)| is_outer(&name.to_string_lossy())) {
         command.env_remove(name);
     }
+    set_library_path(command, &[]);
 }
 
+/// The loader's search path, which cargo extends for what it runs.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// Has the loader look for a command's libraries in `first`, and then where it would
+/// have looked without the outer cargo.
+pub(crate) fn set_library_path(command: &mut Command, first: &[PathBuf]) {
+    let inherited = env::var_os(LIBRARY_PATH).unwrap_or_default();
+    let others = env::split_paths(&inherited)
+        .filter(|dir| !dir.as_os_str().is_empty() && !is_outer_libraries(dir));
+    match env::join_paths(first.iter().cloned().chain(others)) {
+        Ok(path) if !path.is_empty() => command.env(LIBRARY_PATH, path),
+        _ => command.env_remove(LIBRARY_PATH),
+    };
+}
+
+/// What cargo sets for build scripts beside the variables that begin with `CARGO_`
+/// and `RUSTC` ("Environment variables Cargo sets for build scripts" in its book).
+const OF_BUILD_SCRIPTS: [&str; 11] = [
+    "CARGO",
+    "DEBUG",
+    "HOST",
+    "NUM_JOBS",
+    "OPT_LEVEL",
+    "OUT_DIR",
+    "PROFILE",
+    "RUSTDOC",
+    "RUSTDOCFLAGS",
+    "RUSTFLAGS",
+    "TARGET",
+];
+
 /// Whether a variable belongs to the cargo that builds us, and would steer the
-/// nested one. The job server and the user's home and network settings stay.
+/// nested one, or what that runs: `CudaBuilder` takes `OUT_DIR` for its own, and
+/// bindgen compiles anew whenever `TARGET` comes or goes. The job server and the
+/// user's home and network settings stay.
 fn is_outer(name: &str) -> bool {
     if let Some(rest) = name.strip_prefix("CARGO_") {
         let kept = ["HOME", "MAKEFLAGS"].contains(&rest)
@@ -98,7 +133,27 @@ fn is_outer(name: &str) -> bool {
                 .any(|start| rest.starts_with(start));
         return !kept;
     }
-    name.starts_with("RUSTC") || ["RUSTFLAGS", "RUSTDOCFLAGS"].contains(&name)
+    // What the packages that a build script's own links to tell it.
+    name.starts_with("DEP_") || name.starts_with("RUSTC") || OF_BUILD_SCRIPTS.contains(&name)
+}
+
+/// Whether cargo has put a directory on the loader's path: a part of its target
+/// directory, or the compiler's libraries.
+fn is_outer_libraries(dir: &Path) -> bool {
+    let of_the_compiler = || {
+        let mut entries = dir.read_dir().into_iter().flatten().flatten();
+        entries.any(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("librustc_driver-") || name.starts_with("libstd-")
+        })
+    };
+    dir.ancestors().any(is_target_dir) || of_the_compiler()
+}
+
+/// Whether cargo has marked `dir` as a target directory.
+pub(crate) fn is_target_dir(dir: &Path) -> bool {
+    dir.join("CACHEDIR.TAG").is_file()
 }
 
 /// The warnings in what cargo printed, less those that are about our own flags.
@@ -153,7 +208,11 @@ mod tests {
             "RUSTC_WRAPPER",
             "RUSTC_WORKSPACE_WRAPPER",
             "RUSTFLAGS",
-        ] {
+            "DEP_CUDA_ROOT",
+        ]
+        .into_iter()
+        .chain(OF_BUILD_SCRIPTS)
+        {
             assert!(is_outer(name), "{name}");
         }
         for name in [
@@ -162,6 +221,7 @@ mod tests {
             "CARGO_NET_OFFLINE",
             "PATH",
             "RUSTUP_HOME",
+            "TARGETS",
         ] {
             assert!(!is_outer(name), "{name}");
         }

@@ -12,8 +12,9 @@
 //! 4. LLVM 7, found by `llvm-config`;
 //! 5. a CUDA toolkit with libNVVM.
 //!
-//! [`find`] looks for each and tells of each that is missing how to get it. It
-//! reads files and runs `rustup` and `llvm-config`: no network, no building.
+//! [`find`] looks for each and tells of each that is missing how to get it;
+//! [`SETUP`] gets most of them. Looking reads files and runs `rustup` and
+//! `llvm-config`: no network, no building.
 
 mod build;
 mod missing;
@@ -22,9 +23,9 @@ mod search;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use build::compile;
+pub use build::{compile, is_prepared, prepare};
 pub use missing::Missing;
-pub use search::{Search, VARIABLES};
+pub use search::{Search, VARIABLES, toolkit_in, wheels_dir};
 
 /// The commit of rust-cuda that `rust-cuda/Cargo.toml` names.
 pub const REVISION: &str = "946c91f080770f30d42d7c706ac8185969274073";
@@ -40,6 +41,9 @@ pub const LLVM_MAJOR: u32 = 7;
 
 /// The first CUDA whose libNVVM knows every target here (`compute_90a`).
 pub const OLDEST_CUDA: (u32, u32) = (12, 2);
+
+/// The command that gets all of it that can be got without building LLVM.
+pub const SETUP: &str = "cargo xtask setup --codegen rust-cuda";
 
 /// A machine's rust-cuda: all that a build needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,11 +47,12 @@ fn with_nothing_installed_everything_is_named_once() {
             "libclang; get it: `sudo apt-get install clang` (Debian, Ubuntu) or \
              `sudo dnf install clang` (Rocky), or set LIBCLANG_PATH to its directory",
             "LLVM 7 (/nowhere/llvm-config-7 is not there; /nowhere/llvm-config is not there); \
-             get it: `sudo sh rust-cuda/llvm-7.sh /opt/llvm-7` builds it, \
-             then `export LLVM_CONFIG=/opt/llvm-7/bin/llvm-config`",
+             get it: `sudo sh rust-cuda/llvm-7.sh /opt/llvm-7` builds it \
+             where it is looked for as long as LLVM_CONFIG is not set",
             "a CUDA toolkit with libNVVM, 12.2 or newer (/nowhere/cuda is not there); \
-             get it: https://developer.nvidia.com/cuda-downloads, \
-             then `export CUDA_PATH=/usr/local/cuda`",
+             get it: `cargo xtask setup --codegen rust-cuda` puts its parts where they are \
+             looked for as long as CUDA_PATH is not set; or \
+             https://developer.nvidia.com/cuda-downloads, then `export CUDA_PATH=/usr/local/cuda`",
         ]
     );
 }

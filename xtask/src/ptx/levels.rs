@@ -10,8 +10,8 @@ use gpu_kernels::Arch;
 use ptx_builder::toolchain::{self, Toolchain};
 use ptx_builder::{Codegen, Generator, OptLevel, gates};
 
-use super::{choose, parallel_map};
-use crate::project;
+use super::parallel_map;
+use crate::{generator, project};
 
 /// Compiles the kernels of `archs`, or of all targets, at each of `levels`: by the
 /// compiler of the build, or by every one that can be had.
@@ -24,7 +24,7 @@ pub fn run(archs: &[Arch], levels: &[OptLevel], every_rustc: bool) -> Result<()>
         }
         found
     } else {
-        match choose(Codegen::Rustc)?.generator {
+        match generator::choose(Codegen::Rustc)?.generator {
             Generator::Rustc(toolchain) => vec![toolchain],
             Generator::RustCuda(_) => Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{COMPONENTS, LLVM_MAJOR, OLDEST_CUDA, TOOLCHAIN};
+use super::{COMPONENTS, LLVM_MAJOR, OLDEST_CUDA, SETUP, TOOLCHAIN};
 
 /// A prerequisite that is not there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,8 +52,8 @@ pub enum Missing {
 
     /// LLVM.
     #[error(
-        "LLVM {LLVM_MAJOR} ({}); get it: `sudo sh rust-cuda/llvm-7.sh /opt/llvm-7` builds it, \
-         then `export LLVM_CONFIG=/opt/llvm-7/bin/llvm-config`",
+        "LLVM {LLVM_MAJOR} ({}); get it: `sudo sh rust-cuda/llvm-7.sh /opt/llvm-7` builds it \
+         where it is looked for as long as LLVM_CONFIG is not set",
         tried.join("; ")
     )]
     Llvm {
@@ -63,7 +63,8 @@ pub enum Missing {
 
     /// The CUDA toolkit, or its libNVVM.
     #[error(
-        "a CUDA toolkit with libNVVM, {}.{} or newer ({}); get it: \
+        "a CUDA toolkit with libNVVM, {}.{} or newer ({}); get it: `{SETUP}` puts its parts \
+         where they are looked for as long as CUDA_PATH is not set; or \
          https://developer.nvidia.com/cuda-downloads, then `export CUDA_PATH=/usr/local/cuda`",
         OLDEST_CUDA.0, OLDEST_CUDA.1,
         tried.join("; ")

@@ -30,6 +30,17 @@ const CUDA_FILES: [&str; 4] = [
     "nvvm/libdevice/libdevice.10.bc",
 ];
 
+/// Where `cargo xtask setup --codegen rust-cuda` puts NVIDIA's wheels with the parts of
+/// a CUDA toolkit: an ignored folder of this repository.
+pub fn wheels_dir() -> PathBuf {
+    device_crate().with_file_name(".tools").join("cuda")
+}
+
+/// The CUDA toolkit that lies in a folder with NVIDIA's wheels.
+pub fn toolkit_in(wheels: &Path) -> PathBuf {
+    wheels.join("nvidia/cu13")
+}
+
 /// The places to look at, the preferred one first.
 #[derive(Clone, Debug)]
 pub struct Search {
@@ -60,9 +71,11 @@ impl Search {
         };
         let cuda_roots = match CUDA.into_iter().find_map(env::var_os) {
             Some(root) => vec![root.into()],
-            None => ["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"]
-                .map(PathBuf::from)
-                .to_vec(),
+            None => {
+                let mut roots = vec![toolkit_in(&wheels_dir())];
+                roots.extend(["/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"].map(PathBuf::from));
+                roots
+            }
         };
         let mut libclang_dirs: Vec<PathBuf> = Vec::new();
         libclang_dirs.extend(env::var_os(LIBCLANG_PATH).map(PathBuf::from));
