@@ -8,7 +8,7 @@ use gpu_kernels::kernel::{AlongK, Major};
 use crate::{cta, shared as at, tid, verdict};
 
 /// The registers of a 64×64 product.
-type Sums = [f32; 32];
+type Sums = [u32; 32];
 
 /// Offset of B.
 const B: u32 = 8 << 10;
