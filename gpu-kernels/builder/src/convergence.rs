@@ -12,21 +12,23 @@
 //! 1. `reader` reads the entry point into `instruction`s.
 //! 2. `graph` finds its basic blocks, and the *join* of each branch: the immediate
 //!    post-dominator of the branch's block.
-//! 3. `uniformity` finds the registers that hold one value in all lanes of a warp,
-//!    and the branches whose condition may differ from lane to lane.
-//! 4. [`check`] refuses every warp-aligned instruction that stands between such a
+//! 3. `definitions` finds which definitions of a register reach each place that reads it.
+//! 4. `uniformity` finds the definitions that have one value in all lanes of a warp, and
+//!    the branches whose condition may differ from lane to lane.
+//! 5. [`check`] refuses every warp-aligned instruction that stands between such a
 //!    branch and its join.
 //!
 //! The algorithm is the divergence analysis of Coutinho, Sampaio, Pereira and Meira,
-//! "Divergence Analysis and Optimizations" (PACT 2011): a register varies if it is
-//! computed from one that does, or if which of its definitions reaches a join depends
-//! on a divergent branch. PTX is not in SSA form, so the second part is put in terms of
+//! "Divergence Analysis and Optimizations" (PACT 2011): a value varies if it is computed
+//! from one that does, or if which definition reaches a join depends on a divergent
+//! branch. PTX is not in SSA form, so this is put in terms of reaching definitions and
 //! live registers. Where the analysis does not know, it assumes variance: it can raise
 //! a false alarm, and cannot miss one.
 //!
 //! **What it takes for granted**: `ptxas` and the GPU bring the lanes of a warp together
 //! again at the join, where an aligned instruction follows.
 
+mod definitions;
 mod graph;
 mod instruction;
 mod operation;
@@ -133,7 +135,8 @@ fn check_entry(
         }
     }
     for (at, instruction) in entry.instructions.iter().enumerate() {
-        if (instruction.guard.as_ref()).is_some_and(|guard| uniformity.varies(guard.register)) {
+        let guard = instruction.guard.as_ref();
+        if guard.is_some_and(|guard| uniformity.varies(at, guard.register)) {
             report(at, None);
         }
     }

@@ -98,6 +98,16 @@ impl Graph {
         })
     }
 
+    /// All blocks, in the order of the text; the exit is the last.
+    pub fn blocks(&self) -> impl Iterator<Item = Block> + use<> {
+        self.blocks.node_indices()
+    }
+
+    /// The blocks that may follow one.
+    pub fn next(&self, block: Block) -> impl Iterator<Item = Block> {
+        self.blocks.neighbors(block)
+    }
+
     /// All blocks with more than one way out.
     pub fn branching(&self) -> impl Iterator<Item = Block> {
         let blocks = self.blocks.node_indices();

@@ -1,47 +1,47 @@
 //! What instructions do to values that are the same across a warp, or nearly.
 //!
-//! A value is described by [`LowBits`]: how many of its low bits may differ between the
-//! lanes of a warp. That is enough for what kernels do with a thread's index. Its five
-//! low bits differ, so `%tid.x / 32` is uniform, and so is a comparison with a multiple
-//! of 32.
+//! A value is described by [`Differing`]: which of its bits may differ between the lanes
+//! of a warp. That is enough for what kernels do with a thread's index. Its five low bits
+//! differ, so `%tid.x / 32` is uniform, and so is a comparison with a multiple of 32, or
+//! what else stands in the same word as the index.
 
 use super::instruction::Operand;
 
-/// The number of low bits of a value that may differ between the lanes of a warp; the
-/// bits above are the same in all lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LowBits(u8);
+/// The bits of a value that may differ between the lanes of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Differing(u64);
 
-impl LowBits {
+impl Differing {
     /// One value in all lanes.
-    pub const UNIFORM: LowBits = LowBits(0);
-    /// The lane's index: 0 to 31.
-    pub const LANE: LowBits = LowBits(5);
-    /// Any bit may differ.
-    pub const ALL: LowBits = LowBits(64);
+    pub const NONE: Differing = Differing(0);
+    /// Those of the lane's index: 0 to 31.
+    pub const LANE: Differing = Differing(31);
+    /// Any bit.
+    pub const ALL: Differing = Differing(u64::MAX);
 
-    pub fn is_uniform(self) -> bool {
-        self == LowBits::UNIFORM
+    pub fn is_none(self) -> bool {
+        self == Differing::NONE
     }
 
-    /// Whether all bits that may differ are among the `bits` lowest.
-    fn within(self, bits: u32) -> bool {
-        u32::from(self.0) <= bits
+    /// The bits of either.
+    pub fn or(self, other: Differing) -> Differing {
+        Differing(self.0 | other.0)
     }
 
-    /// [`LowBits::ALL`] unless the value is uniform: for instructions whose result
+    /// [`Differing::ALL`] unless the value is uniform: for instructions whose result
     /// depends on all bits of what they read.
-    fn all_or_none(self) -> LowBits {
+    fn all_or_none(self) -> Differing {
         match self {
-            LowBits::UNIFORM => LowBits::UNIFORM,
-            _ => LowBits::ALL,
+            Differing::NONE => Differing::NONE,
+            _ => Differing::ALL,
         }
     }
 
-    /// Whether adding `number`, or comparing with it, leaves the bits alone in which
-    /// lanes differ: it is a multiple of 2 to the power of their number.
-    fn divides(self, number: i64) -> bool {
-        self.is_uniform() || self.within(31) && number.trailing_zeros() >= u32::from(self.0)
+    /// Whether all of them are below the lowest bit of `number`: then adding it leaves
+    /// them alone, and so does the answer whether the value is below it.
+    fn below(self, number: i64) -> bool {
+        let bits = 64 - self.0.leading_zeros();
+        self.is_none() || bits < 32 && number.trailing_zeros() >= bits
     }
 }
 
@@ -64,6 +64,8 @@ pub(super) enum Operation {
     ShiftLeft(u32),
     /// Shifted to the right by a number; the sign may come in.
     ShiftRight(u32),
+    /// As many bits as the second says, from the first on.
+    Extract(u32, u32),
     /// A number added or subtracted.
     Offset(i64),
     /// Less than a number, or not.
@@ -196,11 +198,14 @@ impl Operation {
             ("and" | "or" | "xor" | "not", _) => Operation::Bitwise,
             ("shl", [_, Operand::Immediate(bits @ 0..64)]) => Operation::ShiftLeft(*bits as u32),
             ("shr", [_, Operand::Immediate(bits @ 0..64)]) => Operation::ShiftRight(*bits as u32),
-            ("bfe", [_, Operand::Immediate(bits @ 0..64), Operand::Immediate(_)])
-                if has("u32") || has("u64") =>
-            {
-                Operation::ShiftRight(*bits as u32)
-            }
+            (
+                "bfe",
+                [
+                    _,
+                    Operand::Immediate(first @ 0..64),
+                    Operand::Immediate(count @ 0..64),
+                ],
+            ) if has("u32") || has("u64") => Operation::Extract(*first as u32, *count as u32),
             ("add", [_, Operand::Immediate(number)]) | ("sub", [_, Operand::Immediate(number)])
                 if is_integer(opcode) =>
             {
@@ -222,42 +227,28 @@ impl Operation {
         }
     }
 
-    /// The result for sources that differ so.
-    pub fn result(self, sources: &[LowBits]) -> LowBits {
-        let most = sources.iter().copied().max().unwrap_or(LowBits::UNIFORM);
-        let first = sources.first().copied().unwrap_or(LowBits::UNIFORM);
+    /// What differs of the result, given what does of each source.
+    pub fn result(self, sources: &[Differing]) -> Differing {
+        let any = (sources.iter()).fold(Differing::NONE, |all, &source| all.or(source));
+        let first = sources.first().copied().unwrap_or(Differing::NONE);
         match self {
-            Operation::Uniform => LowBits::UNIFORM,
-            Operation::Varying => LowBits::ALL,
-            Operation::Function => most.all_or_none(),
-            Operation::Copy | Operation::Bitwise => most,
-            Operation::Mask(mask) => {
-                // Bits of the result above the mask's highest are 0 in all lanes, and if
-                // the mask has none of the bits that differ, so are they.
-                let highest = 64 - mask.leading_zeros();
-                if first.divides(mask) {
-                    LowBits::UNIFORM
-                } else if first.within(highest) {
-                    first
-                } else {
-                    LowBits(highest as u8)
-                }
-            }
-            Operation::ShiftLeft(bits) if first.within(31) && !first.is_uniform() => {
-                LowBits((u32::from(first.0) + bits).min(64) as u8)
-            }
+            Operation::Uniform => Differing::NONE,
+            Operation::Varying => Differing::ALL,
+            Operation::Function => any.all_or_none(),
+            Operation::Copy | Operation::Bitwise => any,
+            Operation::Mask(mask) => Differing(first.0 & mask.cast_unsigned()),
+            Operation::ShiftLeft(bits) if first != Differing::ALL => Differing(first.0 << bits),
             // A sign that differs would come in at every bit.
-            Operation::ShiftRight(bits) if first.within(15) => {
-                LowBits(u32::from(first.0).saturating_sub(bits) as u8)
-            }
-            Operation::Offset(number) if first.divides(number) => first,
-            Operation::Below(number) if first.divides(number) => LowBits::UNIFORM,
-            Operation::Select if sources.last().is_some_and(|chosen| chosen.is_uniform()) => most,
+            Operation::ShiftRight(bits) if first.0 < 1 << 31 => Differing(first.0 >> bits),
+            Operation::Extract(low, count) => Differing(first.0 >> low & ((1 << count) - 1)),
+            Operation::Offset(number) if first.below(number) => first,
+            Operation::Below(number) if first.below(number) => Differing::NONE,
+            Operation::Select if sources.last().is_some_and(|chosen| chosen.is_none()) => any,
             Operation::ShiftLeft(_)
             | Operation::ShiftRight(_)
             | Operation::Offset(_)
             | Operation::Below(_)
-            | Operation::Select => most.all_or_none(),
+            | Operation::Select => any.all_or_none(),
         }
     }
 }

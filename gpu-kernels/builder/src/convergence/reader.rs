@@ -208,6 +208,10 @@ impl Reader {
             _ if opcode.starts_with("ld.param") && !self.is_of_the_launch(&operands) => {
                 Operation::Varying
             }
+            // Each register gets a part, whose bits stand elsewhere in the whole.
+            Operation::Copy if matches!(operands.first(), Some(Operand::Several(_))) => {
+                Operation::Function
+            }
             operation => operation,
         };
         Ok(Instruction {

@@ -70,6 +70,8 @@ fn a_branch_on_the_lane_diverges() {
         "and.b32 %r3, %r1, 127;\n\tsetp.ne.b32 %p1, %r3, 0;",
         "shr.u32 %r3, %r1, 4;\n\tsetp.eq.b32 %p1, %r3, 0;",
         "add.s32 %r3, %r1, 16;\n\tsetp.lt.u32 %p1, %r3, 64;",
+        "shl.b32 %r3, %r1, 4;\n\tor.b32 %r4, %r3, %r2;\n\tand.b32 %r5, %r4, 16;\n\t\
+         setp.eq.b32 %p1, %r5, 0;",
         "mov.u32 %r3, %laneid;\n\tsetp.eq.b32 %p1, %r3, 0;",
         "mov.u32 %r3, %clock;\n\tsetp.eq.b32 %p1, %r3, 0;",
         "ld.global.u32 %r3, [%rd1];\n\tsetp.eq.b32 %p1, %r3, 0;",
@@ -108,7 +110,10 @@ fn a_branch_on_what_a_warp_shares_does_not() {
         "shfl.sync.idx.b32 %r3, %r1, 0, 31, -1;\n\tsetp.eq.b32 %p1, %r3, 0;",
         "setp.eq.b32 %p2, %r1, 0;\n\tvote.sync.any.pred %p1, %p2, -1;",
         "mul.lo.s32 %r3, %r2, 3;\n\tsetp.eq.b32 %p2, %r3, 6;\n\tnot.pred %p1, %p2;",
-        // The same bit in all lanes, and a choice that all lanes make.
+        // What stands beside the index in one word.
+        "shl.b32 %r3, %r1, 4;\n\tor.b32 %r4, %r3, %r2;\n\tand.b32 %r5, %r4, 15;\n\t\
+         setp.eq.b32 %p1, %r5, 0;",
+        // A choice that all lanes make.
         "selp.b32 %r3, %r2, 7, %p9;\n\tsetp.eq.b32 %p1, %r3, 7;",
     ] {
         assert_convergent(&[&skipped_where(condition)]);
@@ -309,6 +314,24 @@ fn a_function_that_was_not_inlined_is_looked_at() {
     let by_result = by_result.replace("L:", "L1:").replacen("L1:", "L:", 1);
     let by_result = by_result.replace("bra \tL;", "bra \tL1;");
     assert!(found(&function(""), &by_result).eq(["bar.sync 0"]));
+}
+
+#[test]
+fn a_register_may_hold_one_value_after_another() {
+    // %r3 is 0 where the counter begins, and what a lane has loaded from then on.
+    let body = |behind: &str| {
+        format!(
+            "\tmov.b32 %r3, 0;\n\tmov.b32 %r4, %r3;\nL:\n\tld.shared.u32 %r3, [%r1];\n\t\
+             st.shared.u32 [%r1], %r3;\n\tadd.s32 %r4, %r4, 1;\n\tsetp.lt.u32 %p1, %r4, %r2;\n\t\
+             bar.sync 0;\n\t@%p1 bra L;\n{behind}"
+        )
+    };
+    assert_convergent(&[&body("")]);
+    assert_divergent(&[&body("").replace("%r4, %r4, 1", "%r4, %r4, %r3")]);
+    // The upper half of a register pair is not its lower bits.
+    let halves = "\tcvt.u64.u32 %rd1, %r1;\n\tshl.b64 %rd2, %rd1, 32;\n\t\
+                  mov.b64 {_, %r3}, %rd2;\n\tand.b32 %r4, %r3, 31;\n";
+    assert_divergent(&[&(halves.to_owned() + &skipped_where("setp.eq.b32 %p1, %r4, 0;"))]);
 }
 
 #[test]

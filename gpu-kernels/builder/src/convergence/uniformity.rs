@@ -1,35 +1,41 @@
-//! Which registers hold one value in all lanes of a warp.
+//! Which values are the same in all lanes of a warp.
 
+use super::definitions::Definitions;
 use super::graph::{Block, Graph};
-use super::instruction::{Entry, Instruction, Operand};
-use super::operation::LowBits;
+use super::instruction::{Entry, Operand};
+use super::operation::Differing;
 
-/// What is known of the registers of an entry point.
-pub(super) struct Uniformity {
-    /// In how many bits a register may differ between lanes.
-    registers: Vec<LowBits>,
+/// What is known of the values of an entry point.
+pub(super) struct Uniformity<'e> {
+    entry: &'e Entry,
+    definitions: Definitions,
+    /// The bits in which the value of each definition may differ between lanes.
+    values: Vec<Differing>,
     /// Blocks whose last instruction is a branch that may separate the lanes.
     divergent: Vec<Block>,
 }
 
-impl Uniformity {
-    /// Starts with all registers uniform, and takes that back until nothing changes.
-    pub fn of(entry: &Entry, graph: &Graph) -> Self {
+impl<'e> Uniformity<'e> {
+    /// Starts with all values uniform, and takes that back until nothing changes.
+    pub fn of(entry: &'e Entry, graph: &Graph) -> Self {
+        let definitions = Definitions::of(entry, graph);
         let mut this = Uniformity {
-            registers: vec![LowBits::UNIFORM; entry.registers],
+            entry,
+            values: vec![Differing::NONE; definitions.all.len()],
+            definitions,
             divergent: Vec::new(),
         };
         loop {
             let mut changed = false;
-            for instruction in &entry.instructions {
-                changed |= this.compute(entry, instruction);
+            for instruction in 0..entry.instructions.len() {
+                changed |= this.compute(instruction);
             }
             for block in graph.branching() {
-                let branch = &entry.instructions[graph.branch_of(block)];
+                let branch = graph.branch_of(block);
                 if !this.divergent.contains(&block) && this.is_divergent(branch) {
                     this.divergent.push(block);
                     changed = true;
-                    this.vary_past_the_join(entry, graph, block);
+                    this.vary_past_the_join(graph, block);
                 }
             }
             if !changed {
@@ -40,9 +46,9 @@ impl Uniformity {
         }
     }
 
-    /// Whether a register's value may differ between the lanes of a warp.
-    pub fn varies(&self, register: usize) -> bool {
-        !self.registers[register].is_uniform()
+    /// Whether what an instruction finds in a register may differ between lanes.
+    pub fn varies(&self, instruction: usize, register: usize) -> bool {
+        !self.value(instruction, register).is_none()
     }
 
     /// Blocks whose last instruction is a branch that may separate the lanes.
@@ -50,61 +56,66 @@ impl Uniformity {
         self.divergent.iter().copied()
     }
 
+    fn value(&self, instruction: usize, register: usize) -> Differing {
+        let reaching = self.definitions.read_by(instruction, register).iter();
+        reaching.fold(Differing::NONE, |all, &one| all.or(self.values[one]))
+    }
+
     /// Takes into account what an instruction writes. Whether that changed anything.
-    fn compute(&mut self, entry: &Entry, instruction: &Instruction) -> bool {
+    fn compute(&mut self, index: usize) -> bool {
+        let instruction = &self.entry.instructions[index];
         if instruction.written == 0 {
             return false;
         }
-        let sources: Vec<LowBits> = (instruction.sources().iter())
-            .map(|operand| self.operand(entry, operand))
+        let sources: Vec<Differing> = (instruction.sources().iter())
+            .map(|operand| self.operand(index, operand))
             .collect();
         // Where the predicate differs between lanes, so does whether this is written.
-        let guarded = (instruction.guard.as_ref()).is_some_and(|guard| self.varies(guard.register));
-        let result = match guarded {
-            true => LowBits::ALL,
+        let guard = instruction.guard.as_ref();
+        let result = match guard.is_some_and(|guard| self.varies(index, guard.register)) {
+            true => Differing::ALL,
             false => instruction.operation.result(&sources),
         };
         let mut changed = false;
-        for register in instruction.writes() {
-            let known = &mut self.registers[register];
-            if result > *known {
-                *known = result;
-                changed = true;
-            }
+        for definition in self.definitions.by(index) {
+            let known = &mut self.values[definition];
+            let both = known.or(result);
+            changed |= both != *known;
+            *known = both;
         }
         changed
     }
 
-    fn operand(&self, entry: &Entry, operand: &Operand) -> LowBits {
+    fn operand(&self, instruction: usize, operand: &Operand) -> Differing {
         match operand {
-            Operand::Register(register) => self.registers[*register],
-            Operand::Special(name) => special(name, entry.one_dimensional),
-            Operand::Immediate(_) | Operand::Symbol(_) => LowBits::UNIFORM,
-            Operand::Several(parts) | Operand::Address(parts) => parts
-                .iter()
-                .map(|part| self.operand(entry, part))
-                .max()
-                .unwrap_or(LowBits::UNIFORM),
+            Operand::Register(register) => self.value(instruction, *register),
+            Operand::Special(name) => special(name, self.entry.one_dimensional),
+            Operand::Immediate(_) | Operand::Symbol(_) => Differing::NONE,
+            Operand::Several(parts) | Operand::Address(parts) => (parts.iter())
+                .map(|part| self.operand(instruction, part))
+                .fold(Differing::NONE, Differing::or),
         }
     }
 
     /// Whether the lanes of a warp may go different ways at a branch.
-    fn is_divergent(&self, branch: &Instruction) -> bool {
-        branch.reads().any(|register| self.varies(register))
+    fn is_divergent(&self, branch: usize) -> bool {
+        let mut reads = self.entry.instructions[branch].reads();
+        reads.any(|register| self.varies(branch, register))
     }
 
-    /// Registers that are written between a divergent branch and its join, and live
-    /// there, hold what each lane has written on its way.
-    fn vary_past_the_join(&mut self, entry: &Entry, graph: &Graph, block: Block) {
+    /// What is written between a divergent branch and its join, and live there, is what
+    /// each lane has written on its way.
+    fn vary_past_the_join(&mut self, graph: &Graph, block: Block) {
         let Some(join) = graph.join(block) else {
             return;
         };
-        let live = graph.live(join);
+        let (live, reaching) = (graph.live(join), self.definitions.reaching(join));
         for inside in graph.between(block) {
-            for instruction in &entry.instructions[graph.instructions(inside)] {
-                for register in instruction.writes() {
-                    if live.contains(register) {
-                        self.registers[register] = LowBits::ALL;
+            for instruction in graph.instructions(inside) {
+                for definition in self.definitions.by(instruction) {
+                    let register = self.definitions.all[definition];
+                    if live.contains(register) && reaching.contains(definition) {
+                        self.values[definition] = Differing::ALL;
                     }
                 }
             }
@@ -113,7 +124,7 @@ impl Uniformity {
 }
 
 /// A special register (PTX ISA, "Special Registers").
-fn special(name: &str, one_dimensional: bool) -> LowBits {
+fn special(name: &str, one_dimensional: bool) -> Differing {
     const OF_THE_CTA_OR_MORE: [&str; 12] = [
         "%ntid",
         "%ctaid",
@@ -130,11 +141,11 @@ fn special(name: &str, one_dimensional: bool) -> LowBits {
     ];
     let (register, _) = name.split_once('.').unwrap_or((name, ""));
     match name {
-        "%laneid" => LowBits::LANE,
-        "%tid.x" if one_dimensional => LowBits::LANE,
-        "%tid.y" | "%tid.z" if one_dimensional => LowBits::UNIFORM,
-        "%cluster_nctarank" => LowBits::UNIFORM,
-        _ if OF_THE_CTA_OR_MORE.contains(&register) => LowBits::UNIFORM,
-        _ => LowBits::ALL,
+        "%laneid" => Differing::LANE,
+        "%tid.x" if one_dimensional => Differing::LANE,
+        "%tid.y" | "%tid.z" if one_dimensional => Differing::NONE,
+        "%cluster_nctarank" => Differing::NONE,
+        _ if OF_THE_CTA_OR_MORE.contains(&register) => Differing::NONE,
+        _ => Differing::ALL,
     }
 }
