@@ -26,7 +26,7 @@ impl Definitions {
     pub fn of(entry: &Entry, graph: &Graph) -> Self {
         let (mut all, mut first_of) = (Vec::new(), Vec::new());
         let mut of_register = vec![Vec::new(); entry.registers];
-        for (index, instruction) in entry.instructions.iter().enumerate() {
+        for instruction in &entry.instructions {
             first_of.push(all.len());
             for register in instruction.writes() {
                 of_register[register].push(all.len());
