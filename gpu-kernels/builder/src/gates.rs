@@ -48,6 +48,11 @@ pub enum Violation {
         /// The note.
         text: String,
     },
+    /// The SASS reads or writes local memory between its first and its last multiply.
+    LocalInMainLoop {
+        /// The first such instruction.
+        line: String,
+    },
     /// The SASS lacks the instruction that the kernel is for.
     NoInstruction {
         /// The instruction.
@@ -67,6 +72,9 @@ impl fmt::Display for Violation {
             Violation::Call { line } => write!(f, "call: {line}"),
             Violation::Leftover { line } => write!(f, "outside the kernel: {line}"),
             Violation::Note { text } => write!(f, "ptxas: {text}"),
+            Violation::LocalInMainLoop { line } => {
+                write!(f, "local memory in the main loop: {line}")
+            }
             Violation::NoInstruction { mnemonic } => write!(f, "no {mnemonic} in the SASS"),
         }
     }
@@ -126,16 +134,50 @@ pub fn required_instruction(family: Family) -> Option<&'static str> {
     }
 }
 
+/// The SASS instruction that a family multiplies with. What stands between the first
+/// and the last is the main loop.
+pub fn multiply_instruction(family: Family) -> Option<&'static str> {
+    match family {
+        Family::Pack => None,
+        Family::Naive | Family::Tiled => Some("FFMA"),
+        Family::TensorCore | Family::Hopper => required_instruction(family),
+    }
+}
+
 /// Checks the SASS of one program.
 pub fn check_sass(family: Family, sass: &str) -> Vec<Violation> {
-    let Some(mnemonic) = required_instruction(family) else {
+    let Some(multiply) = multiply_instruction(family) else {
         return Vec::new();
     };
-    let mut words = sass.split_whitespace();
-    if words.any(|word| word.split('.').next() == Some(mnemonic)) {
-        return Vec::new();
-    }
-    vec![Violation::NoInstruction { mnemonic }]
+    let lines: Vec<&str> = sass.lines().map(instruction).collect();
+    let first = lines.iter().position(|line| is(line, multiply));
+    let last = lines.iter().rposition(|line| is(line, multiply));
+    let violation = match (first, last) {
+        (Some(first), Some(last)) => lines[first..last]
+            .iter()
+            .find(|line| is(line, "LDL") || is(line, "STL"))
+            .map(|&line| Violation::LocalInMainLoop { line: line.into() }),
+        _ => required_instruction(family).map(|mnemonic| Violation::NoInstruction { mnemonic }),
+    };
+    violation.into_iter().collect()
+}
+
+/// The instruction in a line of SASS, which has an address before it and its code after
+/// it, as comments.
+fn instruction(line: &str) -> &str {
+    let after_address = line.split_once("*/").map_or(line, |(_, rest)| rest);
+    after_address
+        .split("/*")
+        .next()
+        .unwrap_or(after_address)
+        .trim()
+}
+
+/// Whether an instruction has this mnemonic, with or without a predicate before it and
+/// modifiers behind it.
+fn is(instruction: &str, mnemonic: &str) -> bool {
+    let mut words = instruction.split_whitespace();
+    words.any(|word| word.split('.').next() == Some(mnemonic))
 }
 
 #[cfg(test)]
@@ -166,6 +208,7 @@ mod tests {
         let sass = "/*0100*/  HGMMA.64x256x16.F32 R24, gdesc[UR8], R24, gsb0 ;";
         assert_eq!(check_sass(Family::Hopper, sass), []);
         assert_eq!(check_sass(Family::Tiled, "FFMA R1, R2, R3, R1 ;"), []);
+        assert_eq!(check_sass(Family::Pack, "STL [R1], R4 ;"), []);
     }
 
     #[test]
@@ -237,6 +280,29 @@ mod tests {
             wgmma.mma_async instructions are serialized due to non wgmma instructions";
         let violations = check_report(&Report::parse(messages));
         assert!(matches!(violations[..], [Violation::Note { .. }]));
+    }
+
+    #[test]
+    fn local_memory_fails_in_the_main_loop_alone() {
+        let sass = |places: [&str; 3]| {
+            let [before, among, after] = places;
+            format!(
+                "        /*0010*/  {before}  /* 0x0000005e58467223 */\n\
+                 /*0020*/  HGMMA.64x256x16.F32 R24, gdesc[UR8], R24, gsb0 ;\n\
+                 /*0030*/  {among}  /* 0x040fe40000000046 */\n\
+                 /*0040*/  @P1 HGMMA.64x256x16.F32 R24, gdesc[UR8], R24 ;\n\
+                 /*0050*/  {after}\n"
+            )
+        };
+        let check = |places| check_sass(Family::Hopper, &sass(places));
+        assert_eq!(check(["STL [R1], R4 ;", "NOP ;", "LDL.LU R4, [R1] ;"]), []);
+        for among in ["@!P0 STL.64 [R1+0x18], R4 ;", "LDL.LU R16, [R1+0x10] ;"] {
+            let line = among.to_owned();
+            assert_eq!(
+                check(["NOP ;", among, "NOP ;"]),
+                [Violation::LocalInMainLoop { line }]
+            );
+        }
     }
 
     #[test]
