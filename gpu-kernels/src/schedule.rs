@@ -9,6 +9,7 @@
 //!
 //! The last has a walk of its own, over parts of tiles: module `stream_k`.
 
+use crate::isa::hint::compute_here;
 use crate::order::{Tile, TileGrid, TileOrder};
 
 /// How the tiles of C are dealt to CTAs.
@@ -117,7 +118,18 @@ impl TileWalk {
 
     /// The tile that `id` means.
     #[inline(always)]
-    pub(crate) fn tile(&self, id: u32) -> Tile {
+    fn tile(&self, id: u32) -> Tile {
         self.order.tile(self.grid, id)
+    }
+
+    /// The same, computed each time from the grid alone: what else the orders compute of it
+    /// would be kept from one tile to the next, and a thread may have 40 registers.
+    #[inline(always)]
+    pub(crate) fn tile_here(&self, id: u32) -> Tile {
+        let grid = TileGrid {
+            tiles_m: compute_here(self.grid.tiles_m),
+            tiles_n: compute_here(self.grid.tiles_n),
+        };
+        self.order.tile(grid, id)
     }
 }

@@ -190,7 +190,7 @@ impl PartWalk {
     #[inline(always)]
     fn part(&self, id: u32, (first, end): (u32, u32), role: Role) -> Part {
         Part {
-            tile: self.alone.tile(id),
+            tile: self.alone.tile_here(id),
             first,
             end,
             role,

@@ -60,14 +60,15 @@ pub unsafe fn load_f32(address: u32) -> f32 {
 pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
     instruction!(
         ptx = {
-            let (x, y, z, w): (f32, f32, f32, f32);
+            // As bits: see `arithmetic::fma_bits`.
+            let (x, y, z, w): (u32, u32, u32, u32);
             // SAFETY: the caller's duty.
             unsafe {
                 asm!("ld.shared.v4.f32 {{{}, {}, {}, {}}}, [{}];",
                      out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg32) address,
                      options(pure, readonly, nostack, preserves_flags));
             }
-            [x, y, z, w]
+            [x, y, z, w].map(f32::from_bits)
         },
         emulated = machine::shared::load::<4>(address).map(f32::from_bits)
     )

@@ -105,7 +105,8 @@ pub trait SupplyColumns {
     unsafe fn supply(&self, group: u32) -> [f32; 8];
 }
 
-/// The f32 accumulator of a 64×`N` product.
+/// The f32 accumulator of a 64×`N` product, as the bits of its registers
+/// ([`fma_bits`](super::arithmetic::fma_bits) says why).
 pub trait Accumulator: Copy {
     /// Columns.
     const N: u32;
@@ -146,11 +147,17 @@ pub trait Accumulator: Copy {
     unsafe fn add(&mut self, supplier: &impl SupplyColumns);
 }
 
+/// Adds to a register that holds an f32.
+#[inline(always)]
+fn add(register: &mut u32, value: f32) {
+    *register = (f32::from_bits(*register) + value).to_bits();
+}
+
 /// One accumulator a width: every register is an operand of the
 /// instruction, so the list of registers is spelled out.
 macro_rules! accumulators {
     ($($n:literal, $registers:literal: [$($i:literal)*] groups [$($g:literal)*];)*) => {$(
-        impl Accumulator for [f32; $registers] {
+        impl Accumulator for [u32; $registers] {
             const N: u32 = $n;
 
             #[inline(always)]
@@ -158,9 +165,9 @@ macro_rules! accumulators {
                 instruction!(
                     ptx = {
                         use core::mem::MaybeUninit;
-                        let mut registers = [const { MaybeUninit::<f32>::uninit() }; $registers];
+                        let mut registers = [const { MaybeUninit::<u32>::uninit() }; $registers];
                         // SAFETY: no instruction. Its operands come out with what the
-                        // registers held, and any 32 bits are an f32.
+                        // registers held.
                         unsafe {
                             asm!(
                                 concat!("// {0}", $(" {", $i, "}",)*),
@@ -238,7 +245,7 @@ macro_rules! accumulators {
                     visitor.visit($g, [
                         self[8 * $g], self[8 * $g + 1], self[8 * $g + 2], self[8 * $g + 3],
                         self[8 * $g + 4], self[8 * $g + 5], self[8 * $g + 6], self[8 * $g + 7],
-                    ]);
+                    ].map(f32::from_bits));
                 )*}
             }
 
@@ -248,14 +255,14 @@ macro_rules! accumulators {
                 // SAFETY: the caller's duty.
                 unsafe {$(
                     let [a, b, c, d, e, f, g, h] = supplier.supply($g);
-                    self[8 * $g] += a;
-                    self[8 * $g + 1] += b;
-                    self[8 * $g + 2] += c;
-                    self[8 * $g + 3] += d;
-                    self[8 * $g + 4] += e;
-                    self[8 * $g + 5] += f;
-                    self[8 * $g + 6] += g;
-                    self[8 * $g + 7] += h;
+                    add(&mut self[8 * $g], a);
+                    add(&mut self[8 * $g + 1], b);
+                    add(&mut self[8 * $g + 2], c);
+                    add(&mut self[8 * $g + 3], d);
+                    add(&mut self[8 * $g + 4], e);
+                    add(&mut self[8 * $g + 5], f);
+                    add(&mut self[8 * $g + 6], g);
+                    add(&mut self[8 * $g + 7], h);
                 )*}
             }
         }

@@ -81,7 +81,7 @@ pub trait Width {
 macro_rules! widths {
     ($($n:literal)*) => {$(
         impl Width for Columns<$n> {
-            type Accumulator = [f32; $n / 2];
+            type Accumulator = [u32; $n / 2];
         }
     )*};
 }

@@ -81,12 +81,11 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
 
 mod device {
     use super::Tiled;
-    use super::copy::{CopyTile, OperandCopy, Source};
+    use super::copy::{CopyTile, OperandCopy, Path, Paths, Source};
     use super::layout::{QUAD, swizzle};
     use crate::element::Element;
     use crate::epilogue;
-    use crate::isa::arithmetic::fma;
-    use crate::isa::hint::compute_here;
+    use crate::isa::arithmetic::fma_bits;
     use crate::isa::{shared, thread};
     use crate::order::TileGrid;
     use crate::problem::GemmParams;
@@ -102,12 +101,14 @@ mod device {
         const BLOCK_MN: u32 = BM;
         const BLOCK_K: u32 = BK;
         const THREADS: u32 = Tiled::<(), BM, BN, BK>::THREADS.count();
+        const PATH_BIT: u32 = 0;
     }
 
     impl<const BM: u32, const BN: u32, const BK: u32> CopyTile for TileB<BM, BN, BK> {
         const BLOCK_MN: u32 = BN;
         const BLOCK_K: u32 = BK;
         const THREADS: u32 = Tiled::<(), BM, BN, BK>::THREADS.count();
+        const PATH_BIT: u32 = 2;
     }
 
     /// A thread's part of C. A thread with fewer rows leaves the last unused.
@@ -119,7 +120,6 @@ mod device {
     pub unsafe fn run<T: Element, const BM: u32, const BN: u32, const BK: u32>(
         params: &GemmParams,
     ) {
-        let thread = thread::thread_index();
         let a = Source {
             address: params.a.address,
             mn_stride: params.a.row_stride,
@@ -134,8 +134,13 @@ mod device {
             mn_size: params.n,
             k_size: params.k,
         };
-        let mut copy_a = OperandCopy::<T, TileA<BM, BN, BK>>::new(a, thread);
-        let mut copy_b = OperandCopy::<T, TileB<BM, BN, BK>>::new(b, thread);
+        let paths = Paths::new::<TileA<BM, BN, BK>, TileB<BM, BN, BK>>(
+            thread::thread_index(),
+            Path::of::<T>(&a),
+            Path::of::<T>(&b),
+        );
+        let mut copy_a = OperandCopy::<T, TileA<BM, BN, BK>>::new(a, paths);
+        let mut copy_b = OperandCopy::<T, TileB<BM, BN, BK>>::new(b, paths);
 
         let base = shared::base();
         let grid = TileGrid::cover(params.m, params.n, BM, BN);
@@ -156,8 +161,6 @@ mod device {
             }
             let mut k = 0;
             while k < params.k {
-                copy_a.advance();
-                copy_b.advance();
                 let parity = k / BK % 2;
                 let stage = base + parity * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
                 let other = base + (1 - parity) * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
@@ -166,7 +169,7 @@ mod device {
                 unsafe {
                     let next_a = copy_a.load(k + BK);
                     let next_b = copy_b.load(k + BK);
-                    multiply::<T, BM, BN, BK>(stage, thread, &mut sums);
+                    multiply::<T, BM, BN, BK>(stage, paths.thread(), &mut sums);
                     copy_a.store(other, &next_a);
                     copy_b.store(other + Tiled::<T, BM, BN, BK>::A_BYTES, &next_b);
                     thread::sync_cta();
@@ -176,7 +179,7 @@ mod device {
             // SAFETY: C describes a live allocation, masked inside.
             unsafe {
                 let threads = Tiled::<T, BM, BN, BK>::THREADS;
-                let (row, col) = threads.register_tile(compute_here(thread));
+                let (row, col) = threads.register_tile(paths.thread());
                 let (row, col) = (tile.m * BM + row, tile.n * BN + col);
                 store::<T, BM, BN, BK>(params, row, col, &sums);
             }
@@ -194,7 +197,7 @@ mod device {
         sums: &mut Accumulators,
     ) {
         let threads = Tiled::<T, BM, BN, BK>::THREADS;
-        let (row, col) = threads.register_tile(compute_here(thread));
+        let (row, col) = threads.register_tile(thread);
         let a_tile = stage + row * 4;
         let b_tile = stage + Tiled::<T, BM, BN, BK>::A_BYTES + col * 4;
         let mut k_outer = 0;
@@ -215,7 +218,7 @@ mod device {
                 unroll!(I < 8, {
                     if (I as u32) < threads.register_m() {
                         unroll!(J < 8, {
-                            sums[I][J] = fma(a[I], b[J], sums[I][J]);
+                            sums[I][J] = fma_bits(a[I], b[J], sums[I][J]);
                         });
                     }
                 });

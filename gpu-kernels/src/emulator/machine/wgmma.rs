@@ -78,15 +78,14 @@ const NUMBERS: u32 = (1 << 14) - 1;
 /// What registers hold that nothing was put into.
 const UNDEFINED: u32 = 0x7fee_dead;
 
-fn ticket(value: f32) -> Option<u32> {
-    let bits = value.to_bits();
+fn ticket(bits: u32) -> Option<u32> {
     let number = bits >> 8 & NUMBERS;
     (bits & TICKET == TICKET && number != 0).then_some(number)
 }
 
 /// Registers with anything in them.
-pub fn undefined<const N: usize>() -> [f32; N] {
-    [f32::from_bits(UNDEFINED); N]
+pub fn undefined<const N: usize>() -> [u32; N] {
+    [UNDEFINED; N]
 }
 
 /// `wgmma.fence`.
@@ -132,7 +131,7 @@ pub fn wait(pending: u32) {
 
 /// `wgmma.mma_async`: D += A · B, or D = A · B if `accumulate` is 0.
 pub fn multiply(
-    registers: &mut [f32],
+    registers: &mut [u32],
     dtype: DType,
     majors: [Major; 2],
     [a, b]: [u64; 2],
@@ -143,7 +142,7 @@ pub fn multiply(
         return;
     };
     let held = ticket(registers[0]).unwrap_or(0);
-    let undefined = accumulate != 0 && registers[0].to_bits() == UNDEFINED;
+    let undefined = accumulate != 0 && registers[0] == UNDEFINED;
     if undefined && with(|cluster, _| cluster.checks()) {
         let detail = "accumulates onto registers that nothing was put into";
         fail(Broken::new(Check::Uninitialized, detail));
@@ -153,7 +152,7 @@ pub fn multiply(
             let group = &mut cluster.warpgroups[(thread / WARPGROUP) as usize];
             let place = &mut group.brought[(thread % WARPGROUP) as usize];
             place.clear();
-            place.extend_from_slice(registers);
+            place.extend(registers.iter().copied().map(f32::from_bits));
         });
     }
     let halves = |value: u64| [value as u32, (value >> 32) as u32];
@@ -172,13 +171,13 @@ pub fn multiply(
     );
     if held == 0 {
         for (index, register) in registers.iter_mut().enumerate() {
-            *register = f32::from_bits(TICKET | number << 8 | index as u32);
+            *register = TICKET | number << 8 | index as u32;
         }
     }
 }
 
 /// `wgmma.wait_group 0`, and hands the sums back.
-pub fn finish(registers: &mut [f32]) {
+pub fn finish(registers: &mut [u32]) {
     wait(0);
     let Some(number) = ticket(registers[0]) else {
         return;
@@ -197,7 +196,7 @@ pub fn finish(registers: &mut [f32]) {
         let columns = accumulator.tile.len() / wgmma::ROWS;
         for (index, register) in registers.iter_mut().enumerate() {
             let (row, column) = wgmma::d_element((thread % WARPGROUP) as usize, index);
-            *register = accumulator.tile[row * columns + column];
+            *register = accumulator.tile[row * columns + column].to_bits();
         }
         accumulator.to_fetch -= 1;
         if accumulator.to_fetch == 0 {
@@ -209,10 +208,10 @@ pub fn finish(registers: &mut [f32]) {
 }
 
 /// A thread reads an accumulator: it must be its own.
-pub fn read(registers: &[f32]) {
+pub fn read(registers: &[u32]) {
     let foreign = registers
         .iter()
-        .any(|value| ticket(*value).is_some() || value.to_bits() == UNDEFINED);
+        .any(|value| ticket(*value).is_some() || *value == UNDEFINED);
     if foreign {
         with(|cluster, thread| cluster.threads[thread as usize].instruction = None);
         let detail = "an accumulator is read that wgmma owns: nothing has waited for it";

@@ -80,21 +80,27 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     /// The accumulator is finished; the warpgroup is together, or the warp.
     #[inline(always)]
     pub(super) unsafe fn rows(&mut self, sums: &Slab<S>, row: u32, col: u32) {
+        // Where a lane's part of a slab stands is found anew for each tile: found once
+        // and for all, it would take up to 34 registers from the main loop.
+        let lane = compute_here(self.lane);
         // SAFETY: the caller's duty.
         unsafe {
             match self.params.output {
                 _ if S::STORES_BY_TMA_ONLY => sums.columns(&mut Narrow {
                     store: self,
+                    lane,
                     row,
                     col,
                 }),
                 OutputType::Input if S::Element::DTYPE.bytes() == 2 => sums.columns(&mut Narrow {
                     store: self,
+                    lane,
                     row,
                     col,
                 }),
                 _ => sums.columns(&mut Wide {
                     store: self,
+                    lane,
                     row,
                     col,
                 }),
@@ -195,11 +201,12 @@ impl<'a, S: Shape> SlabStore<'a, S> {
     #[inline(always)]
     unsafe fn copy(&self, slab: u32, row: u32, col: u32, bytes: u32) {
         let c = &self.params.c;
-        let (first, word) = (self.lane / 32 * 16, self.lane % 32);
+        // Here, or this and the strides would be computed once and for all before the
+        // main loop, which has no registers to keep them in.
+        let lane = compute_here(self.lane);
+        let (first, word) = (lane / 32 * 16, lane % 32);
         let col = col + word * 4 / bytes;
         let start = c.address + bytes as u64 * (col as u64 * c.col_stride);
-        // Here, or these would be computed once and for all before the main
-        // loop, which has no registers to keep them in.
         let pitch = bytes as u64 * compute_here_u64(c.row_stride);
         let step = 2 * compute_here_u64(c.col_stride);
         // Two 16-bit elements as one word, where that is an aligned access.
@@ -250,6 +257,7 @@ unsafe fn sync<S: Shape>(barrier: u32) {
 /// Fills slabs of a 16-bit type: 64 columns, four groups of 16.
 struct Narrow<'s, 'a, S> {
     store: &'s mut SlabStore<'a, S>,
+    lane: u32,
     row: u32,
     col: u32,
 }
@@ -258,7 +266,7 @@ impl<S: Shape> VisitColumns for Narrow<'_, '_, S> {
     #[inline(always)]
     unsafe fn visit(&mut self, group: u32, values: [f32; 8]) {
         let [a, b, c, d, e, f, g, h] = values;
-        let lane = self.store.lane;
+        let lane = self.lane;
         // SAFETY: taken before it is filled, sent when it is full.
         unsafe {
             let slab = group / 4 % S::BATCH;
@@ -290,6 +298,7 @@ impl<S: Shape> VisitColumns for Narrow<'_, '_, S> {
 /// Fills slabs of f32: 32 columns, two groups of 16.
 struct Wide<'s, 'a, S> {
     store: &'s mut SlabStore<'a, S>,
+    lane: u32,
     row: u32,
     col: u32,
 }
@@ -298,7 +307,7 @@ impl<S: Shape> VisitColumns for Wide<'_, '_, S> {
     #[inline(always)]
     unsafe fn visit(&mut self, group: u32, values: [f32; 8]) {
         let [a, b, c, d, e, f, g, h] = values;
-        let lane = self.store.lane;
+        let lane = self.lane;
         // SAFETY: taken before it is filled, sent when it is full.
         unsafe {
             if group.is_multiple_of(2) {

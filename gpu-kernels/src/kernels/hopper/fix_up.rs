@@ -19,6 +19,7 @@
 
 use super::device::{Cta, Slab};
 use super::{Shape, WARPGROUP};
+use crate::isa::hint::compute_here;
 use crate::isa::wgmma::{Accumulator, SupplyColumns, VisitColumns};
 use crate::isa::{flag, global, thread, warpgroup};
 use crate::stream_k::Role;
@@ -40,6 +41,9 @@ impl<S: Shape> Cta<'_, S> {
         barrier: u32,
     ) -> bool {
         let cta = thread::cta_index_x();
+        // From here on: addresses in a slot that depend on nothing else would be computed
+        // before the first tile, and take some 64 registers from the main loop.
+        let lane = compute_here(lane);
         // SAFETY: all of the warpgroup take the same way. A flag is raised behind
         // the barrier that follows the last store, and seen before the barrier
         // that precedes the first load ([`flag`]).

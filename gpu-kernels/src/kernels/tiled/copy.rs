@@ -20,6 +20,8 @@ pub trait CopyTile {
     const BLOCK_K: u32;
     /// Threads of the CTA.
     const THREADS: u32;
+    /// Where the operand's path stands in [`Paths`].
+    const PATH_BIT: u32;
 }
 
 /// A, or B transposed: element `(mn, k)` stands at
@@ -43,7 +45,7 @@ pub type Staged = [u32; 16];
 
 /// How an operand is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Path {
+pub struct Path {
     /// In 16-byte vectors.
     wide: bool,
     /// Vectors, or neighbouring threads' elements, lie along K.
@@ -57,18 +59,65 @@ impl Path {
     const fn new(wide: bool, along_k: bool) -> Path {
         Path { wide, along_k }
     }
+
+    /// The path for elements of type `T` of `source`.
+    #[inline(always)]
+    pub fn of<T: Element>(source: &Source) -> Path {
+        let bytes = T::DTYPE.bytes() as u64;
+        // Every vector is aligned, and none straddles the edge of the matrix.
+        let wide = |stride: u64, size: u32| {
+            (source.address | (stride * bytes)).is_multiple_of(16)
+                && (size as u64 * bytes).is_multiple_of(16)
+        };
+        if source.k_stride == 1 && wide(source.mn_stride, source.k_size) {
+            Path::VECTORS_ALONG_K
+        } else if source.mn_stride == 1 && wide(source.k_stride, source.mn_size) {
+            Path::VECTORS_ALONG_MN
+        } else {
+            // Coalesced where either stride is 1.
+            let along_k = source.mn_stride != 1 && source.k_stride <= source.mn_stride;
+            Path::new(false, along_k)
+        }
+    }
+}
+
+/// The index of a thread and the paths of A and B, in one register: the main loop has
+/// none to spare. What depends on them is computed where it is needed, for the same
+/// reason.
+///
+/// At [`CopyTile::PATH_BIT`] of each operand stand `wide` and `along_k` of its path; from
+/// bit 4 on, the index.
+#[derive(Clone, Copy)]
+pub struct Paths(u32);
+
+impl Paths {
+    /// Those of `thread`.
+    #[inline(always)]
+    pub fn new<A: CopyTile, B: CopyTile>(thread: u32, a: Path, b: Path) -> Self {
+        let bits = |path: Path| path.wide as u32 | (path.along_k as u32) << 1;
+        Paths(thread << 4 | bits(a) << A::PATH_BIT | bits(b) << B::PATH_BIT)
+    }
+
+    /// The index of the thread.
+    #[inline(always)]
+    pub fn thread(self) -> u32 {
+        compute_here(self.0) >> 4
+    }
+
+    /// The path of the operand whose tile is `S`.
+    #[inline(always)]
+    fn path<S: CopyTile>(self) -> Path {
+        let bits = compute_here(self.0) >> S::PATH_BIT;
+        Path::new(bits & 1 != 0, bits & 2 != 0)
+    }
 }
 
 /// One thread's share of copying one operand.
 pub struct OperandCopy<T, S> {
     source: Source,
-    /// [`Path`], packed: bit 0 is `wide`, bit 1 `along_k`.
-    path: u32,
-    thread: u32,
+    paths: Paths,
     /// Where the current tile starts along M or N.
     origin: u32,
-    /// Address of this thread's first item at the current step.
-    address: u64,
     marker: PhantomData<(T, S)>,
 }
 
@@ -85,65 +134,31 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
         }
     }
 
-    /// Chooses the path.
+    /// `paths` has the path of `source`.
     #[inline(always)]
-    pub fn new(source: Source, thread: u32) -> Self {
-        // Every vector is aligned, and none straddles the edge of the matrix.
-        let wide = |stride: u64, size: u32| {
-            (source.address | (stride * Self::BYTES)).is_multiple_of(16)
-                && (size as u64 * Self::BYTES).is_multiple_of(16)
-        };
-        let path = if source.k_stride == 1 && wide(source.mn_stride, source.k_size) {
-            Path::VECTORS_ALONG_K
-        } else if source.mn_stride == 1 && wide(source.k_stride, source.mn_size) {
-            Path::VECTORS_ALONG_MN
-        } else {
-            // Coalesced where either stride is 1.
-            let along_k = source.mn_stride != 1 && source.k_stride <= source.mn_stride;
-            Path::new(false, along_k)
-        };
+    pub fn new(source: Source, paths: Paths) -> Self {
         OperandCopy {
             source,
-            path: path.wide as u32 | (path.along_k as u32) << 1,
-            thread,
+            paths,
             origin: 0,
-            address: 0,
             marker: PhantomData,
         }
-    }
-
-    /// Unpacks the path. All that depends on path and thread is computed where
-    /// the main loop needs it, because there is no register to keep it in.
-    #[inline(always)]
-    fn path(&self) -> Path {
-        let path = compute_here(self.path);
-        Path::new(path & 1 != 0, path & 2 != 0)
     }
 
     /// Where this thread's first item starts in the tile.
     #[inline(always)]
     fn first(&self, path: Path) -> Place {
-        Self::map(path).first(compute_here(self.thread))
+        Self::map(path).first(self.paths.thread())
     }
 
-    /// Moves to the first step along K of tile `tile` along M or N.
+    /// Moves to tile `tile` along M or N.
     #[inline(always)]
     pub fn seek(&mut self, tile: u32) {
         self.origin = tile * S::BLOCK_MN;
-        let first = self.first(self.path());
-        let mn = (self.origin + first.mn) as u64;
-        let index = mn * self.source.mn_stride + first.k as u64 * self.source.k_stride;
-        self.address = self.source.address + index * Self::BYTES;
     }
 
-    /// Moves one step along K.
-    #[inline(always)]
-    pub fn advance(&mut self) {
-        self.address += S::BLOCK_K as u64 * Self::BYTES * compute_here_u64(self.source.k_stride);
-    }
-
-    /// Starts the loads of the current step, which begins at `k`. What is
-    /// outside the matrix is 0.
+    /// Starts the loads of the step that begins at `k`. What is outside the matrix
+    /// is 0.
     ///
     /// # Safety
     /// The source describes a live allocation that nobody writes.
@@ -151,7 +166,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
     pub unsafe fn load(&self, k: u32) -> Staged {
         // SAFETY: the caller's duty; the path was chosen for these strides.
         unsafe {
-            match self.path() {
+            match self.paths.path::<S>() {
                 Path::VECTORS_ALONG_K => self.load_items::<true>(true, k),
                 Path::VECTORS_ALONG_MN => self.load_items::<true>(false, k),
                 Path { along_k, .. } => self.load_items::<false>(along_k, k),
@@ -166,19 +181,22 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
         let path = Path::new(WIDE, along_k);
         let map = Self::map(path);
         let step = map.step();
-        let stride = Self::BYTES
-            * (step.mn as u64 * compute_here_u64(self.source.mn_stride)
-                + step.k as u64 * compute_here_u64(self.source.k_stride));
         let first = self.first(path);
         let first_mn = self.origin + first.mn;
         let first_k = k + first.k;
+        // From the operand's own address each time: one that moves with the steps would
+        // take two registers, and its step two more.
+        let mn_stride = Self::BYTES * compute_here_u64(self.source.mn_stride);
+        let k_stride = Self::BYTES * compute_here_u64(self.source.k_stride);
+        let start = self.source.address + first_mn as u64 * mn_stride + first_k as u64 * k_stride;
+        let stride = step.mn as u64 * mn_stride + step.k as u64 * k_stride;
         // SAFETY: zeros are plain integers.
         let mut staged: Staged = unsafe { core::mem::zeroed() };
         unroll!(I < 16, {
             if I < map.items() as usize {
                 let i = I as u32;
                 let (mn, k) = (first_mn + i * step.mn, first_k + i * step.k);
-                let address = self.address + i as u64 * stride;
+                let address = start + i as u64 * stride;
                 if mn < self.source.mn_size && k < self.source.k_size {
                     // SAFETY: the item is inside the matrix, and aligned if wide.
                     unsafe {
@@ -208,7 +226,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
     pub unsafe fn store(&self, tile: u32, staged: &Staged) {
         // SAFETY: the caller's duty.
         unsafe {
-            match self.path() {
+            match self.paths.path::<S>() {
                 Path::VECTORS_ALONG_K => self.store_items::<true>(true, tile, staged),
                 Path::VECTORS_ALONG_MN => self.store_items::<true>(false, tile, staged),
                 Path { along_k, .. } => self.store_items::<false>(along_k, tile, staged),
