@@ -72,7 +72,7 @@ fn sums_are_handed_back() {
     let sums = warpgroup(|| {
         // SAFETY: emulated.
         let sums = unsafe { product() };
-        assert_eq!(sums, [16.0; 32]);
+        assert_eq!(sums.map(f32::from_bits), [16.0; 32]);
     });
     assert_eq!(sums, None);
 }
@@ -108,7 +108,7 @@ fn what_is_read_too_early_is_no_number() {
         unsafe {
             wgmma::fence();
             multiply(&mut sums, 0);
-            assert!(sums.iter().all(|value| value.is_nan()));
+            assert!(sums.iter().all(|&bits| f32::from_bits(bits).is_nan()));
             wgmma::commit();
             sums.finish();
         }
@@ -123,14 +123,14 @@ fn a_fence_stands_before_the_registers_first_multiply() {
             // SAFETY: emulated.
             unsafe {
                 let mut sums = product();
-                sums[0] += 1.0;
+                sums[0] = (f32::from_bits(sums[0]) + 1.0).to_bits();
                 if second_fence {
                     wgmma::fence();
                 }
                 multiply(&mut sums, 1);
                 wgmma::commit();
                 sums.finish();
-                assert_eq!(sums[..2], [33.0, 32.0]);
+                assert_eq!([sums[0], sums[1]].map(f32::from_bits), [33.0, 32.0]);
             }
         })
     };
