@@ -21,6 +21,11 @@
 // As gpu-kernels has it, whose modules follow.
 extern crate alloc;
 
+/// What the orders and schedules need of the instructions: nothing that a host executes.
+#[path = "../../../gpu-kernels/src/isa"]
+mod isa {
+    pub mod hint;
+}
 #[path = "../../../gpu-kernels/src/order.rs"]
 mod order;
 #[path = "../../../gpu-kernels/src/problem.rs"]
