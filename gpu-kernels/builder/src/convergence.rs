@@ -21,8 +21,7 @@
 //! The algorithm is the divergence analysis of Coutinho, Sampaio, Pereira and Meira,
 //! "Divergence Analysis and Optimizations" (PACT 2011): a value varies if it is computed
 //! from one that does, or if which definition reaches a join depends on a divergent
-//! branch. PTX is not in SSA form, so this is put in terms of reaching definitions and
-//! live registers. Where the analysis does not know, it assumes variance: it can raise
+//! branch. PTX is not in SSA form, so this is put in terms of reaching definitions. Where the analysis does not know, it assumes variance: it can raise
 //! a false alarm, and cannot miss one.
 //!
 //! **What it takes for granted**: `ptxas` and the GPU bring the lanes of a warp together
@@ -126,9 +125,9 @@ fn check_entry(
             });
         }
     };
-    for block in uniformity.divergent_blocks() {
+    for (block, between) in uniformity.divergent_blocks() {
         let branch = &entry.instructions[graph.branch_of(block)];
-        for inside in graph.between(block) {
+        for &inside in between {
             for at in graph.instructions(inside) {
                 report(at, Some(branch));
             }

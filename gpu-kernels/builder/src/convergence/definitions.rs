@@ -13,11 +13,9 @@ use super::instruction::Entry;
 /// instruction that writes a register.
 pub(super) struct Definitions {
     /// The register of each.
-    pub all: Vec<usize>,
+    all: Vec<usize>,
     /// The number of the first definition of each instruction; its others follow.
     first_of: Vec<usize>,
-    /// Those that reach the start of each block.
-    reaching: Vec<FixedBitSet>,
     /// Those that reach each read, by instruction and register.
     reads: HashMap<(usize, usize), Vec<usize>>,
 }
@@ -36,12 +34,16 @@ impl Definitions {
         let mut this = Definitions {
             all,
             first_of,
-            reaching: Vec::new(),
             reads: HashMap::new(),
         };
-        this.reaching = this.reach(entry, graph, &of_register);
-        this.reads = this.chains(entry, graph, &of_register);
+        let reaching = this.reach(entry, graph, &of_register);
+        this.reads = this.chains(entry, graph, &of_register, &reaching);
         this
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.all.len()
     }
 
     /// The definitions that an instruction makes.
@@ -50,17 +52,13 @@ impl Definitions {
         self.first_of[instruction]..next.unwrap_or(self.all.len())
     }
 
-    /// Those that reach the start of a block.
-    pub fn reaching(&self, block: Block) -> &FixedBitSet {
-        &self.reaching[block.index()]
-    }
-
     /// Those whose value an instruction may find in a register that it reads.
     pub fn read_by(&self, instruction: usize, register: usize) -> &[usize] {
         let found = self.reads.get(&(instruction, register));
         found.map_or(&[], Vec::as_slice)
     }
 
+    /// The definitions that reach the start of each block.
     fn reach(&self, entry: &Entry, graph: &Graph, of_register: &[Vec<usize>]) -> Vec<FixedBitSet> {
         let none = || FixedBitSet::with_capacity(self.all.len());
         let blocks: Vec<Block> = graph.blocks().collect();
@@ -105,12 +103,13 @@ impl Definitions {
         entry: &Entry,
         graph: &Graph,
         of_register: &[Vec<usize>],
+        reaching: &[FixedBitSet],
     ) -> HashMap<(usize, usize), Vec<usize>> {
         let mut chains = HashMap::new();
         for block in graph.blocks() {
             let at_start = |register: usize| {
                 let all = of_register[register].iter().copied();
-                all.filter(|&definition| self.reaching[block.index()].contains(definition))
+                all.filter(|&definition| reaching[block.index()].contains(definition))
                     .collect::<Vec<_>>()
             };
             let mut here: HashMap<usize, Vec<usize>> = HashMap::new();

@@ -1,10 +1,9 @@
-//! The basic blocks of an entry point, their post-dominators, and the registers that
-//! are live where each begins.
+//! The basic blocks of an entry point, and their post-dominators.
 
 use fixedbitset::FixedBitSet;
 use petgraph::algo::dominators::{self, Dominators};
 use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::{Dfs, EdgeFiltered, NodeFiltered, Reversed, Walker as _};
+use petgraph::visit::{Dfs, NodeFiltered, Reversed, Walker as _};
 
 use super::instruction::{Entry, Instruction, Operand};
 use crate::Error;
@@ -20,8 +19,6 @@ pub(super) struct Graph {
     /// "A Simple, Fast Dominance Algorithm" (Cooper, Harvey and Kennedy, 2001), on the
     /// reversed graph.
     post_dominators: Dominators<Block>,
-    /// Registers that are live at the start of each block.
-    live: Vec<FixedBitSet>,
 }
 
 /// How an instruction ends its block.
@@ -89,12 +86,10 @@ impl Graph {
         }
         leave_endless_loops(&mut blocks, exit);
         let post_dominators = dominators::simple_fast(Reversed(&blocks), exit);
-        let live = live(entry, &blocks);
         Ok(Graph {
             blocks,
             exit,
             post_dominators,
-            live,
         })
     }
 
@@ -125,18 +120,13 @@ impl Graph {
         self.blocks[block].1 - 1
     }
 
-    /// Where the lanes that a branch at the end of `block` separates meet again: its
-    /// immediate post-dominator. `None` where the branch leads to `trap` alone.
-    pub fn join(&self, block: Block) -> Option<Block> {
-        self.post_dominators.immediate_dominator(block)
-    }
-
     /// The blocks that lanes may be in after the branch at the end of `block` and before
-    /// its join. A loop's own blocks are among them where the branch leaves the loop.
+    /// its join, the immediate post-dominator, where they meet again. A loop's own blocks
+    /// are among them where the branch leaves the loop. There is no join where the branch
+    /// leads to `trap` alone.
     pub fn between(&self, block: Block) -> Vec<Block> {
-        let join = self.join(block);
+        let join = self.post_dominators.immediate_dominator(block);
         let inside = NodeFiltered::from_fn(&self.blocks, |node| Some(node) != join);
-        let inside = EdgeFiltered::from_fn(&inside, |_| true);
         let mut reached = FixedBitSet::with_capacity(self.blocks.node_count());
         for next in self
             .blocks
@@ -149,11 +139,6 @@ impl Graph {
         }
         let nodes = reached.ones().map(NodeIndex::new);
         nodes.filter(|&node| node != self.exit).collect()
-    }
-
-    /// Registers that are live at the start of a block.
-    pub fn live(&self, block: Block) -> &FixedBitSet {
-        &self.live[block.index()]
     }
 }
 
@@ -192,46 +177,4 @@ fn end(entry: &Entry, instruction: &Instruction) -> End {
         Some("trap") => End::Traps,
         _ => End::Falls,
     }
-}
-
-/// Registers that are live at the start of each block: the usual backward data flow.
-fn live(entry: &Entry, blocks: &DiGraph<(usize, usize), ()>) -> Vec<FixedBitSet> {
-    let none = || FixedBitSet::with_capacity(entry.registers);
-    let (mut read, mut written) = (Vec::new(), Vec::new());
-    for block in blocks.node_indices() {
-        let (mut reads, mut writes) = (none(), none());
-        let (start, past) = blocks[block];
-        for instruction in &entry.instructions[start..past] {
-            reads.extend(
-                instruction
-                    .reads()
-                    .filter(|&register| !writes.contains(register)),
-            );
-            // Where a predicate does not hold the old value lives on.
-            if instruction.guard.is_none() {
-                writes.extend(instruction.writes());
-            }
-        }
-        read.push(reads);
-        written.push(writes);
-    }
-    let mut live = read.clone();
-    let mut changed = true;
-    while changed {
-        changed = false;
-        // Text runs forward, so this order settles most blocks at once.
-        for block in blocks.node_indices().rev() {
-            let mut out = none();
-            for next in blocks.neighbors(block) {
-                out.union_with(&live[next.index()]);
-            }
-            out.difference_with(&written[block.index()]);
-            out.union_with(&read[block.index()]);
-            if out != live[block.index()] {
-                live[block.index()] = out;
-                changed = true;
-            }
-        }
-    }
-    live
 }

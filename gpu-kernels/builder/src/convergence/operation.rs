@@ -54,9 +54,7 @@ pub(super) enum Operation {
     Function,
     /// Anything, such as what memory holds.
     Varying,
-    /// The operand, or its low bits.
-    Copy,
-    /// Bit by bit.
+    /// Bit by bit: a copy, too, also of the low bits alone.
     Bitwise,
     /// The bits that are set in the number.
     Mask(i64),
@@ -172,8 +170,8 @@ pub(super) fn written(opcode: &str, operands: &[Operand]) -> usize {
 }
 
 impl Operation {
-    /// That of an instruction which reads `sources`.
-    pub fn of(opcode: &str, sources: &[Operand]) -> Operation {
+    /// That of an instruction which writes `results` and reads `sources`.
+    pub fn of(opcode: &str, results: &[Operand], sources: &[Operand]) -> Operation {
         let mut parts = opcode.split('.');
         let name = parts.next().unwrap_or_default();
         let has = |modifier| opcode.split('.').any(|part| part == modifier);
@@ -192,8 +190,14 @@ impl Operation {
                     Operand::Immediate(-1),
                 ],
             ) if has("idx") => Operation::Uniform,
-            ("mov", [Operand::Register(_) | Operand::Special(_)]) => Operation::Copy,
-            ("cvt", [Operand::Register(_)]) if is_unsigned_conversion(opcode) => Operation::Copy,
+            // Into several registers each gets a part, whose bits stand elsewhere in the
+            // whole.
+            ("mov", [Operand::Register(_) | Operand::Special(_)])
+                if matches!(results, [Operand::Register(_)]) =>
+            {
+                Operation::Bitwise
+            }
+            ("cvt", [Operand::Register(_)]) if is_unsigned_conversion(opcode) => Operation::Bitwise,
             ("and", [_, Operand::Immediate(mask)]) => Operation::Mask(*mask),
             ("and" | "or" | "xor" | "not", _) => Operation::Bitwise,
             ("shl", [_, Operand::Immediate(bits @ 0..64)]) => Operation::ShiftLeft(*bits as u32),
@@ -235,7 +239,7 @@ impl Operation {
             Operation::Uniform => Differing::NONE,
             Operation::Varying => Differing::ALL,
             Operation::Function => any.all_or_none(),
-            Operation::Copy | Operation::Bitwise => any,
+            Operation::Bitwise => any,
             Operation::Mask(mask) => Differing(first.0 & mask.cast_unsigned()),
             Operation::ShiftLeft(bits) if first != Differing::ALL => Differing(first.0 << bits),
             // A sign that differs would come in at every bit.

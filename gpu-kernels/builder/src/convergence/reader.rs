@@ -203,14 +203,11 @@ impl Reader {
             .map(|operand| self.operand(operand))
             .collect();
         let written = operation::written(opcode, &operands);
-        let operation = match Operation::of(opcode, &operands[written..]) {
+        let (results, sources) = operands.split_at(written);
+        let operation = match Operation::of(opcode, results, sources) {
             // What a function is given or returns.
             _ if opcode.starts_with("ld.param") && !self.is_of_the_launch(&operands) => {
                 Operation::Varying
-            }
-            // Each register gets a part, whose bits stand elsewhere in the whole.
-            Operation::Copy if matches!(operands.first(), Some(Operand::Several(_))) => {
-                Operation::Function
             }
             operation => operation,
         };

@@ -1,5 +1,7 @@
 //! Which values are the same in all lanes of a warp.
 
+use std::collections::BTreeMap;
+
 use super::definitions::Definitions;
 use super::graph::{Block, Graph};
 use super::instruction::{Entry, Operand};
@@ -11,8 +13,9 @@ pub(super) struct Uniformity<'e> {
     definitions: Definitions,
     /// The bits in which the value of each definition may differ between lanes.
     values: Vec<Differing>,
-    /// Blocks whose last instruction is a branch that may separate the lanes.
-    divergent: Vec<Block>,
+    /// Blocks whose last instruction is a branch that may separate the lanes, each with
+    /// the blocks between the branch and its join.
+    divergent: BTreeMap<Block, Vec<Block>>,
 }
 
 impl<'e> Uniformity<'e> {
@@ -21,9 +24,9 @@ impl<'e> Uniformity<'e> {
         let definitions = Definitions::of(entry, graph);
         let mut this = Uniformity {
             entry,
-            values: vec![Differing::NONE; definitions.all.len()],
+            values: vec![Differing::NONE; definitions.count()],
             definitions,
-            divergent: Vec::new(),
+            divergent: BTreeMap::new(),
         };
         loop {
             let mut changed = false;
@@ -32,15 +35,12 @@ impl<'e> Uniformity<'e> {
             }
             for block in graph.branching() {
                 let branch = graph.branch_of(block);
-                if !this.divergent.contains(&block) && this.is_divergent(branch) {
-                    this.divergent.push(block);
+                if !this.divergent.contains_key(&block) && this.is_divergent(branch) {
+                    this.diverge(graph, block);
                     changed = true;
-                    this.vary_past_the_join(graph, block);
                 }
             }
             if !changed {
-                // In the order of the text, for the report.
-                this.divergent.sort();
                 return this;
             }
         }
@@ -51,9 +51,11 @@ impl<'e> Uniformity<'e> {
         !self.value(instruction, register).is_none()
     }
 
-    /// Blocks whose last instruction is a branch that may separate the lanes.
-    pub fn divergent_blocks(&self) -> impl Iterator<Item = Block> {
-        self.divergent.iter().copied()
+    /// Blocks whose last instruction is a branch that may separate the lanes, in the order
+    /// of the text, each with the blocks between the branch and its join.
+    pub fn divergent_blocks(&self) -> impl Iterator<Item = (Block, &[Block])> {
+        let blocks = self.divergent.iter();
+        blocks.map(|(&block, between)| (block, between.as_slice()))
     }
 
     fn value(&self, instruction: usize, register: usize) -> Differing {
@@ -103,23 +105,18 @@ impl<'e> Uniformity<'e> {
         reads.any(|register| self.varies(branch, register))
     }
 
-    /// What is written between a divergent branch and its join, and live there, is what
-    /// each lane has written on its way.
-    fn vary_past_the_join(&mut self, graph: &Graph, block: Block) {
-        let Some(join) = graph.join(block) else {
-            return;
-        };
-        let (live, reaching) = (graph.live(join), self.definitions.reaching(join));
-        for inside in graph.between(block) {
+    /// The branch at the end of `block` separates the lanes. Behind its join, what was
+    /// written on the way there is what each lane has written on its own.
+    fn diverge(&mut self, graph: &Graph, block: Block) {
+        let between = graph.between(block);
+        for &inside in &between {
             for instruction in graph.instructions(inside) {
                 for definition in self.definitions.by(instruction) {
-                    let register = self.definitions.all[definition];
-                    if live.contains(register) && reaching.contains(definition) {
-                        self.values[definition] = Differing::ALL;
-                    }
+                    self.values[definition] = Differing::ALL;
                 }
             }
         }
+        self.divergent.insert(block, between);
     }
 }
 
