@@ -59,6 +59,7 @@ use gpu_kernels::{Arch, KernelInfo};
 
 pub use codegen::{Choice, Codegen, Generator};
 pub use compile::{OptLevel, PROBES_FEATURE};
+pub use convergence::Divergence;
 pub use error::Error;
 pub use nested::Compiled;
 pub use toolchain::{NoToolchain, Toolchain};
@@ -82,6 +83,22 @@ pub struct Build {
     /// Names of functions and variables outside the entry points. [`gates`]
     /// wants none; until then every program carries them all.
     pub leftovers: Vec<String>,
+}
+
+impl Build {
+    /// The warp-aligned instructions that stand in divergent code, with their kernels
+    /// ([`convergence`]).
+    ///
+    /// # Errors
+    /// [`Error::Syntax`] for a program that is no PTX that this crate reads.
+    pub fn divergences(&self) -> Result<Vec<(&'static str, Divergence)>, Error> {
+        let mut divergences = Vec::new();
+        for program in &self.programs {
+            let found = convergence::check(&program.ptx)?.into_iter();
+            divergences.extend(found.map(|found| (program.kernel.name, found)));
+        }
+        Ok(divergences)
+    }
 }
 
 /// Compiles the kernels of `arch`, adds their launch bounds and gives each a
@@ -132,11 +149,7 @@ pub fn build_probes(toolchain: &Toolchain, cache: &Path) -> Result<Build, Error>
 
 /// `build`, unless a program has a warp-aligned instruction in divergent code.
 fn refuse_divergent(build: Build, generator: String, arch: Arch) -> Result<Build, Error> {
-    let mut divergences = Vec::new();
-    for program in &build.programs {
-        let found = convergence::check(&program.ptx)?;
-        divergences.extend(found.into_iter().map(|found| (program.kernel.name, found)));
-    }
+    let divergences = build.divergences()?;
     if divergences.is_empty() {
         return Ok(build);
     }

@@ -108,10 +108,10 @@ pub fn find() -> Result<Toolchain, NoToolchain> {
 /// the others lacks.
 pub fn find_all() -> (Vec<Toolchain>, Vec<String>) {
     let (mut found, mut lacking) = (Vec::new(), Vec::new());
-    for rustc in compilers() {
-        match inspect(&rustc, TARGET) {
+    for inspected in inspect_all(TARGET) {
+        match inspected {
             Ok(toolchain) => found.push(toolchain),
-            Err(reason) => lacking.push(format!("{}: {reason}", rustc.display())),
+            Err(reason) => lacking.push(reason),
         }
     }
     (found, lacking)
@@ -120,13 +120,20 @@ pub fn find_all() -> (Vec<Toolchain>, Vec<String>) {
 /// Looks for a compiler with `core` for `target`; else, what each lacks.
 pub(crate) fn find_for(target: &str) -> Result<Toolchain, Vec<String>> {
     let mut tried = Vec::new();
-    for rustc in compilers() {
-        match inspect(&rustc, target) {
+    for inspected in inspect_all(target) {
+        match inspected {
             Ok(toolchain) => return Ok(toolchain),
-            Err(reason) => tried.push(format!("{}: {reason}", rustc.display())),
+            Err(reason) => tried.push(reason),
         }
     }
     Err(tried)
+}
+
+/// Looks at one compiler after the other; what one lacks is said with its path.
+fn inspect_all(target: &str) -> impl Iterator<Item = Result<Toolchain, String>> {
+    compilers().into_iter().map(move |rustc| {
+        inspect(&rustc, target).map_err(|reason| format!("{}: {reason}", rustc.display()))
+    })
 }
 
 /// Files that change when a device toolchain is installed later: rustup's list of

@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use gpu_kernels::Arch;
-use ptx_builder::toolchain::{self, Toolchain};
-use ptx_builder::{Codegen, Generator, OptLevel, gates};
+use ptx_builder::{Codegen, Error, Generator, OptLevel, toolchain};
 
 use super::parallel_map;
 use crate::{generator, project};
@@ -17,67 +16,48 @@ use crate::{generator, project};
 /// compiler of the build, or by every one that can be had.
 pub fn run(archs: &[Arch], levels: &[OptLevel], every_rustc: bool) -> Result<()> {
     let archs = if archs.is_empty() { &Arch::ALL } else { archs };
-    let compilers = if every_rustc {
+    let generators: Vec<Generator> = if every_rustc {
         let (found, lacking) = toolchain::find_all();
         for reason in lacking {
             println!("not run: {reason}");
         }
-        found
+        found.into_iter().map(Generator::Rustc).collect()
     } else {
-        match generator::choose(Codegen::Rustc)?.generator {
-            Generator::Rustc(toolchain) => vec![toolchain],
-            Generator::RustCuda(_) => Vec::new(),
-        }
+        vec![generator::choose(Codegen::Rustc)?.generator]
     };
-    if compilers.is_empty() {
+    if generators.is_empty() {
         bail!("no rustc can compile the kernels");
     }
     let cache = project::ptx_cache()?;
     let mut failures = 0;
-    for compiler in compilers {
-        let generator = Generator::Rustc(compiler.clone());
+    for generator in &generators {
         for &level in levels {
             let start = Instant::now();
             let proved = parallel_map(archs, |&arch| {
-                let build = ptx_builder::build_unchecked(&generator, arch, level, &cache)?;
-                let mut divergent = Vec::new();
-                for program in &build.programs {
-                    for violation in gates::check_convergence(&program.ptx)? {
-                        divergent.push(format!("{}: {violation}", program.kernel.name));
-                    }
-                }
-                Ok::<_, ptx_builder::Error>((build.programs.len(), divergent))
+                let build = ptx_builder::build_unchecked(generator, arch, level, &cache)?;
+                Ok::<_, Error>((build.programs.len(), build.divergences()?))
             });
-            let (mut kernels, mut divergent) = (0, Vec::new());
+            let (mut kernels, mut divergences) = (0, Vec::new());
             for result in proved {
                 let (count, found) = result?;
                 kernels += count;
-                divergent.extend(found);
+                divergences.extend(found);
             }
-            print_row(&compiler, level, kernels, divergent.len(), start);
-            for line in &divergent {
-                println!("  {line}");
+            println!(
+                "{}, opt-level {}: {kernels} kernels, {} instructions in divergent code ({:.0} s)",
+                generator.version(),
+                level.name(),
+                divergences.len(),
+                start.elapsed().as_secs_f64()
+            );
+            for (kernel, divergence) in &divergences {
+                println!("  {kernel}: could hang: {divergence}");
             }
-            failures += divergent.len();
+            failures += divergences.len();
         }
     }
     if failures > 0 {
         bail!("{failures} warp-aligned instructions in divergent code");
     }
     Ok(())
-}
-
-fn print_row(
-    compiler: &Toolchain,
-    level: OptLevel,
-    kernels: usize,
-    divergent: usize,
-    start: Instant,
-) {
-    let (version, level) = (compiler.version(), level.name());
-    let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "{version}, opt-level {level}: {kernels} kernels, {divergent} instructions in divergent \
-         code ({seconds:.0} s)"
-    );
 }
