@@ -148,20 +148,22 @@ fn main() -> ExitCode {
 
 /// A level of optimisation by its name.
 fn parse_opt_level(name: &str) -> Result<OptLevel, String> {
-    let known = || OptLevel::ALL.map(OptLevel::name).join(", ");
-    OptLevel::ALL
-        .into_iter()
-        .find(|level| level.name() == name)
-        .ok_or_else(|| format!("not one of {}", known()))
+    by_name(OptLevel::ALL, OptLevel::name, name)
 }
 
 /// A PTX target by its name.
 fn parse_arch(name: &str) -> Result<Arch, String> {
-    let known = || Arch::ALL.map(Arch::name).join(", ");
-    Arch::ALL
-        .into_iter()
-        .find(|arch| arch.name() == name)
-        .ok_or_else(|| format!("not one of {}", known()))
+    by_name(Arch::ALL, Arch::name, name)
+}
+
+/// That one of `all` whose name is `name`, or else what the names are.
+fn by_name<T: Copy, const N: usize>(
+    all: [T; N],
+    name_of: fn(T) -> &'static str,
+    name: &str,
+) -> Result<T, String> {
+    let found = all.into_iter().find(|&one| name_of(one) == name);
+    found.ok_or_else(|| format!("not one of {}", all.map(name_of).join(", ")))
 }
 
 #[cfg(test)]
