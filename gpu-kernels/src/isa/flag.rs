@@ -21,9 +21,8 @@ pub unsafe fn raise_if(active: bool, address: u64) {
     instruction!(
         // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
-                 "@active st.release.gpu.global.u32 [{0}], {1}; }}",
-                 in(reg64) address, in(reg32) active as u32, options(nostack, preserves_flags));
+            asm_if!(active, ["st.release.gpu.global.u32 [{0}], {active};"],
+                    (in(reg64) address,), options(nostack, preserves_flags));
         },
         emulated = if active {
             machine::flag::raise(address)
@@ -66,9 +65,8 @@ pub unsafe fn lower_if(active: bool, address: u64) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
-                 "@active st.global.u32 [{0}], 0; }}",
-                 in(reg64) address, in(reg32) active as u32, options(nostack, preserves_flags));
+            asm_if!(active, ["st.global.u32 [{0}], 0;"],
+                    (in(reg64) address,), options(nostack, preserves_flags));
         },
         emulated = if active {
             machine::global::store(address, [0])

@@ -26,7 +26,7 @@ struct Shape {
 }
 
 impl<
-    T: Element,
+    T: ElementType,
     A: Contiguous,
     B: Contiguous,
     const BM: u32,
