@@ -16,12 +16,12 @@
 //! 0.74, 4104³ from 0.76 to 0.83. On aligned operands CTAs without clusters are as fast,
 //! because the GPC merges requests that meet.
 
-use super::cooperative::{fill, finish, multiply, tiles, undefined};
+use super::cooperative::{fill, multiply_tile, tiles, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{
     self, CONSUMER_REGISTERS, Consumer, PRODUCER_REGISTERS, Peers, PipelineState, Share,
 };
-use super::shared_memory::{Mbarrier, SharedMemory};
+use super::shared_memory::SharedMemory;
 use super::tma_load::stage_bytes;
 use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::{cluster, dependency, thread, warpgroup};
@@ -137,14 +137,14 @@ impl Peers for Multicast {
 
     /// One thread for each CTA in our row and column of the cluster.
     #[inline(always)]
-    unsafe fn release(self, empty: Mbarrier, lane: u32) {
+    unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
         let (down, across) = self.place();
         let peer = (lane % self.shape.m, lane / self.shape.m);
         // Without `||` and `&&`, which would be branches.
         let reads = (peer.0 == down) | (peer.1 == across);
         let exists = lane < self.shape.sharing();
         // SAFETY: peers stay until the cluster barrier at the end.
-        unsafe { empty.arrive_at_if(exists & reads, lane) }
+        unsafe { smem.empty(stage).arrive_at_if(exists & reads, lane) }
     }
 }
 
@@ -165,7 +165,7 @@ unsafe fn produce<K: KernelTraits>(
     while let Some(tile) = tiles.next_here() {
         let origin = peers.origin::<K>(tile);
         // SAFETY: the caller's duty.
-        state = unsafe { fill(params, smem, peers, state, bytes, origin, (0, k_blocks)) };
+        unsafe { fill(params, smem, peers, &mut state, bytes, origin, (0, k_blocks)) };
     }
 }
 
@@ -192,11 +192,7 @@ unsafe fn consume<K: KernelTraits>(
             let mut accumulators = undefined::<K>();
             let m64 = consumer.index * K::M64_TILES;
             let lane = consumer.lane;
-            let last;
-            (state, last) =
-                multiply(&mut accumulators, smem, peers, state, k_blocks, m64, lane);
-            finish::<K>(&mut accumulators);
-            peers.release(smem.empty(last), lane);
+            multiply_tile(&mut accumulators, smem, peers, &mut state, k_blocks, m64, lane);
             store.tile(&accumulators, row, col);
         }
         store.finish();

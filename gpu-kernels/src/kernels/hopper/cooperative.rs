@@ -89,7 +89,7 @@ pub unsafe fn produce<K: KernelTraits>(
     while let Some(tile) = tiles.next_here() {
         let origin = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
         // SAFETY: the caller's duty.
-        state = unsafe { fill(params, smem, NoPeers, state, bytes, origin, (0, k_blocks)) };
+        unsafe { fill(params, smem, NoPeers, &mut state, bytes, origin, (0, k_blocks)) };
     }
 }
 
@@ -103,11 +103,11 @@ pub unsafe fn fill<K: KernelTraits>(
     params: &GemmParams,
     smem: SharedMemory<K>,
     peers: impl Peers,
-    mut state: PipelineState,
+    state: &mut PipelineState,
     bytes: u32,
     origin: (u32, u32),
     (first, end): (u32, u32),
-) -> PipelineState {
+) {
     let mut k_block = first;
     while k_block < end {
         // SAFETY: the stage is free in every CTA we write to once its `empty` barrier
@@ -118,10 +118,9 @@ pub unsafe fn fill<K: KernelTraits>(
             smem.full(state.stage).arrive_expecting(bytes);
             load_stage(params, smem, peers, state.stage, origin, k_block * K::BLOCK_K);
         }
-        state = state.next::<K>();
+        *state = state.next::<K>();
         k_block += 1;
     }
-    state
 }
 
 // ----------------------------------------------------------------- consumers
@@ -142,19 +141,8 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
             let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
             let row = row + consumer.index * (64 * K::M64_TILES);
             let mut accumulators = undefined::<K>();
-            let rows_of = consumer.index * K::M64_TILES;
-            let last;
-            (state, last) = multiply(
-                &mut accumulators,
-                smem,
-                NoPeers,
-                state,
-                k_blocks,
-                rows_of,
-                consumer.lane,
-            );
-            finish::<K>(&mut accumulators);
-            NoPeers.release(smem.empty(last), consumer.lane);
+            let (m64, lane) = (consumer.index * K::M64_TILES, consumer.lane);
+            multiply_tile(&mut accumulators, smem, NoPeers, &mut state, k_blocks, m64, lane);
             store.tile(&accumulators, row, col);
         }
         store.finish();
@@ -167,10 +155,32 @@ pub fn undefined<K: KernelTraits>() -> Accumulators<K> {
     [K::Accumulator::undefined(), K::Accumulator::undefined()]
 }
 
+/// All k-blocks of a tile, from the first multiply to accumulators that can be read.
+///
+/// # Safety
+/// That of [`multiply`].
+#[inline(always)]
+pub unsafe fn multiply_tile<K: KernelTraits>(
+    accumulators: &mut Accumulators<K>,
+    smem: SharedMemory<K>,
+    peers: impl Peers,
+    state: &mut PipelineState,
+    k_blocks: u32,
+    m64: u32,
+    lane: u32,
+) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        let last = multiply(accumulators, smem, peers, state, k_blocks, m64, lane);
+        finish::<K>(accumulators);
+        peers.release(smem, last, lane);
+    }
+}
+
 /// The main loop, over `k_blocks` stages: multiplies the m64 tiles of A from `m64` on
 /// with B. One group of multiplies stays in flight, so a stage is released one k-block
-/// after its multiplies were issued. The state after the last stage, and that stage,
-/// which the caller releases when it has waited for the last group ([`finish`]).
+/// after its multiplies were issued. The last stage, which the caller releases when it
+/// has waited for the last group ([`finish`]).
 ///
 /// # Safety
 /// By the whole warpgroup together; the producer fills as many stages.
@@ -179,11 +189,11 @@ pub unsafe fn multiply<K: KernelTraits>(
     accumulators: &mut Accumulators<K>,
     smem: SharedMemory<K>,
     peers: impl Peers,
-    mut state: PipelineState,
+    state: &mut PipelineState,
     k_blocks: u32,
     m64: u32,
     lane: u32,
-) -> (PipelineState, u32) {
+) -> u32 {
     let mut previous = state.stage;
     let mut k_block = 0;
     // K is at least 1. A loop that might not run would give the accumulators a second
@@ -205,17 +215,17 @@ pub unsafe fn multiply<K: KernelTraits>(
             wgmma::commit();
             if k_block != 0 {
                 wgmma::wait::<1>();
-                peers.release(smem.empty(previous), lane);
+                peers.release(smem, previous, lane);
             }
         }
         previous = state.stage;
-        state = state.next::<K>();
+        *state = state.next::<K>();
         k_block += 1;
         if k_block >= k_blocks {
             break;
         }
     }
-    (state, previous)
+    previous
 }
 
 /// Issues the multiplies of one swizzle atom: four along K, for every m64 tile.

@@ -22,7 +22,7 @@ use super::pipeline::{
     self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, Peers, PipelineState,
 };
 use super::shared_memory::SharedMemory;
-use super::traits::{KernelSchedule, KernelTraits};
+use super::traits::{Accumulators, KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
 use crate::isa::{dependency, thread, warpgroup};
 use crate::kernel::WARPGROUP;
@@ -80,25 +80,35 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
             let mut accumulators = undefined::<K>();
             smem.order(consumer.index).wait(order_parity);
             order_parity ^= 1;
-            let last;
-            (state, last) = multiply(
-                &mut accumulators,
-                smem,
-                NoPeers,
-                state,
-                k_blocks,
-                0,
-                consumer.lane,
-            );
-            // This consumer has seen its last stage land: the other may multiply.
-            let other = smem.order(1 - consumer.index);
-            other.arrive_if(compute_here(consumer.lane) == 0);
-            finish::<K>(&mut accumulators);
-            NoPeers.release(smem.empty(last), consumer.lane);
+            multiply_tile(&mut accumulators, smem, &mut state, k_blocks, consumer);
             // Past the stages of the other's tile.
             state = state.skip::<K>(k_blocks);
             store.tile(&accumulators, row, col);
         }
         store.finish();
+    }
+}
+
+/// All k-blocks of a tile, from a multiply that this consumer may issue to accumulators
+/// that can be read. On the way the other consumer gets its turn.
+///
+/// # Safety
+/// By the whole warpgroup together; the producer fills as many stages.
+#[inline(always)]
+unsafe fn multiply_tile<K: KernelTraits>(
+    accumulators: &mut Accumulators<K>,
+    smem: SharedMemory<K>,
+    state: &mut PipelineState,
+    k_blocks: u32,
+    consumer: Consumer,
+) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        let last = multiply(accumulators, smem, NoPeers, state, k_blocks, 0, consumer.lane);
+        // This consumer has seen its last stage land: the other may multiply.
+        let first = compute_here(consumer.lane) == 0;
+        smem.order(1 - consumer.index).arrive_if(first);
+        finish::<K>(accumulators);
+        NoPeers.release(smem, last, consumer.lane);
     }
 }

@@ -9,7 +9,7 @@
 //! The state carries over from tile to tile, so a persistent CTA loads the next tile
 //! while it still writes the last one.
 
-use super::shared_memory::{Mbarrier, SharedMemory};
+use super::shared_memory::SharedMemory;
 use super::traits::KernelTraits;
 use crate::isa::hint::compute_here;
 use crate::isa::{mbarrier, thread, tma};
@@ -158,12 +158,11 @@ pub trait Peers: Copy {
     /// This CTA's part of B's tile.
     fn share_of_b(self) -> Share;
 
-    /// Tells every producer that writes to a stage, whose mbarrier `empty` is, that the
-    /// warpgroup has read it.
+    /// Tells every producer that writes to `stage` that the warpgroup has read it.
     ///
     /// # Safety
     /// By the whole warpgroup; the multiplies that read the stage have finished.
-    unsafe fn release(self, empty: Mbarrier, lane: u32);
+    unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32);
 }
 
 /// A CTA that loads whole tiles, and reads them itself.
@@ -186,8 +185,10 @@ impl Peers for NoPeers {
     }
 
     #[inline(always)]
-    unsafe fn release(self, empty: Mbarrier, lane: u32) {
-        // SAFETY: the caller's duty. Compared here: kept, the answer would take a register.
-        unsafe { empty.arrive_if(compute_here(lane) == 0) }
+    unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
+        // Compared here: kept, the answer would take a register.
+        let first = compute_here(lane) == 0;
+        // SAFETY: the caller's duty.
+        unsafe { smem.empty(stage).arrive_if(first) }
     }
 }

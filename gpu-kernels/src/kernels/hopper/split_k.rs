@@ -43,10 +43,10 @@
 
 use core::marker::PhantomData;
 
-use super::cooperative::{fill, finish, multiply, tiles, undefined};
+use super::cooperative::{fill, multiply_tile, tiles, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{
-    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, Peers, PipelineState,
+    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, PipelineState,
 };
 use super::shared_memory::SharedMemory;
 use super::tma_load::stage_bytes;
@@ -120,7 +120,7 @@ unsafe fn produce<K: KernelTraits>(
         let part = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
             let origin = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
-            state = fill(params, smem, NoPeers, state, bytes, origin, part);
+            fill(params, smem, NoPeers, &mut state, bytes, origin, part);
             arrivals.tile();
         }
         arrivals.end();
@@ -151,11 +151,7 @@ unsafe fn consume<K: KernelTraits>(
             let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
             let mut accumulators = undefined::<K>();
             let lane = consumer.lane;
-            let last;
-            (state, last) =
-                multiply(&mut accumulators, smem, NoPeers, state, end - first, 0, lane);
-            finish::<K>(&mut accumulators);
-            NoPeers.release(smem.empty(last), lane);
+            multiply_tile(&mut accumulators, smem, NoPeers, &mut state, end - first, 0, lane);
             // From here on each warp goes its own way: some have nothing to store.
             if exchange.reduce_scatter(&mut accumulators[0], row, params.m) {
                 store.tile(&accumulators, row, col);

@@ -25,10 +25,10 @@
 
 use core::marker::PhantomData;
 
-use super::cooperative::{fill, finish, multiply, tiles, undefined};
+use super::cooperative::{fill, multiply_tile, tiles, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{
-    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, Peers, PipelineState,
+    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, PipelineState,
 };
 use super::shared_memory::SharedMemory;
 use super::tma_load::stage_bytes;
@@ -92,7 +92,7 @@ unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
         let origin = (unit.tile.m * K::BLOCK_M, unit.tile.n * K::BLOCK_N);
         let part = (unit.first, unit.end);
         // SAFETY: the caller's duty.
-        state = unsafe { fill(params, smem, NoPeers, state, bytes, origin, part) };
+        unsafe { fill(params, smem, NoPeers, &mut state, bytes, origin, part) };
     }
 }
 
@@ -115,11 +115,7 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
             let mut accumulators = undefined::<K>();
             let m64 = consumer.index * K::M64_TILES;
             let (part, lane) = (unit.end - unit.first, consumer.lane);
-            let last;
-            (state, last) =
-                multiply(&mut accumulators, smem, NoPeers, state, part, m64, lane);
-            finish::<K>(&mut accumulators);
-            NoPeers.release(smem.empty(last), lane);
+            multiply_tile(&mut accumulators, smem, NoPeers, &mut state, part, m64, lane);
             if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
                 store.tile(&accumulators, row, col);
             }
