@@ -152,7 +152,7 @@ fn run_as<T: Element>(
         order: case.order,
         schedule: case.schedule,
         store_by_tma: 0,
-        sharers: case.sharers,
+        stream_k_ctas: case.sharers,
     };
     if let Some(maps) = maps {
         params.store_by_tma = maps[2].is_some().into();

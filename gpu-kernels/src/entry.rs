@@ -35,9 +35,7 @@
 pub mod names {
     pub use crate::element::{Bf16, F16, F32, Tf32};
     pub use crate::kernel::{AlongK, AlongMn};
-    pub use crate::kernels::hopper::{
-        Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK,
-    };
+    pub use crate::kernels::hopper::{Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK};
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
     pub use crate::kernels::tensor_core::TensorCore;

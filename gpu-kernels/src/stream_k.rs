@@ -126,7 +126,12 @@ impl StreamKScheduler {
     /// under [`Schedule::StreamK`](crate::Schedule); a tile has `k_blocks`. The tiles
     /// shared have fewer than 2³² k-blocks in all, which the host sees to.
     #[inline(always)]
-    pub fn new(mut tiles: TileScheduler, cta: CtaPosition, stream_k_ctas: u32, k_blocks: u32) -> Self {
+    pub fn new(
+        mut tiles: TileScheduler,
+        cta: CtaPosition,
+        stream_k_ctas: u32,
+        k_blocks: u32,
+    ) -> Self {
         let (_, shared) = div_rem(tiles.tiles, cta.grid_x);
         let ranges = Ranges::deal(shared * k_blocks, stream_k_ctas);
         let left = if cta.x < stream_k_ctas {

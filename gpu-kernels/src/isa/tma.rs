@@ -92,7 +92,12 @@ pub fn commit_stores_if(active: bool) {
     instruction!(
         // SAFETY: names a group; touches no memory.
         ptx = unsafe {
-            asm_if!(active, ["cp.async.bulk.commit_group;"], (), options(nostack));
+            asm_if!(
+                active,
+                ["cp.async.bulk.commit_group;"],
+                (),
+                options(nostack)
+            );
         },
         emulated = if active {
             machine::tma::commit_stores()
@@ -107,7 +112,12 @@ pub fn wait_stores_read_if<const PENDING: u32>(active: bool) {
     instruction!(
         // SAFETY: waits.
         ptx = unsafe {
-            asm_if!(active, ["cp.async.bulk.wait_group.read {0};"], (const PENDING,), options(nostack));
+            asm_if!(
+                active,
+                ["cp.async.bulk.wait_group.read {0};"],
+                (const PENDING,),
+                options(nostack)
+            );
         },
         emulated = if active {
             machine::tma::wait_stores_read(PENDING)
@@ -122,7 +132,12 @@ pub fn wait_stores_if(active: bool) {
     instruction!(
         // SAFETY: waits.
         ptx = unsafe {
-            asm_if!(active, ["cp.async.bulk.wait_group 0;"], (), options(nostack));
+            asm_if!(
+                active,
+                ["cp.async.bulk.wait_group 0;"],
+                (),
+                options(nostack)
+            );
         },
         emulated = if active {
             machine::tma::wait_stores()

@@ -44,7 +44,11 @@ impl<T: ElementType> Kernel for Pack<T> {
                 _ => Arch::Sm75,
             },
             T::DTYPE,
-            Block { m: SIDE, n: SIDE, k: 1 },
+            Block {
+                m: SIDE,
+                n: SIDE,
+                k: 1,
+            },
             THREADS,
         )
     };

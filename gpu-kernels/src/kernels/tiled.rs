@@ -25,9 +25,7 @@ use crate::epilogue::{Epilogue, Identity};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 
 /// The tiled kernel for elements of type `T` and a block of BM×BN×BK, with epilogue `E`.
-pub struct Tiled<T, const BM: u32, const BN: u32, const BK: u32, E = Identity>(
-    PhantomData<(T, E)>,
-);
+pub struct Tiled<T, const BM: u32, const BN: u32, const BK: u32, E = Identity>(PhantomData<(T, E)>);
 
 impl<T, const BM: u32, const BN: u32, const BK: u32, E> Tiled<T, BM, BN, BK, E> {
     /// The thread block. A shape that the kernel cannot run does not compile.

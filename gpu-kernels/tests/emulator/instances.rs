@@ -93,7 +93,7 @@ fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
         order: TileOrder::RowMajor,
         schedule: Schedule::Grid1d,
         store_by_tma: 0,
-        sharers: 0,
+        stream_k_ctas: 0,
     };
     let shape = Shape {
         ctas: 2,

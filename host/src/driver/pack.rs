@@ -60,7 +60,7 @@ impl Pack {
                 order: TileOrder::RowMajor,
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
-                sharers: 0,
+                stream_k_ctas: 0,
             },
             workspace,
         })

@@ -8,11 +8,11 @@
 //! cycles = start + waves · (steps · step + store)
 //! ```
 //!
-//! Where consumers take turns (ping-pong), one stores while the other multiplies,
+//! Where consumers alternate (ping-pong), one stores while the other multiplies,
 //! whichever takes longer, and only the last tile's store shows:
 //!
 //! ```text
-//! cycles = start + waves · (max(steps · step, store) + turn) + store
+//! cycles = start + waves · (max(k-blocks · k-block, store) + hand-over) + store
 //! ```
 //!
 //! Under stream-K the waves are rounded down, and some CTAs, the sharers, then
@@ -34,7 +34,6 @@
 //! ratios between a device's units, which are all that a comparison needs, are
 //! alike.
 
-use gpu_kernels::kernel::WARPGROUP;
 use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
 
 use super::{Choice, Packed, Problem, Target, check};
@@ -118,15 +117,15 @@ const ALONE: u64 = 40;
 const COUPLED: u64 = 100;
 
 /// Cycles that the first tiles wait longer for their operands, which come from
-/// DRAM, by a ring that has nothing in flight than by one that fills shared memory.
+/// DRAM, where the pipeline holds nothing yet than where it would fill shared memory.
 /// From 128×256 tiles at 2048³ on an H200: with four stages for three 2 % faster
 /// cold.
 const FILL: u64 = 4000;
 
-/// Bytes of a ring that fills shared memory.
-const FULL_RING: u64 = 192 << 10;
+/// Bytes of a pipeline that fills shared memory.
+const FULL_PIPELINE: u64 = 192 << 10;
 
-/// Cycles that a tile's store takes longer where a row of C's slabs is staged in
+/// Cycles that a tile's store takes longer where a row of C is staged in
 /// parts. From the same two kernels: alike at two waves of tiles, 0.5 % slower at
 /// four and more.
 const STAGED_IN_PARTS: u64 = 600;
@@ -140,9 +139,9 @@ const STORED_PER_CYCLE: u64 = 64;
 const BETWEEN_TILES: u64 = 600;
 
 /// Cycles from the last multiply of one consumer to the first of the other, where
-/// they take turns. From 128×192 tiles at 8192×8192×1024 on an H200, 7 % faster
-/// so than without turns.
-const TURN: u64 = 450;
+/// they alternate. From 128×192 tiles at 8192×8192×1024 on an H200, 7 % faster
+/// so than where they share the rows of a tile.
+const HAND_OVER: u64 = 450;
 
 /// Cycles to start clusters and stop them together. On an H200, at 2048³.
 const CLUSTER_LATENCY: u64 = 1200;
@@ -226,16 +225,10 @@ pub(super) fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
     (target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
 }
 
-/// Bytes of the ring.
-fn ring_bytes(kernel: &KernelInfo) -> u64 {
-    let lines = kernel.block.m + kernel.block.n;
-    u64::from(kernel.stages * lines * kernel.block.k * kernel.input.bytes())
-}
-
-/// Cycles that the ring of a hopper kernel takes longer to fill than the largest.
+/// Cycles that the pipeline of a hopper kernel takes longer to fill than the largest.
 fn fill(kernel: &KernelInfo) -> u64 {
     match kernel.family {
-        Family::Hopper => FILL * FULL_RING.saturating_sub(ring_bytes(kernel)) / FULL_RING,
+        Family::Hopper => FILL * FULL_PIPELINE.saturating_sub(kernel.pipeline_bytes.into()) / FULL_PIPELINE,
         _ => 0,
     }
 }
@@ -243,14 +236,7 @@ fn fill(kernel: &KernelInfo) -> u64 {
 /// Whether a consumer of a hopper kernel has no room to stage 64 rows of a 16-bit
 /// tile at once.
 fn stages_in_parts(kernel: &KernelInfo) -> bool {
-    let staging = u64::from(kernel.shared_bytes).saturating_sub(ring_bytes(kernel));
-    let rows = u64::from(consumers(kernel)) * 64 * u64::from(kernel.block.n) * 2;
-    kernel.family == Family::Hopper && staging < rows
-}
-
-/// Warpgroups of a hopper kernel that multiply: all but the producer.
-fn consumers(kernel: &KernelInfo) -> u32 {
-    (kernel.threads / WARPGROUP).saturating_sub(1)
+    kernel.staging_bytes < kernel.consumers * 64 * kernel.block.n * 2
 }
 
 /// What an estimate is made from; all times in cycles.
@@ -269,8 +255,8 @@ struct Work {
     store: u64,
     /// Whether it is hidden behind the steps of the next tile.
     ping_pong: bool,
-    /// Bytes of a tile's sums.
-    sums: u64,
+    /// Bytes of a tile's accumulators.
+    accumulators: u64,
 }
 
 impl Work {
@@ -288,7 +274,7 @@ impl Work {
             _ => lines,
         };
         let loads = (taken(rows, grid.tiles_n) + taken(columns, grid.tiles_m)) * bytes;
-        let alone = u64::from(kernel.family == Family::Hopper && consumers(kernel) == 1);
+        let alone = u64::from(kernel.consumers == 1);
         let coupled = u64::from(cluster.sharing() > 1);
         let waits = alone * ALONE + coupled * COUPLED;
         let arrived = (asked * bytes / (10 * LINE)).max(loads / LOADED_PER_CYCLE);
@@ -313,7 +299,7 @@ impl Work {
                 + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
                 + exchange,
             ping_pong: kernel.ping_pong,
-            sums: 4 * m * n,
+            accumulators: 4 * m * n,
         }
     }
 
@@ -321,7 +307,7 @@ impl Work {
     fn wave(&self) -> u64 {
         let multiply = self.steps * self.step;
         if self.ping_pong {
-            multiply.max(self.store) + TURN
+            multiply.max(self.store) + HAND_OVER
         } else {
             multiply + self.store
         }
@@ -345,17 +331,17 @@ impl Work {
         let all = self.at_once.min(left * self.steps);
         let counts = (2..=most).map(|each| each * left).chain([all]);
         let last = |sharers: u64| {
-            let lenders = match sharers % left {
+            let peers = match sharers % left {
                 0 => sharers / left - 1,
                 // Runs do not end with tiles: one CTA more has steps of some.
                 _ => sharers.div_ceil(left),
             };
-            if lenders == 0 {
+            if peers == 0 {
                 self.wave()
             } else {
                 let run = (left * self.steps).div_ceil(sharers) * self.step;
-                let write = self.sums / STORED_PER_CYCLE;
-                let read = lenders * self.sums / LOADED_PER_CYCLE;
+                let write = self.accumulators / STORED_PER_CYCLE;
+                let read = peers * self.accumulators / LOADED_PER_CYCLE;
                 run + write + FIX_UP_LATENCY + read + self.store
             }
         };

@@ -35,7 +35,7 @@ mod schedule;
 
 use order::TileGrid;
 use problem::{GemmParams, Operand};
-use schedule::{CtaPosition, TileWalk};
+use schedule::{CtaPosition, TileScheduler};
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -397,7 +397,7 @@ unsafe extern "C" fn cuLaunchKernel(
     let tiles = TileGrid::cover(params.m, params.n, SIDE, SIDE);
     for (y, x) in (0..grid_y).flat_map(|y| (0..grid_x).map(move |x| (y, x))) {
         let position = CtaPosition { x, y, grid_x };
-        let mut walk = TileWalk::new(params.schedule, params.order, tiles, position);
+        let mut walk = TileScheduler::new(params.schedule, params.order, tiles, position);
         while let Some(tile) = walk.next() {
             for thread in 0..threads {
                 let row = tile.m * SIDE + thread / SIDE;

@@ -165,7 +165,17 @@ unsafe fn produce<K: KernelTraits>(
     while let Some(tile) = tiles.next_here() {
         let origin = peers.origin::<K>(tile);
         // SAFETY: the caller's duty.
-        unsafe { fill(params, smem, peers, &mut state, bytes, origin, (0, k_blocks)) };
+        unsafe {
+            fill(
+                params,
+                smem,
+                peers,
+                &mut state,
+                bytes,
+                origin,
+                (0, k_blocks),
+            )
+        };
     }
 }
 
@@ -192,7 +202,15 @@ unsafe fn consume<K: KernelTraits>(
             let mut accumulators = undefined::<K>();
             let m64 = consumer.index * K::M64_TILES;
             let lane = consumer.lane;
-            multiply_tile(&mut accumulators, smem, peers, &mut state, k_blocks, m64, lane);
+            multiply_tile(
+                &mut accumulators,
+                smem,
+                peers,
+                &mut state,
+                k_blocks,
+                m64,
+                lane,
+            );
             store.tile(&accumulators, row, col);
         }
         store.finish();

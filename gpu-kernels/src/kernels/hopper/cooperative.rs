@@ -78,18 +78,24 @@ pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileSc
 /// # Safety
 /// By one thread of the CTA, after the barriers are set up.
 #[inline(always)]
-pub unsafe fn produce<K: KernelTraits>(
-    params: &GemmParams,
-    smem: SharedMemory<K>,
-    k_blocks: u32,
-) {
+pub unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
     let mut state = PipelineState::PRODUCER_START;
     let bytes = stage_bytes::<K>(params);
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
         let origin = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
         // SAFETY: the caller's duty.
-        unsafe { fill(params, smem, NoPeers, &mut state, bytes, origin, (0, k_blocks)) };
+        unsafe {
+            fill(
+                params,
+                smem,
+                NoPeers,
+                &mut state,
+                bytes,
+                origin,
+                (0, k_blocks),
+            )
+        };
     }
 }
 
@@ -116,7 +122,14 @@ pub unsafe fn fill<K: KernelTraits>(
         unsafe {
             smem.empty(state.stage).wait(state.parity);
             smem.full(state.stage).arrive_expecting(bytes);
-            load_stage(params, smem, peers, state.stage, origin, k_block * K::BLOCK_K);
+            load_stage(
+                params,
+                smem,
+                peers,
+                state.stage,
+                origin,
+                k_block * K::BLOCK_K,
+            );
         }
         *state = state.next::<K>();
         k_block += 1;
@@ -142,7 +155,15 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
             let row = row + consumer.index * (64 * K::M64_TILES);
             let mut accumulators = undefined::<K>();
             let (m64, lane) = (consumer.index * K::M64_TILES, consumer.lane);
-            multiply_tile(&mut accumulators, smem, NoPeers, &mut state, k_blocks, m64, lane);
+            multiply_tile(
+                &mut accumulators,
+                smem,
+                NoPeers,
+                &mut state,
+                k_blocks,
+                m64,
+                lane,
+            );
             store.tile(&accumulators, row, col);
         }
         store.finish();

@@ -132,13 +132,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// # Safety
     /// As [`TileStore::tile`].
     #[inline(always)]
-    unsafe fn store_16_bit(
-        &mut self,
-        accumulator: &K::Accumulator,
-        lane: u32,
-        row: u32,
-        col: u32,
-    ) {
+    unsafe fn store_16_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
         // SAFETY: acquired before it is filled, sent when it is full.
         unroll!(TILE < 4, {
             const TILE_U32: u32 = TILE as u32;
@@ -175,13 +169,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// # Safety
     /// As [`TileStore::tile`].
     #[inline(always)]
-    unsafe fn store_32_bit(
-        &mut self,
-        accumulator: &K::Accumulator,
-        lane: u32,
-        row: u32,
-        col: u32,
-    ) {
+    unsafe fn store_32_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
         unroll!(TILE < 8, {
             if (TILE as u32) < K::BLOCK_N / 32 {
                 let col = col + 32 * TILE as u32;

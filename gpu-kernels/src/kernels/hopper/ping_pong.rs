@@ -104,7 +104,15 @@ unsafe fn multiply_tile<K: KernelTraits>(
 ) {
     // SAFETY: the caller's duty.
     unsafe {
-        let last = multiply(accumulators, smem, NoPeers, state, k_blocks, 0, consumer.lane);
+        let last = multiply(
+            accumulators,
+            smem,
+            NoPeers,
+            state,
+            k_blocks,
+            0,
+            consumer.lane,
+        );
         // This consumer has seen its last stage land: the other may multiply.
         let first = compute_here(consumer.lane) == 0;
         smem.order(1 - consumer.index).arrive_if(first);

@@ -79,11 +79,7 @@ impl PipelineState {
 /// # Safety
 /// By all threads of the CTA, once, before a barrier that precedes any use.
 #[inline(always)]
-pub unsafe fn set_up<K: KernelTraits>(
-    params: &GemmParams,
-    smem: SharedMemory<K>,
-    readers: u32,
-) {
+pub unsafe fn set_up<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, readers: u32) {
     // SAFETY: one thread initialises before anyone uses.
     unsafe {
         if thread::thread_index() == 0 {

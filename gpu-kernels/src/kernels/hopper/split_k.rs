@@ -151,7 +151,15 @@ unsafe fn consume<K: KernelTraits>(
             let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
             let mut accumulators = undefined::<K>();
             let lane = consumer.lane;
-            multiply_tile(&mut accumulators, smem, NoPeers, &mut state, end - first, 0, lane);
+            multiply_tile(
+                &mut accumulators,
+                smem,
+                NoPeers,
+                &mut state,
+                end - first,
+                0,
+                lane,
+            );
             // From here on each warp goes its own way: some have nothing to store.
             if exchange.reduce_scatter(&mut accumulators[0], row, params.m) {
                 store.tile(&accumulators, row, col);

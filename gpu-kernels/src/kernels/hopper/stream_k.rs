@@ -76,7 +76,12 @@ impl KernelSchedule for StreamK {
 #[inline(always)]
 fn work<K: KernelTraits>(params: &GemmParams, k_blocks: u32) -> StreamKScheduler {
     let tiles = tiles::<K>(params, Schedule::StreamK);
-    StreamKScheduler::new(tiles, thread::cta_position(), params.stream_k_ctas, k_blocks)
+    StreamKScheduler::new(
+        tiles,
+        thread::cta_position(),
+        params.stream_k_ctas,
+        k_blocks,
+    )
 }
 
 /// The producer: this CTA's k-blocks of every tile.
@@ -115,7 +120,15 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
             let mut accumulators = undefined::<K>();
             let m64 = consumer.index * K::M64_TILES;
             let (part, lane) = (unit.end - unit.first, consumer.lane);
-            multiply_tile(&mut accumulators, smem, NoPeers, &mut state, part, m64, lane);
+            multiply_tile(
+                &mut accumulators,
+                smem,
+                NoPeers,
+                &mut state,
+                part,
+                m64,
+                lane,
+            );
             if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
                 store.tile(&accumulators, row, col);
             }

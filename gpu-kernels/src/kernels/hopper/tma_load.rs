@@ -62,8 +62,24 @@ pub unsafe fn load_stage<K: KernelTraits>(
         let full = smem.full(stage);
         // SAFETY: the caller's duty.
         unsafe {
-            load_tile(K::A::MAJOR, K::BLOCK_M, a, a_map, (row, k), peers.share_of_a(), full);
-            load_tile(K::B::MAJOR, K::BLOCK_N, b, b_map, (col, k), peers.share_of_b(), full);
+            load_tile(
+                K::A::MAJOR,
+                K::BLOCK_M,
+                a,
+                a_map,
+                (row, k),
+                peers.share_of_a(),
+                full,
+            );
+            load_tile(
+                K::B::MAJOR,
+                K::BLOCK_N,
+                b,
+                b_map,
+                (col, k),
+                peers.share_of_b(),
+                full,
+            );
         }
         atom += 1;
     }
@@ -90,7 +106,13 @@ unsafe fn load_tile(
             // 128 bytes of K across, all rows of the part down.
             Major::K => {
                 let skip = share.index * (extent / share.of);
-                load_box(tile.address() + skip * ROW_BYTES, map, (k, first + skip), share, full);
+                load_box(
+                    tile.address() + skip * ROW_BYTES,
+                    map,
+                    (k, first + skip),
+                    share,
+                    full,
+                );
             }
             // 64 elements of M or N across, the atom's elements of K down.
             Major::Mn => {
@@ -108,13 +130,7 @@ unsafe fn load_tile(
 /// # Safety
 /// That of [`load_stage`].
 #[inline(always)]
-unsafe fn load_box(
-    destination: u32,
-    map: u64,
-    (x, y): (u32, u32),
-    share: Share,
-    full: Mbarrier,
-) {
+unsafe fn load_box(destination: u32, map: u64, (x, y): (u32, u32), share: Share, full: Mbarrier) {
     // SAFETY: the caller's duty.
     unsafe {
         if share.of > 1 {
