@@ -16,13 +16,10 @@
 //! 0.74, 4104³ from 0.76 to 0.83. On aligned operands CTAs without clusters are as fast,
 //! because the GPC merges requests that meet.
 
-use super::cooperative::{fill, multiply_tile, tiles, undefined};
+use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{
-    self, CONSUMER_REGISTERS, Consumer, PRODUCER_REGISTERS, Peers, PipelineState, Share,
-};
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, PRODUCER_REGISTERS, Peers, Share};
 use super::shared_memory::SharedMemory;
-use super::tma_load::stage_bytes;
 use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::{cluster, dependency, thread, warpgroup};
 use crate::kernel::{Cluster, WARPGROUP};
@@ -159,23 +156,11 @@ unsafe fn produce<K: KernelTraits>(
     peers: Multicast,
     k_blocks: u32,
 ) {
-    let mut state = PipelineState::PRODUCER_START;
-    let bytes = stage_bytes::<K>(params);
+    let mut producer = Producer::new(params, smem, peers);
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
-        let origin = peers.origin::<K>(tile);
         // SAFETY: the caller's duty.
-        unsafe {
-            fill(
-                params,
-                smem,
-                peers,
-                &mut state,
-                bytes,
-                origin,
-                (0, k_blocks),
-            )
-        };
+        unsafe { producer.fill(peers.origin::<K>(tile), (0, k_blocks)) };
     }
 }
 
@@ -193,24 +178,14 @@ unsafe fn consume<K: KernelTraits>(
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
         let consumer = Consumer::this();
-        let mut state = PipelineState::CONSUMER_START;
+        let mut main_loop = MainLoop::new(smem, peers, consumer);
         let mut store = TileStore::<K>::new(params, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         while let Some(tile) = tiles.next_here() {
             let (row, col) = peers.origin::<K>(tile);
-            let row = row + consumer.index * (64 * K::M64_TILES);
+            let row = row + consumer.first_row::<K>();
             let mut accumulators = undefined::<K>();
-            let m64 = consumer.index * K::M64_TILES;
-            let lane = consumer.lane;
-            multiply_tile(
-                &mut accumulators,
-                smem,
-                peers,
-                &mut state,
-                k_blocks,
-                m64,
-                lane,
-            );
+            main_loop.multiply_tile(&mut accumulators, k_blocks);
             store.tile(&accumulators, row, col);
         }
         store.finish();

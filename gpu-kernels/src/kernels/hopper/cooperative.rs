@@ -79,60 +79,60 @@ pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileSc
 /// By one thread of the CTA, after the barriers are set up.
 #[inline(always)]
 pub unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
-    let mut state = PipelineState::PRODUCER_START;
-    let bytes = stage_bytes::<K>(params);
+    let mut producer = Producer::new(params, smem, NoPeers);
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
         let origin = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
         // SAFETY: the caller's duty.
-        unsafe {
-            fill(
-                params,
-                smem,
-                NoPeers,
-                &mut state,
-                bytes,
-                origin,
-                (0, k_blocks),
-            )
-        };
+        unsafe { producer.fill(origin, (0, k_blocks)) };
     }
 }
 
-/// Fills a stage with each of a tile's k-blocks from `first` to `end`; `origin` is the
-/// tile's first row and column, and `bytes` land in a stage.
-///
-/// # Safety
-/// By the producer.
-#[inline(always)]
-pub unsafe fn fill<K: KernelTraits>(
-    params: &GemmParams,
+/// Fills stages, from tile to tile.
+pub struct Producer<'a, K, P> {
+    params: &'a GemmParams,
     smem: SharedMemory<K>,
-    peers: impl Peers,
-    state: &mut PipelineState,
+    peers: P,
+    state: PipelineState,
+    /// Bytes that land in a stage.
     bytes: u32,
-    origin: (u32, u32),
-    (first, end): (u32, u32),
-) {
-    let mut k_block = first;
-    while k_block < end {
-        // SAFETY: the stage is free in every CTA we write to once its `empty` barrier
-        // has completed, and `full` expects all that lands in this CTA: our own loads
-        // and the peers'.
-        unsafe {
-            smem.empty(state.stage).wait(state.parity);
-            smem.full(state.stage).arrive_expecting(bytes);
-            load_stage(
-                params,
-                smem,
-                peers,
-                state.stage,
-                origin,
-                k_block * K::BLOCK_K,
-            );
+}
+
+impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
+    /// A producer that shares its loads with `peers`.
+    #[inline(always)]
+    pub fn new(params: &'a GemmParams, smem: SharedMemory<K>, peers: P) -> Self {
+        Producer {
+            params,
+            smem,
+            peers,
+            state: PipelineState::PRODUCER_START,
+            bytes: stage_bytes::<K>(params),
         }
-        *state = state.next::<K>();
-        k_block += 1;
+    }
+
+    /// Fills a stage with each of a tile's k-blocks from `first` to `end`; `origin` is
+    /// the tile's first row and column.
+    ///
+    /// # Safety
+    /// By one thread of the CTA, after the barriers are set up.
+    #[inline(always)]
+    pub unsafe fn fill(&mut self, origin: (u32, u32), (first, end): (u32, u32)) {
+        let mut k_block = first;
+        while k_block < end {
+            let PipelineState { stage, parity } = self.state;
+            // SAFETY: the stage is free in every CTA we write to once its `empty` barrier
+            // has completed, and `full` expects all that lands in this CTA: our own loads
+            // and the peers'.
+            unsafe {
+                self.smem.empty(stage).wait(parity);
+                self.smem.full(stage).arrive_expecting(self.bytes);
+                let k = k_block * K::BLOCK_K;
+                load_stage(self.params, self.smem, self.peers, stage, origin, k);
+            }
+            self.state = self.state.next::<K>();
+            k_block += 1;
+        }
     }
 }
 
@@ -147,23 +147,14 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
         let consumer = Consumer::this();
-        let mut state = PipelineState::CONSUMER_START;
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         while let Some(tile) = tiles.next_here() {
             let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
-            let row = row + consumer.index * (64 * K::M64_TILES);
+            let row = row + consumer.first_row::<K>();
             let mut accumulators = undefined::<K>();
-            let (m64, lane) = (consumer.index * K::M64_TILES, consumer.lane);
-            multiply_tile(
-                &mut accumulators,
-                smem,
-                NoPeers,
-                &mut state,
-                k_blocks,
-                m64,
-                lane,
-            );
+            main_loop.multiply_tile(&mut accumulators, k_blocks);
             store.tile(&accumulators, row, col);
         }
         store.finish();
@@ -176,77 +167,104 @@ pub fn undefined<K: KernelTraits>() -> Accumulators<K> {
     [K::Accumulator::undefined(), K::Accumulator::undefined()]
 }
 
-/// All k-blocks of a tile, from the first multiply to accumulators that can be read.
-///
-/// # Safety
-/// That of [`multiply`].
-#[inline(always)]
-pub unsafe fn multiply_tile<K: KernelTraits>(
-    accumulators: &mut Accumulators<K>,
+/// Multiplies stages, from tile to tile.
+pub struct MainLoop<K, P> {
     smem: SharedMemory<K>,
-    peers: impl Peers,
-    state: &mut PipelineState,
-    k_blocks: u32,
-    m64: u32,
-    lane: u32,
-) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        let last = multiply(accumulators, smem, peers, state, k_blocks, m64, lane);
-        finish::<K>(accumulators);
-        peers.release(smem, last, lane);
-    }
+    peers: P,
+    consumer: Consumer,
+    state: PipelineState,
 }
 
-/// The main loop, over `k_blocks` stages: multiplies the m64 tiles of A from `m64` on
-/// with B. One group of multiplies stays in flight, so a stage is released one k-block
-/// after its multiplies were issued. The last stage, which the caller releases when it
-/// has waited for the last group ([`finish`]).
-///
-/// # Safety
-/// By the whole warpgroup together; the producer fills as many stages.
-#[inline(always)]
-pub unsafe fn multiply<K: KernelTraits>(
-    accumulators: &mut Accumulators<K>,
-    smem: SharedMemory<K>,
-    peers: impl Peers,
-    state: &mut PipelineState,
-    k_blocks: u32,
-    m64: u32,
-    lane: u32,
-) -> u32 {
-    let mut previous = state.stage;
-    let mut k_block = 0;
-    // K is at least 1. A loop that might not run would give the accumulators a second
-    // definition, and ptxas would serialise every wgmma (C7515).
-    loop {
-        // SAFETY: the stage has landed; the warpgroup is together.
-        unsafe {
-            smem.full(state.stage).wait(state.parity);
-            let a = smem.a(state.stage, 0).m64(m64);
-            let a = wgmma::descriptor(K::A::MAJOR, a.address());
-            let b = wgmma::descriptor(K::B::MAJOR, smem.b(state.stage, 0).address());
-            wgmma::fence();
-            // The first multiply of a tile overwrites the accumulators.
-            multiply_atom::<K>(accumulators, a, b, (k_block != 0) as u32);
-            if K::ATOMS > 1 {
-                let next = (SharedMemory::<K>::ATOM_BYTES >> 4) as u64;
-                multiply_atom::<K>(accumulators, a + next, b + next, 1);
-            }
-            wgmma::commit();
-            if k_block != 0 {
-                wgmma::wait::<1>();
-                peers.release(smem, previous, lane);
-            }
-        }
-        previous = state.stage;
-        *state = state.next::<K>();
-        k_block += 1;
-        if k_block >= k_blocks {
-            break;
+impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
+    /// The main loop of `consumer`, which reads what `peers` load.
+    #[inline(always)]
+    pub fn new(smem: SharedMemory<K>, peers: P, consumer: Consumer) -> Self {
+        MainLoop {
+            smem,
+            peers,
+            consumer,
+            state: PipelineState::CONSUMER_START,
         }
     }
-    previous
+
+    /// Leaves the stages of `k_blocks` to another consumer.
+    #[inline(always)]
+    pub fn skip(&mut self, k_blocks: u32) {
+        self.state = self.state.skip::<K>(k_blocks);
+    }
+
+    /// All k-blocks of a tile, from the first multiply to accumulators that can be read.
+    ///
+    /// # Safety
+    /// That of [`MainLoop::multiply`].
+    #[inline(always)]
+    pub unsafe fn multiply_tile(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            let last = self.multiply(accumulators, k_blocks);
+            self.finish(accumulators, last);
+        }
+    }
+
+    /// Multiplies `k_blocks` stages. One group of multiplies stays in flight, so a stage
+    /// is released one k-block after its multiplies were issued. The last stage, which
+    /// [`MainLoop::finish`] releases.
+    ///
+    /// # Safety
+    /// By the whole warpgroup together; the producer fills as many stages, one at least.
+    #[inline(always)]
+    pub unsafe fn multiply(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) -> u32 {
+        let mut previous = self.state.stage;
+        let mut k_block = 0;
+        // K is at least 1. A loop that might not run would give the accumulators a second
+        // definition, and ptxas would serialise every wgmma (C7515).
+        loop {
+            let PipelineState { stage, parity } = self.state;
+            // SAFETY: the stage has landed; the warpgroup is together.
+            unsafe {
+                self.smem.full(stage).wait(parity);
+                let a = self.smem.a(stage, 0).m64(self.consumer.first_m64::<K>());
+                let a = wgmma::descriptor(K::A::MAJOR, a.address());
+                let b = wgmma::descriptor(K::B::MAJOR, self.smem.b(stage, 0).address());
+                wgmma::fence();
+                // The first multiply of a tile overwrites the accumulators.
+                multiply_atom::<K>(accumulators, a, b, (k_block != 0) as u32);
+                if K::ATOMS > 1 {
+                    let next = (SharedMemory::<K>::ATOM_BYTES >> 4) as u64;
+                    multiply_atom::<K>(accumulators, a + next, b + next, 1);
+                }
+                wgmma::commit();
+                if k_block != 0 {
+                    wgmma::wait::<1>();
+                    self.peers.release(self.smem, previous, self.consumer.lane);
+                }
+            }
+            previous = stage;
+            self.state = self.state.next::<K>();
+            k_block += 1;
+            if k_block >= k_blocks {
+                break;
+            }
+        }
+        previous
+    }
+
+    /// Waits until all multiplies are finished, so that the accumulators can be read, and
+    /// releases `last`, the last stage.
+    ///
+    /// # Safety
+    /// By the whole warpgroup.
+    #[inline(always)]
+    pub unsafe fn finish(&self, accumulators: &mut Accumulators<K>, last: u32) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            accumulators[0].finish();
+            if K::M64_TILES > 1 {
+                accumulators[1].finish();
+            }
+            self.peers.release(self.smem, last, self.consumer.lane);
+        }
+    }
 }
 
 /// Issues the multiplies of one swizzle atom: four along K, for every m64 tile.
@@ -290,21 +308,6 @@ unsafe fn multiply_k<K: KernelTraits>(
         if K::M64_TILES > 1 {
             let a = a + (M64_TILE_BYTES >> 4) as u64;
             accumulators[1].multiply::<K::Element, K::A, K::B>(a, b, accumulate);
-        }
-    }
-}
-
-/// Waits until all multiplies are finished: now the accumulators can be read.
-///
-/// # Safety
-/// By the whole warpgroup.
-#[inline(always)]
-pub unsafe fn finish<K: KernelTraits>(accumulators: &mut Accumulators<K>) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        accumulators[0].finish();
-        if K::M64_TILES > 1 {
-            accumulators[1].finish();
         }
     }
 }

@@ -16,13 +16,11 @@
 //! 128"): 7 % at 8192×8192×1024, where 1,640 cycles between the tiles are 8 % of all; 1 %
 //! at 8192³.
 
-use super::cooperative::{finish, multiply, produce, tiles, undefined};
+use super::cooperative::{MainLoop, produce, tiles, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{
-    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, Peers, PipelineState,
-};
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
-use super::traits::{Accumulators, KernelSchedule, KernelTraits};
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
 use crate::isa::{dependency, thread, warpgroup};
 use crate::kernel::WARPGROUP;
@@ -67,56 +65,28 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
         let consumer = Consumer::this();
-        let mut state = PipelineState::CONSUMER_START;
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         // The first consumer finds that it may multiply, as the producer finds that
         // every stage is empty.
         let mut order_parity = 1 - consumer.index % 2;
         tiles.alternate(consumer.index, K::CONSUMERS);
-        state = state.skip::<K>(consumer.index * k_blocks);
+        main_loop.skip(consumer.index * k_blocks);
         while let Some(tile) = tiles.next_here() {
             let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
             let mut accumulators = undefined::<K>();
             smem.order(consumer.index).wait(order_parity);
             order_parity ^= 1;
-            multiply_tile(&mut accumulators, smem, &mut state, k_blocks, consumer);
+            let last = main_loop.multiply(&mut accumulators, k_blocks);
+            // This consumer has seen its last stage land: the other may multiply.
+            let first = compute_here(consumer.lane) == 0;
+            smem.order(1 - consumer.index).arrive_if(first);
+            main_loop.finish(&mut accumulators, last);
             // Past the stages of the other's tile.
-            state = state.skip::<K>(k_blocks);
+            main_loop.skip(k_blocks);
             store.tile(&accumulators, row, col);
         }
         store.finish();
-    }
-}
-
-/// All k-blocks of a tile, from a multiply that this consumer may issue to accumulators
-/// that can be read. On the way the other consumer gets its turn.
-///
-/// # Safety
-/// By the whole warpgroup together; the producer fills as many stages.
-#[inline(always)]
-unsafe fn multiply_tile<K: KernelTraits>(
-    accumulators: &mut Accumulators<K>,
-    smem: SharedMemory<K>,
-    state: &mut PipelineState,
-    k_blocks: u32,
-    consumer: Consumer,
-) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        let last = multiply(
-            accumulators,
-            smem,
-            NoPeers,
-            state,
-            k_blocks,
-            0,
-            consumer.lane,
-        );
-        // This consumer has seen its last stage land: the other may multiply.
-        let first = compute_here(consumer.lane) == 0;
-        smem.order(1 - consumer.index).arrive_if(first);
-        finish::<K>(accumulators);
-        NoPeers.release(smem, last, consumer.lane);
     }
 }

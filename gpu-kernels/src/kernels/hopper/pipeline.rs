@@ -127,6 +127,22 @@ impl Consumer {
         }
     }
 
+    /// Its first m64 tile of the CTA's tile.
+    #[inline(always)]
+    pub fn first_m64<K: KernelTraits>(self) -> u32 {
+        if K::CONSUMERS_PER_TILE == 1 {
+            0
+        } else {
+            self.index * K::M64_TILES
+        }
+    }
+
+    /// Its first row of the CTA's tile.
+    #[inline(always)]
+    pub fn first_row<K: KernelTraits>(self) -> u32 {
+        64 * self.first_m64::<K>()
+    }
+
     /// The named barrier of the warpgroup; that of index 0 is the CTA's.
     #[inline(always)]
     pub fn barrier(self) -> u32 {

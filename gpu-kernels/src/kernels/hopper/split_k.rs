@@ -43,13 +43,10 @@
 
 use core::marker::PhantomData;
 
-use super::cooperative::{fill, multiply_tile, tiles, undefined};
+use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{
-    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, PipelineState,
-};
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
-use super::tma_load::stage_bytes;
 use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{cluster, dependency, shared, thread, warpgroup};
@@ -113,14 +110,12 @@ unsafe fn produce<K: KernelTraits>(
 ) {
     // SAFETY: by a thread that exchanges nothing; once a tile.
     unsafe {
-        let mut state = PipelineState::PRODUCER_START;
-        let bytes = stage_bytes::<K>(params);
+        let mut producer = Producer::new(params, smem, NoPeers);
         let arrivals = ProducerArrivals::begin();
         let mut tiles = tiles::<K>(params, params.schedule);
         let part = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
-            let origin = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
-            fill(params, smem, NoPeers, &mut state, bytes, origin, part);
+            producer.fill((tile.m * K::BLOCK_M, tile.n * K::BLOCK_N), part);
             arrivals.tile();
         }
         arrivals.end();
@@ -142,7 +137,7 @@ unsafe fn consume<K: KernelTraits>(
     // SAFETY: the whole warpgroup runs all this together, up to the exchange.
     unsafe {
         let consumer = Consumer::this();
-        let mut state = PipelineState::CONSUMER_START;
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, smem, consumer);
         let mut exchange = Exchange::<K>::begin(smem, rank, consumer.lane);
         let mut tiles = tiles::<K>(params, params.schedule);
@@ -150,16 +145,7 @@ unsafe fn consume<K: KernelTraits>(
         while let Some(tile) = tiles.next_here() {
             let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
             let mut accumulators = undefined::<K>();
-            let lane = consumer.lane;
-            multiply_tile(
-                &mut accumulators,
-                smem,
-                NoPeers,
-                &mut state,
-                end - first,
-                0,
-                lane,
-            );
+            main_loop.multiply_tile(&mut accumulators, end - first);
             // From here on each warp goes its own way: some have nothing to store.
             if exchange.reduce_scatter(&mut accumulators[0], row, params.m) {
                 store.tile(&accumulators, row, col);

@@ -25,13 +25,10 @@
 
 use core::marker::PhantomData;
 
-use super::cooperative::{fill, multiply_tile, tiles, undefined};
+use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{
-    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, PipelineState,
-};
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
-use super::tma_load::stage_bytes;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
 use crate::isa::wgmma::Accumulator as _;
@@ -90,14 +87,12 @@ fn work<K: KernelTraits>(params: &GemmParams, k_blocks: u32) -> StreamKScheduler
 /// By one thread of the CTA, after the barriers are set up.
 #[inline(always)]
 unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
-    let mut state = PipelineState::PRODUCER_START;
-    let bytes = stage_bytes::<K>(params);
+    let mut producer = Producer::new(params, smem, NoPeers);
     let mut work = work::<K>(params, k_blocks);
     while let Some(unit) = work.next() {
         let origin = (unit.tile.m * K::BLOCK_M, unit.tile.n * K::BLOCK_N);
-        let part = (unit.first, unit.end);
         // SAFETY: the caller's duty.
-        unsafe { fill(params, smem, NoPeers, &mut state, bytes, origin, part) };
+        unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }
 }
 
@@ -111,24 +106,14 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
         let consumer = Consumer::this();
-        let mut state = PipelineState::CONSUMER_START;
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, smem, consumer);
         let mut work = work::<K>(params, k_blocks);
         while let Some(unit) = work.next() {
             let (row, col) = (unit.tile.m * K::BLOCK_M, unit.tile.n * K::BLOCK_N);
-            let row = row + consumer.index * (64 * K::M64_TILES);
+            let row = row + consumer.first_row::<K>();
             let mut accumulators = undefined::<K>();
-            let m64 = consumer.index * K::M64_TILES;
-            let (part, lane) = (unit.end - unit.first, consumer.lane);
-            multiply_tile(
-                &mut accumulators,
-                smem,
-                NoPeers,
-                &mut state,
-                part,
-                m64,
-                lane,
-            );
+            main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
             if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
                 store.tile(&accumulators, row, col);
             }
