@@ -4,29 +4,28 @@
 //! waves  = clusters that have a tile / clusters that run at once, rounded up
 //! asked  = cycles that one CTA takes to ask for its bytes
 //! loads  = bytes of L2 that it takes: less what its neighbours ask for too
-//! step   = max(arithmetic, asked, loads) + waits + power     one BLOCK_K of one tile
-//! cycles = start + waves · (steps · step + store)
+//! block  = max(arithmetic, asked, loads) + waits + power     one k-block of one tile
+//! cycles = start + waves · (blocks · block + store)
 //! ```
 //!
 //! Where consumers alternate (ping-pong), one stores while the other multiplies,
 //! whichever takes longer, and only the last tile's store shows:
 //!
 //! ```text
-//! cycles = start + waves · (max(k-blocks · k-block, store) + hand-over) + store
+//! cycles = start + waves · (max(blocks · block, store) + hand-over) + store
 //! ```
 //!
-//! Under stream-K the waves are rounded down, and some CTAs, the sharers, then
-//! share the tiles that are left. Each computes its part, and but for those that
-//! finish a tile, writes its sums; a finisher waits and reads those of its tile:
+//! Under stream-K the waves are rounded down, and some CTAs, the stream-K CTAs, then share
+//! the tiles that are left. Each computes its part. One CTA a tile waits for the partial
+//! accumulators of the others, which they have written, and reads them:
 //!
 //! ```text
-//! last wave = tiles · steps / sharers · step + write
-//!             + latency + (sharers / tiles − 1) · read + store
+//! last wave = tiles · blocks / CTAs · block + write
+//!             + latency + (CTAs / tiles − 1) · read + store
 //! ```
 //!
-//! More sharers compute less each, but read more; the number with the fewest
-//! cycles is taken. (The paper's "grid size selection", section 5.1, weighs the
-//! same.)
+//! More CTAs compute less each, but read more; the number with the fewest cycles is taken.
+//! (The paper's "grid size selection", section 5.1, weighs the same.)
 //!
 //! The wave count is what decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates below
@@ -107,17 +106,18 @@ const LOADED_PER_CYCLE: u64 = 50;
 /// 3 % sustained, with 4/3 of the bytes.
 const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
 
-/// Cycles a step that the tensor cores wait for a consumer that is alone: nobody
+/// Cycles a k-block that the tensor cores wait for a consumer that is alone: nobody
 /// multiplies while it waits for a stage and hands one back. From 64×128 against
 /// 128×64 tiles at 1024³ on an H200, 4 % slower cold, 10 % sustained.
 const ALONE: u64 = 40;
 
-/// Cycles a step that CTAs which share loads wait for each other. From 128×64 tiles at
+/// Cycles a k-block that CTAs which share loads wait for each other. From 128×64 tiles at
 /// 256×4096×4096 on an H200: in clusters of 1×2 10 % slower, with a third fewer bytes.
 const COUPLED: u64 = 100;
 
-/// Cycles that the first tiles wait longer for their operands, which come from
-/// DRAM, where the pipeline holds nothing yet than where it would fill shared memory.
+/// Cycles that the first tiles wait longer for their operands, which come from DRAM, the
+/// smaller the pipeline is: none where it fills shared memory, and all of these where it
+/// has no stage.
 /// From 128×256 tiles at 2048³ on an H200: with four stages for three 2 % faster
 /// cold.
 const FILL: u64 = 4000;
@@ -163,7 +163,7 @@ const STREAM_K_MARGIN: u64 = 5;
 pub struct Cost {
     /// Cycles from first to last.
     pub cycles: u64,
-    /// Bytes that one step of one CTA takes from L2.
+    /// Bytes that one k-block of one CTA takes from L2.
     pub loads: u64,
 }
 
@@ -204,10 +204,10 @@ pub fn estimate(
 }
 
 /// How many CTAs should share the last wave of `grid` tiles, by a kernel for
-/// stream-K whose operands begin on cache lines: where a tile is cut decides the
-/// order of its sums, which is not to hang on an address. At least one for each of
-/// those tiles, two where it has two steps and there are CTAs; at most those that run
-/// at once; 1 where no tile is left over.
+/// stream-K. The operands are taken to begin on cache lines, because where a tile is cut
+/// decides the order of additions, which must not depend on an address. At least one for
+/// each of those tiles, two where it has two k-blocks and there are CTAs; at most the CTAs
+/// that run at once; 1 where no tile is left over.
 pub fn sharers(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
     let (_, sharers) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
     sharers as u32
@@ -228,7 +228,9 @@ pub(super) fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
 /// Cycles that the pipeline of a hopper kernel takes longer to fill than the largest.
 fn fill(kernel: &KernelInfo) -> u64 {
     match kernel.family {
-        Family::Hopper => FILL * FULL_PIPELINE.saturating_sub(kernel.pipeline_bytes.into()) / FULL_PIPELINE,
+        Family::Hopper => {
+            FILL * FULL_PIPELINE.saturating_sub(kernel.pipeline_bytes.into()) / FULL_PIPELINE
+        }
         _ => 0,
     }
 }
@@ -245,15 +247,15 @@ struct Work {
     tiles: u64,
     /// Those that run at once.
     at_once: u64,
-    /// Steps along K of one CTA for one tile.
-    steps: u64,
-    /// One step.
-    step: u64,
-    /// Bytes that one step takes from L2.
+    /// K-blocks of one CTA for one tile.
+    k_blocks: u64,
+    /// One k-block.
+    k_block: u64,
+    /// Bytes that one k-block takes from L2.
     loads: u64,
-    /// From a tile's last step to its last byte of C.
+    /// From a tile's last k-block to its last byte of C.
     store: u64,
-    /// Whether it is hidden behind the steps of the next tile.
+    /// Whether it is hidden behind the k-blocks of the next tile.
     ping_pong: bool,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
@@ -278,7 +280,7 @@ impl Work {
         let coupled = u64::from(cluster.sharing() > 1);
         let waits = alone * ALONE + coupled * COUPLED;
         let arrived = (asked * bytes / (10 * LINE)).max(loads / LOADED_PER_CYCLE);
-        let step = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
+        let k_block = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
 
         // Each CTA stores one part of the tile, and sends the others away as f32.
         let parts = u64::from(cluster.k);
@@ -291,8 +293,8 @@ impl Work {
         Work {
             tiles: u64::from(grid.tiles_m) * u64::from(grid.tiles_n),
             at_once: at_once(kernel, target).into(),
-            steps: u64::from(k).div_ceil(depth).div_ceil(parts),
-            step: step * u64::from(kernel.ctas_per_sm),
+            k_blocks: u64::from(k).div_ceil(depth).div_ceil(parts),
+            k_block: k_block * u64::from(kernel.ctas_per_sm),
             loads,
             store: BETWEEN_TILES
                 + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
@@ -305,7 +307,7 @@ impl Work {
 
     /// A wave of whole tiles.
     fn wave(&self) -> u64 {
-        let multiply = self.steps * self.step;
+        let multiply = self.k_blocks * self.k_block;
         if self.ping_pong {
             multiply.max(self.store) + HAND_OVER
         } else {
@@ -318,34 +320,34 @@ impl Work {
         if self.ping_pong { self.store } else { 0 }
     }
 
-    /// Under stream-K: cycles, and the number of sharers that makes them fewest.
+    /// Under stream-K: cycles, and the number of stream-K CTAs that makes them fewest.
     fn stream_k(&self) -> (u64, u64) {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let whole = waves * self.wave();
         if left == 0 {
             return (whole, 1);
         }
-        // Two or more CTAs to a tile, as many as there are steps, or CTAs; or all
+        // Two or more CTAs to a tile, as many as there are k-blocks, or CTAs; or all
         // CTAs, of which some then have parts of two tiles.
-        let most = self.steps.min(self.at_once / left);
-        let all = self.at_once.min(left * self.steps);
+        let most = self.k_blocks.min(self.at_once / left);
+        let all = self.at_once.min(left * self.k_blocks);
         let counts = (2..=most).map(|each| each * left).chain([all]);
-        let last = |sharers: u64| {
-            let peers = match sharers % left {
-                0 => sharers / left - 1,
-                // Runs do not end with tiles: one CTA more has steps of some.
-                _ => sharers.div_ceil(left),
+        let last = |ctas: u64| {
+            let peers = match ctas % left {
+                0 => ctas / left - 1,
+                // Ranges do not end with tiles: one CTA more has k-blocks of some.
+                _ => ctas.div_ceil(left),
             };
             if peers == 0 {
                 self.wave()
             } else {
-                let run = (left * self.steps).div_ceil(sharers) * self.step;
+                let range = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
                 let write = self.accumulators / STORED_PER_CYCLE;
                 let read = peers * self.accumulators / LOADED_PER_CYCLE;
-                run + write + FIX_UP_LATENCY + read + self.store
+                range + write + FIX_UP_LATENCY + read + self.store
             }
         };
-        let best = counts.map(|sharers| (whole + last(sharers), sharers)).min();
+        let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();
         best.expect("all is a count")
     }
 }
