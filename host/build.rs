@@ -16,7 +16,7 @@ use std::{env, fs};
 
 use gpu_kernels::Arch;
 use miniz_oxide::deflate::compress_to_vec;
-use ptx_builder::{Build, Choice, Codegen, Error, Generator, codegen};
+use ptx_builder::{Build, Codegen, Error, Generator, GeneratorChoice, generator};
 
 /// Of zlib's levels 0 to 9: higher ones take longer and save less than one part in a
 /// hundred.
@@ -32,8 +32,8 @@ fn main() {
     println!("cargo::rustc-link-search=native={}", stub.display());
 
     println!("cargo::rerun-if-changed=build.rs");
-    let chosen = Codegen::from_env().and_then(codegen::choose);
-    let watched = codegen::watched(chosen.as_ref());
+    let chosen = Codegen::from_env().and_then(generator::choose);
+    let watched = generator::watched(chosen.as_ref());
     for variable in watched.variables {
         println!("cargo::rerun-if-env-changed={variable}");
     }
@@ -101,7 +101,7 @@ impl Embedded {
 }
 
 /// Compiles all kernels into files in `out`.
-fn kernels(mut choice: Choice, out: &Path) -> Embedded {
+fn kernels(mut choice: GeneratorChoice, out: &Path) -> Embedded {
     loop {
         let error = match embed(&choice.generator, out) {
             Ok(embedded) => return embedded,
