@@ -32,7 +32,9 @@ fn main() {
     println!("cargo::rustc-link-search=native={}", stub.display());
 
     println!("cargo::rerun-if-changed=build.rs");
-    let chosen = Codegen::from_env().and_then(generator::choose);
+    let chosen = Codegen::from_env()
+        .map_err(Error::from)
+        .and_then(generator::choose);
     let watched = generator::watched(chosen.as_ref());
     for variable in watched.variables {
         println!("cargo::rerun-if-env-changed={variable}");
