@@ -5,7 +5,8 @@
 //! matched with the launches that the program printed by their place, and the name has to
 //! agree.
 
-use crate::shape::Shape;
+use crate::error::CounterError;
+use crate::problem::shape::GemmShape;
 
 /// Bytes of a sector, the unit in which L2 counts (Nsight Compute, "Memory Tables").
 const SECTOR_BYTES: f64 = 32.0;
@@ -21,64 +22,11 @@ pub const L2_HIT: &str = "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum";
 /// Sectors that one partition of L2 asked of the other.
 pub const L2_FABRIC: &str = "lts__t_sectors_srcunit_ltcfabric.sum";
 
-/// Why counters could not be used.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum CounterError {
-    /// There is no table.
-    #[error("its log has no table of counters")]
-    NoTable,
-    /// The table is no CSV.
-    #[error("its table cannot be read: {0}")]
-    Csv(String),
-    /// A column is missing.
-    #[error("its table has no column {0}")]
-    Column(&'static str),
-    /// A unit that is not known.
-    #[error("{column} is in '{unit}'; accepted: byte or sector, with K, M, G or T before it")]
-    Unit {
-        /// The column.
-        column: &'static str,
-        /// Its unit.
-        unit: String,
-    },
-    /// A value that is no number.
-    #[error("{column} of launch {row} is '{value}', which is no number")]
-    Value {
-        /// The column.
-        column: &'static str,
-        /// The row, from 0.
-        row: usize,
-        /// What stands there.
-        value: String,
-    },
-    /// A line of the program that names no launch.
-    #[error("'{0}' names no launch; expected: launch N: SHAPE TYPE tilewise KERNEL ORDER SCHEDULE")]
-    Launch(String),
-    /// As many rows as launches are needed.
-    #[error("it counted {counted} launches of {launched}")]
-    Count {
-        /// Launches that the program printed.
-        launched: usize,
-        /// Rows of the table.
-        counted: usize,
-    },
-    /// The kernel of a row is not that of the launch.
-    #[error("launch {row} was of {launched}, and it counted {counted}")]
-    Kernel {
-        /// The row, from 0.
-        row: usize,
-        /// What the program launched.
-        launched: String,
-        /// What the row names.
-        counted: String,
-    },
-}
-
 /// One launch, as the program prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct ProfiledLaunch {
     /// The product.
-    pub shape: Shape,
+    pub shape: GemmShape,
     /// Entry point.
     pub kernel: String,
     /// Tile order.
@@ -115,14 +63,14 @@ impl Counts {
 ///
 /// # Errors
 /// A line begins like a launch and names none.
-pub fn launches(printed: &str) -> Result<Vec<Launch>, CounterError> {
+pub fn launches(printed: &str) -> Result<Vec<ProfiledLaunch>, CounterError> {
     let lines = printed.lines().filter(|line| line.starts_with("launch "));
     lines
         .map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
                 [_, _, shape, _, _, kernel, order, schedule] => {
-                    shape.parse().ok().map(|shape| Launch {
+                    shape.parse().ok().map(|shape| ProfiledLaunch {
                         shape,
                         kernel: (*kernel).to_owned(),
                         order: (*order).to_owned(),
@@ -211,9 +159,9 @@ fn scale(unit: &str) -> Option<f64> {
 /// # Errors
 /// They are not as many, or a kernel is another.
 pub fn joined(
-    launches: Vec<Launch>,
+    launches: Vec<ProfiledLaunch>,
     counts: Vec<Counts>,
-) -> Result<Vec<(Launch, Counts)>, CounterError> {
+) -> Result<Vec<(ProfiledLaunch, Counts)>, CounterError> {
     if launches.len() != counts.len() {
         return Err(CounterError::Count {
             launched: launches.len(),
@@ -261,7 +209,7 @@ launch 0: 4096x4096x32768 f16 tilewise hopper_f16_ak_bn_128x128x64 groupedn:8 gr
     fn launches_get_their_counts() {
         let pairs = joined(launches(PRINTED).unwrap(), counts(LOG).unwrap()).unwrap();
         let (launch, first) = &pairs[0];
-        assert_eq!(launch.shape, Shape::new(8192, 8192, 8192));
+        assert_eq!(launch.shape, GemmShape::new(8192, 8192, 8192));
         assert_eq!(
             (launch.order.as_str(), launch.schedule.as_str()),
             ("row", "grid1d")
