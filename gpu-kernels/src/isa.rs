@@ -20,7 +20,7 @@
 
 /// One instruction: `ptx` is the expression that a GPU executes, `emulated` the one
 /// that the emulator does. Names in `ptx` include `asm!`; in `emulated`, `machine`
-/// and `semantics` of [`crate::emulator`].
+/// and `semantics` of the crate `tilewise-emulator`.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! instruction {
     (ptx = $ptx:expr, emulated = $emulated:expr) => {{
@@ -34,7 +34,7 @@ macro_rules! instruction {
 macro_rules! instruction {
     (ptx = $ptx:expr, emulated = $emulated:expr) => {{
         #[allow(unused_imports, reason = "most forms need one of the two")]
-        use $crate::emulator::{machine, semantics};
+        use tilewise_emulator::{machine, semantics};
         $emulated
     }};
 }

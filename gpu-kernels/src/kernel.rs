@@ -83,6 +83,17 @@ pub enum Major {
     Mn = 1,
 }
 
+/// As the emulator's instructions name it.
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+impl From<Major> for tilewise_emulator::semantics::format::Major {
+    fn from(major: Major) -> Self {
+        match major {
+            Major::K => Self::K,
+            Major::Mn => Self::Mn,
+        }
+    }
+}
+
 /// A [`Major`] as a type parameter.
 pub trait Contiguous {
     /// The same, as a value.

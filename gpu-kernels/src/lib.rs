@@ -7,8 +7,8 @@
 //!    by rustc's own NVPTX code generator or by rust-cuda's (feature `standalone`);
 //! 2. for the host, where the same orders, schedules, constants and launch
 //!    parameters are plain functions and types;
-//! 3. for the host with the feature `emulator`, where module `emulator` runs the
-//!    same kernels, instruction by instruction, and checks what they do;
+//! 3. for the host with the feature `emulator`, where the crate `tilewise-emulator`
+//!    runs the same kernels, instruction by instruction, and checks what they do;
 //! 4. for `wasm32-unknown-unknown`, as for the host and without `std`: a web page
 //!    walks the tiles by the same orders (crate `tilewise-explorer`).
 //!
@@ -25,7 +25,6 @@
 //! | [`isa`] | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
 //! | [`probe`] | does one instruction do on a GPU what it does in the emulator? |
-//! | `emulator` | what does all that do on a CPU? (feature `emulator`) |
 
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -48,8 +47,6 @@
 extern crate alloc;
 
 pub mod element;
-#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
-pub mod emulator;
 pub mod entry;
 pub mod epilogue;
 pub mod isa;

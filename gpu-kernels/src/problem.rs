@@ -43,6 +43,32 @@ impl DType {
     }
 }
 
+/// As the emulator's instructions name it.
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+impl From<DType> for tilewise_emulator::semantics::format::Format {
+    fn from(dtype: DType) -> Self {
+        match dtype {
+            DType::F32 => Self::F32,
+            DType::Tf32 => Self::Tf32,
+            DType::F16 => Self::F16,
+            DType::Bf16 => Self::Bf16,
+        }
+    }
+}
+
+#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
+impl From<tilewise_emulator::semantics::format::Format> for DType {
+    fn from(format: tilewise_emulator::semantics::format::Format) -> Self {
+        use tilewise_emulator::semantics::format::Format;
+        match format {
+            Format::F32 => Self::F32,
+            Format::Tf32 => Self::Tf32,
+            Format::F16 => Self::F16,
+            Format::Bf16 => Self::Bf16,
+        }
+    }
+}
+
 /// Element type of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use gpu_kernels::emulator::semantics::tensor_map::TensorMap;
 use gpu_kernels::problem::GemmParams;
 use gpu_kernels::{KernelInfo, Operand, OutputType, Schedule, TileOrder};
+use tilewise_emulator::semantics::tensor_map::TensorMap;
 
 pub use gpu_kernels::probe::{PROBES, Probe};
 
@@ -157,7 +157,7 @@ impl Launch {
         ] {
             if let Some(map) = map {
                 let spec = TensorMapSpec {
-                    dtype: map.dtype,
+                    dtype: map.dtype.into(),
                     dims: map.dims,
                     pitch_bytes: map.pitch_bytes,
                     box_dims: map.box_dims,

@@ -26,6 +26,7 @@ pub fn tests(cargo: &mut Command) -> &mut Command {
         "test",
         "--release",
         "--package=gpu-kernels",
+        "--package=tilewise-emulator",
         "--package=tilewise-emulate",
         "--features=gpu-kernels/emulator",
     ])

@@ -11,7 +11,7 @@ mod emulate;
 mod explain;
 /// Stand-ins for rust-cuda's programs, those of ptx-builder's tests.
 #[cfg(test)]
-#[path = "../../gpu-kernels/builder/tests/fake/mod.rs"]
+#[path = "../../ptx-builder/tests/fake/mod.rs"]
 mod fake;
 mod generator;
 mod project;

@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_comparison_fails_on_a_difference() {
-        let examples = project::root().join("gpu-kernels/builder/tests/compare");
+        let examples = project::root().join("ptx-builder/tests/compare");
         let (rustc, rust_cuda) = (examples.join("rustc"), examples.join("rust-cuda"));
         compare(&rustc, &rust_cuda).unwrap();
         let other = std::env::temp_dir().join(format!("xtask-compare-{}", std::process::id()));

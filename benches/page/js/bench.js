@@ -1,6 +1,6 @@
 /**
  * Records of the benchmark: TFLOP/s of row-major order, of the library's choice and of the
- * peers on each product. A record is `Record` of `benches/src/record.rs`.
+ * peers on each product. A record is `Record` of `benches/src/records/record.rs`.
  *
  * @module bench
  */

@@ -217,7 +217,13 @@ macro_rules! accumulators {
                             }
                         }
                     },
-                    emulated = machine::wgmma::multiply(self, T::DTYPE, [A::MAJOR, B::MAJOR], [a, b], accumulate)
+                    emulated = machine::wgmma::multiply(
+                        self,
+                        T::DTYPE.into(),
+                        [A::MAJOR.into(), B::MAJOR.into()],
+                        [a, b],
+                        accumulate,
+                    )
                 )
             }
 

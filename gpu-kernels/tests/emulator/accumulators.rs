@@ -1,9 +1,9 @@
 //! wgmma: who owns registers and operands, and until when.
 
-use gpu_kernels::emulator::Check;
 use gpu_kernels::isa::wgmma::{self, Accumulator, VisitColumns};
 use gpu_kernels::isa::{shared, thread, tma};
 use gpu_kernels::kernel::{AlongK, Major};
+use tilewise_emulator::Check;
 
 use crate::{cta, shared as at, tid, verdict};
 

@@ -1,7 +1,7 @@
 //! Threads that must meet, and those that never come.
 
-use gpu_kernels::emulator::Check;
 use gpu_kernels::isa::{mbarrier, thread, warpgroup};
+use tilewise_emulator::Check;
 
 use crate::{cta, run, set_up, shared as at, tid, verdict};
 
@@ -59,7 +59,7 @@ fn a_warp_is_together_where_it_must_be() {
 
 #[test]
 fn what_never_happens_is_a_deadlock_that_names_who_waits() {
-    let mut memory = gpu_kernels::emulator::Memory::new();
+    let mut memory = tilewise_emulator::Memory::new();
     let kernel = || {
         // SAFETY: emulated.
         unsafe {

@@ -1,7 +1,7 @@
 //! CTAs that reach into each other's shared memory.
 
-use gpu_kernels::emulator::{Check, Memory, Options};
 use gpu_kernels::isa::{cluster, dependency, global, mbarrier, shared, thread};
+use tilewise_emulator::{Check, Memory, Options};
 
 use crate::{cluster as shape, cta, run_with, shared as at, tid, verdict};
 

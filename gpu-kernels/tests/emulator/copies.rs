@@ -1,7 +1,7 @@
 //! TMA: bytes, maps and ends.
 
-use gpu_kernels::emulator::{Check, Memory};
 use gpu_kernels::isa::{mbarrier, shared, tma};
+use tilewise_emulator::{Check, Memory};
 
 use crate::{BOX_BYTES, cta, matrix, run, set_up, shared as at, tid};
 

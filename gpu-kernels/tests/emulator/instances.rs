@@ -2,12 +2,12 @@
 //! that the sources unroll: sixteen chunks a thread, eight steps a block.
 
 use gpu_kernels::element::{F16, Tf32};
-use gpu_kernels::emulator::{Memory, Options};
 use gpu_kernels::kernel::{AlongK, AlongMn, Kernel};
 use gpu_kernels::kernels::{tensor_core::TensorCore, tiled::Tiled};
 use gpu_kernels::{DType, GemmParams, Operand, OutputType, Schedule, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use tilewise_emulator::{Memory, Options};
 
 use crate::{Shape, run_with};
 

@@ -4,6 +4,7 @@
 mod accumulators;
 mod barriers;
 mod clusters;
+mod conversions;
 mod copies;
 mod instances;
 mod memory;
@@ -11,10 +12,10 @@ mod proxies;
 mod races;
 mod scheduling;
 
-use gpu_kernels::emulator::semantics::swizzle::Swizzle;
-use gpu_kernels::emulator::semantics::tensor_map::TensorMap;
-use gpu_kernels::emulator::{Check, Counts, Error, Grid, Memory, Options, Report, launch};
 use gpu_kernels::{DType, isa};
+use tilewise_emulator::semantics::swizzle::Swizzle;
+use tilewise_emulator::semantics::tensor_map::TensorMap;
+use tilewise_emulator::{Check, Counts, Error, Grid, Memory, Options, Report, launch};
 
 /// A CTA of `threads`, or a cluster or grid of them.
 #[derive(Clone, Copy)]
@@ -111,7 +112,7 @@ fn matrix() -> (Memory, u64, u64) {
 fn map_of(address: u64) -> TensorMap {
     TensorMap {
         address,
-        dtype: DType::F16,
+        dtype: DType::F16.into(),
         dims: [64, 64],
         pitch_bytes: 128,
         box_dims: [64, 64],

@@ -1,7 +1,7 @@
 //! Bounds, alignment, and what nothing wrote.
 
-use gpu_kernels::emulator::{Address, Check, Memory};
 use gpu_kernels::isa::{convert, global, mbarrier, mma, shared, tma, warpgroup};
+use tilewise_emulator::{Address, Check, Memory};
 
 use crate::{BOX_BYTES, cta, matrix, run, shared as at, tid, verdict};
 

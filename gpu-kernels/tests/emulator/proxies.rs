@@ -1,7 +1,7 @@
 //! Ordinary accesses against those of TMA and wgmma.
 
-use gpu_kernels::emulator::Check;
 use gpu_kernels::isa::{mbarrier, shared, thread, tma};
+use tilewise_emulator::Check;
 
 use crate::accumulators::{operands, product};
 use crate::{BOX_BYTES, cta, matrix, run, set_up, shared as at, tid};

@@ -1,7 +1,7 @@
 //! Conflicting accesses that nothing orders.
 
-use gpu_kernels::emulator::{Check, Memory};
 use gpu_kernels::isa::{cp_async, flag, global, mbarrier, shared, thread, warpgroup};
+use tilewise_emulator::{Check, Memory};
 
 use crate::{Shape, cta, run, set_up, shared as at, tid, verdict};
 
@@ -262,7 +262,7 @@ fn a_flag_orders_the_stores_of_one_cta_before_the_loads_of_another() {
         };
         let mut reports = Vec::new();
         for seed in [0, 1] {
-            let options = gpu_kernels::emulator::Options {
+            let options = tilewise_emulator::Options {
                 seed,
                 ..Default::default()
             };

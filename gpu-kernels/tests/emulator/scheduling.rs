@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-use gpu_kernels::emulator::{Check, Fault, Instruction, Memory, Options};
 use gpu_kernels::isa::{flag, mbarrier, shared, thread};
+use tilewise_emulator::{Check, Fault, Instruction, Memory, Options};
 
 use crate::{Shape, cta, run_with, set_up, shared as at, tid};
 

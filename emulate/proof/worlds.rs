@@ -1,0 +1,149 @@
+//! The two worlds: a GPU and the emulator. Neither may keep the program waiting.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use gpu_kernels::KernelInfo;
+use gpu_kernels::entry::KERNELS;
+use tilewise::Device;
+use tilewise::probe::{self, Launch, PROBES};
+use tilewise::select::Catalog;
+use tilewise_emulator::semantics::tensor_map::{self, TensorMap};
+use tilewise_emulator::{Grid, Memory, Options};
+
+/// The longest that one launch may take. They take milliseconds on a GPU, and seconds
+/// in the emulator.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where launches run.
+pub struct Worlds {
+    /// A GPU, or the CPU for the emulator alone.
+    pub device: Device,
+    /// Random products to compare.
+    pub problems: usize,
+    /// The launch in which the GPU failed or hung: it runs nothing after it.
+    lost_in: RefCell<Option<String>>,
+}
+
+impl Worlds {
+    pub fn new(device: &Device, problems: usize) -> Self {
+        Worlds {
+            device: device.clone(),
+            problems,
+            lost_in: RefCell::new(None),
+        }
+    }
+
+    /// Has the driver compile the probes, and with `products` the kernels, before they
+    /// are launched: at once, and outside of the time that launches may take.
+    pub fn load(&self, products: bool) -> Result<(), tilewise::Error> {
+        let Some(gpu) = self.device.gpu_info() else {
+            return Ok(());
+        };
+        let (major, minor) = gpu.compute_capability;
+        let catalog = Catalog::embedded();
+        let runs = |kernel: &&KernelInfo| {
+            kernel.arch.runs_on(major, minor) && (catalog.is_built)(kernel.name)
+        };
+        let mut kernels: Vec<KernelInfo> = PROBES.iter().map(|probe| probe.info).collect();
+        if products {
+            kernels.extend(KERNELS.iter().filter(runs));
+        }
+        eprintln!("loading {} kernels", kernels.len());
+        probe::load(&self.device, &kernels)
+    }
+
+    /// Runs `launch`, which reports call `name`, in both. Returns what operand C holds
+    /// afterwards, on the GPU and in the emulator.
+    pub fn run(&self, name: &str, launch: &Launch) -> Result<(Vec<u8>, Vec<u8>), String> {
+        eprintln!("{name}");
+        let on_cpu = launch.clone();
+        let emulated = within_limit(&format!("emulator, {name}"), move || emulate(&on_cpu))??;
+        if !self.device.is_gpu() {
+            return Ok((emulated.clone(), emulated));
+        }
+        let launch = launch.clone();
+        let gpu = self.on_gpu(name, move |device| launch.run(device))?;
+        let gpu = gpu.map_err(|error| {
+            // It stays with the context.
+            if matches!(error, tilewise::Error::Driver { .. }) {
+                self.lost_in.replace(Some(name.to_owned()));
+            }
+            error.to_string()
+        })?;
+        Ok((gpu, emulated))
+    }
+
+    /// Does `work`, which reports call `name`, on the GPU, unless that is lost.
+    pub fn on_gpu<R: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Device) -> R + Send + 'static,
+    ) -> Result<R, String> {
+        if let Some(launch) = &*self.lost_in.borrow() {
+            return Err(format!("not run: the GPU was lost in `{launch}`"));
+        }
+        let device = self.device.clone();
+        within_limit(&format!("GPU, {name}"), move || work(&device)).inspect_err(|_| {
+            self.lost_in.replace(Some(name.to_owned()));
+        })
+    }
+}
+
+/// What `work` returns, or that it has not returned in time. A thread of its own does
+/// it, which is left behind then.
+pub fn within_limit<R: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, String> {
+    let (done, result) = mpsc::channel();
+    thread::spawn(move || done.send(work()));
+    result.recv_timeout(LIMIT).map_err(|error| match error {
+        mpsc::RecvTimeoutError::Timeout => format!("{name}: not finished in {LIMIT:?}"),
+        mpsc::RecvTimeoutError::Disconnected => format!("{name}: panicked"),
+    })
+}
+
+/// What operand C holds after `launch` in the emulator, or what that reports.
+pub fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
+    let mut memory = Memory::new();
+    let mut place = |bytes: &[u8]| {
+        let address = memory.allocate(bytes.len() as u64);
+        memory.write(address, bytes).map_err(text)?;
+        Ok::<_, String>(address)
+    };
+    let (a, b, c) = (place(&launch.a)?, place(&launch.b)?, place(&launch.c)?);
+    let maps = memory.allocate(3 * tensor_map::BYTES as u64);
+    for (index, map, address) in [(0, launch.a_map, a), (2, launch.c_map, c)] {
+        if let Some(map) = map {
+            let placed = TensorMap {
+                address: address + map.address,
+                ..map
+            };
+            let encoded = placed.encode().map_err(text)?;
+            let at = maps + index * tensor_map::BYTES as u64;
+            memory.write(at, &encoded).map_err(text)?;
+        }
+    }
+    let params = launch.placed([a, b, c], maps);
+    let run = launch.probe.run;
+    let grid = Grid {
+        kernel: launch.probe.info.name,
+        ctas: (launch.ctas, 1),
+        threads: launch.probe.info.threads,
+        ctas_per_cluster: 1,
+        shared_bytes: launch.probe.info.shared_bytes,
+        // SAFETY: the emulator runs it as it is to be launched.
+        body: &|| unsafe { run(&params) },
+    };
+    tilewise_emulator::launch(&mut memory, &grid, &Options::default()).map_err(text)?;
+    let bytes = launch.c.len() as u64;
+    memory.read(c, bytes).map_err(text)
+}
+
+fn text(error: impl fmt::Display) -> String {
+    error.to_string()
+}

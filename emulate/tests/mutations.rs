@@ -1,0 +1,444 @@
+//! Faults put into the Hopper kernels, one at a time: the emulator catches each, by a
+//! check or by a wrong result. The kernels' source stays as it is: faults change the
+//! arguments of the instructions that it executes, or drop them.
+
+use gpu_kernels::kernel::WARPGROUP;
+use gpu_kernels::{OutputType, Schedule};
+use tilewise_emulate::{Case, Error, Outcome, case, run};
+use tilewise_emulator::{Fault, Instruction, Options, Site};
+
+/// Shared address of the first byte.
+const BASE: u64 = 1024;
+
+/// Bytes of an mbarrier.
+const BARRIER_BYTES: u64 = 8;
+
+/// Stages and consumers of [`PLAIN`], and bytes of its stages.
+const STAGES: u64 = 6;
+const STAGE_BYTES: u64 = 2 * 128 * 128;
+
+/// Two consumers, no cluster; a ring that is used several times over.
+const PLAIN: &str = "hopper_f16_ak_bk_128x128x64";
+/// B along N.
+const ALONG_N: &str = "hopper_f16_ak_bn_128x128x64";
+/// Two consumers take turns.
+const PING_PONG: &str = "hopper_f16_ak_bk_128x128x64_pingpong";
+/// Two CTAs share their loads of B.
+const CLUSTER: &str = "hopper_f16_ak_bk_128x256x64_cluster2x1";
+/// Two CTAs share K.
+const SPLIT: &str = "hopper_f16_ak_bk_64x64x64_split2";
+/// CTAs share tiles.
+const STREAM_K: &str = "hopper_f16_ak_bk_128x128x64_streamk";
+
+/// A fault, and the kernel that it is put into.
+struct Mutation {
+    what: &'static str,
+    kernel: &'static str,
+    instruction: Instruction,
+    change: fn(&Site, &mut [u64]) -> bool,
+}
+
+/// Whether an mbarrier of [`PLAIN`] is one of those that say "empty".
+fn is_empty_barrier(address: u64) -> bool {
+    let end = BASE + u64::from(case::kernel(PLAIN).expect("a kernel").shared_bytes);
+    address >= end - STAGES * BARRIER_BYTES
+}
+
+/// Whether an mbarrier of [`PING_PONG`] is one by which consumers pass on the turn:
+/// its last two.
+fn is_turn_barrier(address: u64) -> bool {
+    let end = BASE + u64::from(case::kernel(PING_PONG).expect("a kernel").shared_bytes);
+    address >= end - 2 * BARRIER_BYTES
+}
+
+const MUTATIONS: &[Mutation] = &[
+    Mutation {
+        what: "no wgmma.fence",
+        kernel: PLAIN,
+        instruction: Instruction::WgmmaFence,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "no proxy fence before C is stored",
+        kernel: PLAIN,
+        instruction: Instruction::ProxyFence,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "no fence behind the barriers' initialisation",
+        kernel: CLUSTER,
+        instruction: Instruction::BarrierFenceInit,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "no barrier of the CTA behind the barriers' initialisation",
+        kernel: PLAIN,
+        instruction: Instruction::SyncCta,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "the producer does not wait until a stage is empty",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierWait,
+        change: |_, arguments| !is_empty_barrier(arguments[0]),
+    },
+    Mutation {
+        what: "a consumer does not wait until a stage is full",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierWait,
+        change: |_, arguments| is_empty_barrier(arguments[0]),
+    },
+    Mutation {
+        what: "one thread does not wait until a stage is full",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierWait,
+        change: |site, _| !(site.thread == 2 * WARPGROUP - 1 && site.occurrence == 3),
+    },
+    Mutation {
+        what: "the producer begins with the other parity",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierWait,
+        change: |_, arguments| {
+            if is_empty_barrier(arguments[0]) {
+                arguments[1] ^= 1;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "consumers begin with the other parity",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierWait,
+        change: |_, arguments| {
+            if !is_empty_barrier(arguments[0]) {
+                arguments[1] ^= 1;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "a row too few is expected",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierArriveExpect,
+        change: |_, arguments| {
+            arguments[1] -= 128;
+            true
+        },
+    },
+    Mutation {
+        what: "a row too many is expected",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierArriveExpect,
+        change: |_, arguments| {
+            arguments[1] += 128;
+            true
+        },
+    },
+    Mutation {
+        what: "a consumer releases the stage before",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierArrive,
+        change: |site, arguments| {
+            if site.thread == WARPGROUP && site.occurrence == 1 {
+                arguments[0] -= BARRIER_BYTES;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "a consumer never releases a stage",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierArrive,
+        change: |site, _| site.occurrence != 2,
+    },
+    Mutation {
+        what: "a load goes to the next stage",
+        kernel: PLAIN,
+        instruction: Instruction::TensorLoad,
+        change: |site, arguments| {
+            if site.occurrence == 4 {
+                arguments[0] += STAGE_BYTES;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "a load starts one element further",
+        kernel: PLAIN,
+        instruction: Instruction::TensorLoad,
+        change: |site, arguments| {
+            arguments[2] += u64::from(site.occurrence == 3);
+            true
+        },
+    },
+    Mutation {
+        what: "a load signals the next stage",
+        kernel: PLAIN,
+        instruction: Instruction::TensorLoad,
+        change: |site, arguments| {
+            if site.occurrence == 2 {
+                arguments[4] += BARRIER_BYTES;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "descriptors of the 64-byte swizzle",
+        kernel: PLAIN,
+        instruction: Instruction::WgmmaMultiply,
+        change: |_, arguments| {
+            arguments[0] = arguments[0] & !(3 << 62) | 2 << 62;
+            true
+        },
+    },
+    Mutation {
+        what: "descriptors whose next 64 columns lie where the last ones do",
+        kernel: ALONG_N,
+        instruction: Instruction::WgmmaMultiply,
+        change: |_, arguments| {
+            arguments[1] &= !(0x3fff << 16);
+            true
+        },
+    },
+    Mutation {
+        what: "a tile's first multiply adds to what was there",
+        kernel: PLAIN,
+        instruction: Instruction::WgmmaMultiply,
+        change: |_, arguments| {
+            arguments[2] = 1;
+            true
+        },
+    },
+    Mutation {
+        what: "no multiply adds up",
+        kernel: PLAIN,
+        instruction: Instruction::WgmmaMultiply,
+        change: |_, arguments| {
+            arguments[2] = 0;
+            true
+        },
+    },
+    Mutation {
+        what: "a stage is released while the tensor cores read it",
+        kernel: PLAIN,
+        instruction: Instruction::WgmmaWait,
+        change: |_, arguments| {
+            if arguments[0] == 1 {
+                arguments[0] = 2;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "sums are read before they are finished",
+        kernel: PLAIN,
+        instruction: Instruction::WgmmaWait,
+        change: |_, arguments| arguments[0] != 0,
+    },
+    Mutation {
+        what: "multiplies that are in no group",
+        kernel: PLAIN,
+        instruction: Instruction::WgmmaCommit,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "C is sent before all have filled it",
+        kernel: PLAIN,
+        instruction: Instruction::SyncNamed,
+        change: |site, _| site.occurrence % 2 == 0,
+    },
+    Mutation {
+        what: "C is filled before it has been sent",
+        kernel: PLAIN,
+        instruction: Instruction::WaitStoresRead,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "C is staged unswizzled",
+        kernel: PLAIN,
+        instruction: Instruction::StoreMatrix,
+        change: |_, arguments| {
+            let row = arguments[0] >> 7 & 7;
+            arguments[0] ^= row << 4;
+            true
+        },
+    },
+    Mutation {
+        what: "the CTA ends while its stores read shared memory",
+        kernel: PLAIN,
+        instruction: Instruction::WaitStores,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "a store goes to the rows above",
+        kernel: PLAIN,
+        instruction: Instruction::TensorStore,
+        change: |site, arguments| {
+            if site.occurrence == 1 {
+                arguments[3] = arguments[3].saturating_sub(64);
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "stores are in no group",
+        kernel: PLAIN,
+        instruction: Instruction::CommitStores,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "a barrier that expects an arrival too many",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierInit,
+        change: |site, arguments| {
+            arguments[1] += u64::from(site.occurrence == 1);
+            true
+        },
+    },
+    Mutation {
+        what: "a barrier that is not initialised",
+        kernel: PLAIN,
+        instruction: Instruction::BarrierInit,
+        change: |site, _| site.occurrence != 3,
+    },
+    Mutation {
+        what: "the producer keeps its registers",
+        kernel: PLAIN,
+        instruction: Instruction::ReleaseRegisters,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "an earlier grid is not waited for",
+        kernel: PLAIN,
+        instruction: Instruction::WaitDependency,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "a consumer does not wait for its turn",
+        kernel: PING_PONG,
+        instruction: Instruction::BarrierWait,
+        change: |_, arguments| !is_turn_barrier(arguments[0]),
+    },
+    Mutation {
+        what: "a consumer keeps the turn",
+        kernel: PING_PONG,
+        instruction: Instruction::BarrierArrive,
+        change: |_, arguments| !is_turn_barrier(arguments[0]),
+    },
+    Mutation {
+        what: "a CTA leaves its cluster early",
+        kernel: CLUSTER,
+        instruction: Instruction::ClusterWait,
+        change: |site, _| site.occurrence != 1,
+    },
+    Mutation {
+        what: "a load does not reach the peer",
+        kernel: CLUSTER,
+        instruction: Instruction::TensorLoadMulticast,
+        change: |site, arguments| {
+            if site.cta == 0 {
+                arguments[5] &= 1;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "the peer is not told that a stage is empty",
+        kernel: CLUSTER,
+        instruction: Instruction::BarrierArriveRemote,
+        change: |site, arguments| {
+            arguments[1] = u64::from(site.cta % 2);
+            true
+        },
+    },
+    Mutation {
+        what: "sums for the peer land in the wrong slot",
+        kernel: SPLIT,
+        instruction: Instruction::StoreCluster,
+        change: |site, arguments| {
+            if site.occurrence == 0 {
+                arguments[0] += 16;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "sums are added before the peer has sent them",
+        kernel: SPLIT,
+        instruction: Instruction::ClusterArrive,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "sums are added before they are lent",
+        kernel: STREAM_K,
+        instruction: Instruction::WaitFlag,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "sums are never lent",
+        kernel: STREAM_K,
+        instruction: Instruction::RaiseFlag,
+        change: |_, _| false,
+    },
+];
+
+/// A case that uses all that can be broken: several tiles a CTA, edges, a ring that
+/// goes round.
+fn base(kernel: &str) -> Case {
+    let kernel = case::kernel(kernel).expect("a kernel");
+    let (height, width) = kernel.cluster_tile();
+    let mut case = Case::new(kernel, 2 * height + 40, width + 72, 10 * kernel.block.k + 8);
+    case.output = OutputType::Input;
+    if case.schedule != Schedule::StreamK {
+        case.schedule = Schedule::Persistent;
+        case.resident = 2 * kernel.cluster.ctas();
+    } else {
+        case.resident = 5;
+        case.sharers = 5;
+    }
+    case
+}
+
+fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error> {
+    let options = Options {
+        seed,
+        slots: 5,
+        overlaps: true,
+        faults,
+        ..Options::default()
+    };
+    run(&base(kernel), &options)
+}
+
+#[test]
+fn without_faults_all_is_well() {
+    for kernel in [PLAIN, ALONG_N, PING_PONG, CLUSTER, SPLIT, STREAM_K] {
+        for seed in 0..3 {
+            if let Err(error) = emulate(kernel, Vec::new(), seed) {
+                panic!("{kernel}, seed {seed}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_fault_is_caught() {
+    assert!(MUTATIONS.len() >= 15);
+    let mut missed = Vec::new();
+    for mutation in MUTATIONS {
+        let fault = Fault {
+            instruction: mutation.instruction,
+            change: mutation.change,
+        };
+        let caught = (0..3).find_map(|seed| emulate(mutation.kernel, vec![fault], seed).err());
+        match caught {
+            Some(error) => {
+                let text = error.to_string();
+                let line = text.lines().next().unwrap_or_default();
+                println!("{}: {line}", mutation.what);
+            }
+            None => missed.push(mutation.what),
+        }
+    }
+    assert!(missed.is_empty(), "not caught: {missed:#?}");
+}

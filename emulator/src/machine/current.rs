@@ -1,0 +1,129 @@
+//! The thread that executes, and how an instruction begins, waits and fails.
+
+use std::cell::Cell;
+
+use super::{Broken, Cluster, Status, Wait};
+use crate::fiber;
+use crate::instruction::Instruction;
+use crate::options::Site;
+use crate::report::Report;
+use crate::source;
+
+/// The payload with which a thread unwinds that has broken a rule.
+pub(crate) struct Aborted;
+
+/// The cluster and the thread that run.
+#[derive(Clone, Copy)]
+struct Current {
+    cluster: *mut Cluster<'static>,
+    thread: u32,
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+}
+
+/// Runs `resume`, during which `thread` of `cluster` executes.
+///
+/// # Safety
+/// `cluster` is valid, and nobody else refers to it until this returns.
+pub(crate) unsafe fn enter<R>(
+    cluster: *mut Cluster<'_>,
+    thread: u32,
+    resume: impl FnOnce() -> R,
+) -> R {
+    CURRENT.set(Some(Current {
+        cluster: cluster.cast(),
+        thread,
+    }));
+    let result = resume();
+    CURRENT.set(None);
+    result
+}
+
+/// The cluster, and the number of the thread that executes.
+pub(super) fn with<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> R) -> R {
+    let Some(current) = CURRENT.get() else {
+        panic!("an instruction was executed outside of a launch");
+    };
+    // SAFETY: `enter` vouches for the pointer, and no `with` is inside another.
+    f(unsafe { &mut *current.cluster }, current.thread)
+}
+
+/// As [`with`]; ends the cluster if a rule is broken.
+pub(super) fn checked<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> Result<R, Broken>) -> R {
+    match with(f) {
+        Ok(result) => result,
+        Err(broken) => fail(broken),
+    }
+}
+
+/// Reports what the executing thread has broken, and leaves it for good.
+#[cold]
+pub(super) fn fail(broken: Broken) -> ! {
+    let source = source::lines();
+    with(|cluster, thread| {
+        let report = cluster.report(Some(thread), broken);
+        cluster.failure = Some(Report { source, ..report });
+    });
+    std::panic::resume_unwind(Box::new(Aborted))
+}
+
+/// Begins an instruction: counts it and lets faults change it. `None` if a fault
+/// drops it.
+pub(super) fn issue<const N: usize>(
+    instruction: Instruction,
+    arguments: [u64; N],
+) -> Option<[u64; N]> {
+    let (arguments, preempted) = with(|cluster, thread| {
+        cluster.counts.count(instruction);
+        cluster.threads[thread as usize].instruction = Some(instruction);
+        let arguments = cluster.apply_faults(instruction, thread, arguments);
+        let preempted = instruction.synchronises() && cluster.random.preempts();
+        if preempted {
+            cluster.ready.push_back(thread);
+        }
+        (arguments, preempted)
+    });
+    if preempted {
+        fiber::suspend();
+    }
+    arguments
+}
+
+/// Leaves the executing thread until somebody wakes it.
+pub(super) fn block(wait: Wait) {
+    with(|cluster, thread| cluster.threads[thread as usize].status = Status::Waiting(wait));
+    fiber::suspend();
+}
+
+impl Cluster<'_> {
+    fn apply_faults<const N: usize>(
+        &mut self,
+        instruction: Instruction,
+        thread: u32,
+        mut arguments: [u64; N],
+    ) -> Option<[u64; N]> {
+        let faults = &self.launch.options.faults;
+        if faults.is_empty() {
+            return Some(arguments);
+        }
+        let cta = self.grid_index(self.threads[thread as usize].cta);
+        let thread = &mut self.threads[thread as usize];
+        if thread.executed.is_empty() {
+            thread.executed = vec![0; Instruction::ALL.len()];
+        }
+        let count = &mut thread.executed[instruction as usize];
+        let site = Site {
+            cta,
+            thread: thread.index,
+            occurrence: *count,
+        };
+        *count += 1;
+        faults
+            .iter()
+            .filter(|fault| fault.instruction == instruction)
+            .all(|fault| (fault.change)(&site, &mut arguments))
+            .then_some(arguments)
+    }
+}

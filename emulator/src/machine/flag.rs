@@ -1,0 +1,48 @@
+//! Flags in global memory: `st.release.gpu` and `ld.acquire.gpu`.
+
+use super::{Wait, block, checked, issue};
+use crate::clock::Message;
+use crate::instruction::Instruction;
+
+/// `st.release.gpu` of 1.
+pub fn raise(address: u64) {
+    let Some([address]) = issue(Instruction::RaiseFlag, [address]) else {
+        return;
+    };
+    checked(|cluster, thread| {
+        let mut knowledge = cluster.release(thread);
+        let memory = cluster.launch.memory;
+        if cluster.checks() {
+            // The store of the flag itself, too.
+            knowledge.generic.learn(cluster.epoch(thread));
+            let message = Message::new(cluster.index, &knowledge);
+            memory.messages().insert(address, message);
+        }
+        let stored = cluster.store_global(thread, address, &[1, 0]);
+        cluster.release(thread);
+        stored
+    });
+}
+
+/// `ld.acquire.gpu` until it sees what is not 0.
+pub fn wait(address: u64) {
+    let Some([address]) = issue(Instruction::WaitFlag, [address]) else {
+        return;
+    };
+    loop {
+        let raised = checked(|cluster, thread| {
+            cluster.check_dependency(thread)?;
+            let memory = cluster.launch.memory;
+            let raised = memory.load_flag(address)? != 0;
+            cluster.flags_seen += u64::from(raised);
+            if raised && let Some(message) = memory.messages().get(&address) {
+                message.tell(&mut cluster.threads[thread as usize].knowledge);
+            }
+            Ok(raised)
+        });
+        if raised {
+            return;
+        }
+        block(Wait::Flag(address));
+    }
+}

@@ -1,0 +1,77 @@
+//! What threads know of each other, and pass on.
+
+use super::Cluster;
+use crate::clock::{Epoch, Knowledge};
+use crate::memory::Actor;
+use crate::shadow::{Access, Proxy};
+
+impl Cluster<'_> {
+    /// The epoch of a thread.
+    pub(super) fn epoch(&self, thread: u32) -> Epoch {
+        Epoch {
+            agent: thread,
+            clock: self.threads[thread as usize].clock,
+        }
+    }
+
+    /// What `thread` knows, itself included, for others to learn. What it does
+    /// from now on is not part of it.
+    pub(super) fn release(&mut self, thread: u32) -> Knowledge {
+        let epoch = self.epoch(thread);
+        let thread = &mut self.threads[thread as usize];
+        thread.clock += 1;
+        let mut knowledge = thread.knowledge.clone();
+        if self.launch.options.checks {
+            knowledge.generic.learn(epoch);
+        }
+        knowledge
+    }
+
+    /// What `thread` knows, and its epoch, for something that it starts.
+    pub(super) fn start(&mut self, thread: u32) -> (Knowledge, Epoch) {
+        let epoch = self.epoch(thread);
+        let thread = &mut self.threads[thread as usize];
+        thread.clock += 1;
+        (thread.knowledge.clone(), epoch)
+    }
+
+    /// Passes knowledge on to a thread.
+    pub(super) fn acquire(&mut self, thread: u32, knowledge: &Knowledge) {
+        if self.launch.options.checks {
+            self.threads[thread as usize].knowledge.join(knowledge);
+        }
+    }
+
+    /// Lets a thread know of an epoch.
+    pub(super) fn learn(&mut self, thread: u32, epoch: Epoch) {
+        if self.launch.options.checks {
+            self.threads[thread as usize].knowledge.learn(epoch);
+        }
+    }
+
+    /// Puts everything a thread knows before the async proxy.
+    pub(super) fn fence_proxy(&mut self, thread: u32) {
+        let knowledge = self.release(thread);
+        let thread = &mut self.threads[thread as usize];
+        thread.knowledge.asynchronous.join(&knowledge.generic);
+    }
+
+    /// A thread as global memory sees it; `None` where nobody checks.
+    pub(super) fn actor(&self, thread: u32) -> Option<Actor<'_>> {
+        self.checks().then(|| Actor {
+            cluster: self.index,
+            epoch: self.epoch(thread),
+            knowledge: &self.threads[thread as usize].knowledge,
+        })
+    }
+}
+
+/// The access of an ordinary instruction of the thread at `epoch`.
+pub(super) fn own_access(epoch: Epoch, knowledge: &Knowledge) -> Access<'_> {
+    Access {
+        epoch,
+        knowledge,
+        issuer: None,
+        proxy: Proxy::Generic,
+    }
+}

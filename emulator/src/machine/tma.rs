@@ -1,0 +1,396 @@
+//! TMA: loads and stores of boxes. A copy is started by a thread and performed by
+//! the copy engine, when the scheduler lets it.
+
+use super::{Broken, Check, Cluster, Status, Wait, block, checked, issue, with};
+use crate::agent::Role;
+use crate::clock::{Epoch, Knowledge};
+use crate::instruction::Instruction;
+use crate::memory::Actor;
+use crate::report::{Address, Report};
+use crate::semantics::tensor_map::{self, Direction, TensorMap};
+use crate::shadow::{Access, Proxy};
+
+/// Bytes of a chunk of a box.
+const CHUNK: u32 = 16;
+
+/// What the copy engine has to do.
+#[derive(Debug)]
+pub(super) struct Copy {
+    /// Who started it.
+    thread: u32,
+    /// His epoch, and what he knew, when he did.
+    issuer: Epoch,
+    knowledge: Knowledge,
+    map: TensorMap,
+    /// CTA and shared address.
+    place: (u32, u32),
+    /// Coordinates in the tensor.
+    at: (i32, i32),
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// To shared memory; signals the mbarrier at `barrier` of the same CTA.
+    Load { barrier: u32, epoch: Epoch },
+    /// To global memory, in a bulk group of the thread.
+    Store { group: u32 },
+}
+
+/// A thread's bulk groups, counted from 1.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// Groups that are closed.
+    committed: u32,
+    /// Copies in the open group.
+    open: u32,
+    /// Groups whose stores the thread knows to have read shared memory.
+    read: u32,
+}
+
+/// `prefetch.tensormap`.
+pub fn prefetch_map(map: u64) {
+    if let Some([map]) = issue(Instruction::PrefetchMap, [map]) {
+        checked(|cluster, thread| cluster.tensor_map(thread, map).map(|_| ()));
+    }
+}
+
+/// A load to the executing thread's CTA.
+pub fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
+    let arguments = [shared.into(), map, x.into(), y.into(), barrier.into()];
+    if let Some([shared, map, x, y, barrier]) = issue(Instruction::TensorLoad, arguments) {
+        checked(|cluster, thread| {
+            let own = 1 << cluster.threads[thread as usize].cta;
+            let copy = (shared as u32, map, (x as i32, y as i32), barrier as u32);
+            cluster.start_loads(thread, copy, own)
+        });
+    }
+}
+
+/// A load to the CTAs whose bits are set.
+pub fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas: u16) {
+    let [shared, x, y, barrier, ctas] = [shared, x, y, barrier, ctas.into()].map(u64::from);
+    let arguments = [shared, map, x, y, barrier, ctas];
+    if let Some([shared, map, x, y, barrier, ctas]) =
+        issue(Instruction::TensorLoadMulticast, arguments)
+    {
+        checked(|cluster, thread| {
+            let copy = (shared as u32, map, (x as i32, y as i32), barrier as u32);
+            cluster.start_loads(thread, copy, ctas as u32)
+        });
+    }
+}
+
+/// A store, in the thread's open bulk group.
+pub fn store(map: u64, shared: u32, x: u32, y: u32) {
+    let arguments = [map, shared.into(), x.into(), y.into()];
+    if let Some([map, shared, x, y]) = issue(Instruction::TensorStore, arguments) {
+        checked(|cluster, thread| {
+            cluster.check_dependency(thread)?;
+            let map = cluster.tensor_map(thread, map)?;
+            let at = (x as i32, y as i32);
+            check_start(&map, at, Direction::Store)?;
+            let cta = cluster.threads[thread as usize].cta;
+            let place = (cta, shared as u32);
+            cluster.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
+            let groups = &mut cluster.threads[thread as usize].stores;
+            groups.open += 1;
+            let kind = Kind::Store {
+                group: groups.committed + 1,
+            };
+            cluster.start_copy(thread, map, place, at, kind);
+            Ok(())
+        });
+    }
+}
+
+/// `cp.async.bulk.commit_group`.
+pub fn commit_stores() {
+    if issue(Instruction::CommitStores, []).is_some() {
+        with(|cluster, thread| {
+            let groups = &mut cluster.threads[thread as usize].stores;
+            groups.committed += 1;
+            groups.open = 0;
+        });
+    }
+}
+
+/// `cp.async.bulk.wait_group.read`.
+pub fn wait_stores_read(pending: u32) {
+    if let Some([pending]) = issue(Instruction::WaitStoresRead, [pending.into()]) {
+        wait(pending as u32, false);
+    }
+}
+
+/// `cp.async.bulk.wait_group 0`.
+pub fn wait_stores() {
+    if issue(Instruction::WaitStores, []).is_some() {
+        wait(0, true);
+    }
+}
+
+/// Until at most `pending` groups have not read shared memory, or are not
+/// `complete`.
+fn wait(pending: u32, complete: bool) {
+    let upto = with(|cluster, thread| {
+        let groups = &cluster.threads[thread as usize].stores;
+        groups.committed.saturating_sub(pending)
+    });
+    while with(|cluster, thread| cluster.stores_upto(thread, upto)) {
+        block(Wait::Stores(upto));
+    }
+    with(|cluster, thread| {
+        let groups = &mut cluster.threads[thread as usize].stores;
+        groups.read = groups.read.max(upto);
+        if upto > 0 {
+            cluster.learn_of(thread, Role::StoreReads(thread), upto);
+            if complete {
+                cluster.learn_of(thread, Role::Stores(thread), upto);
+            }
+        }
+    });
+}
+
+/// `fence.proxy.async`.
+pub fn fence_shared() {
+    if issue(Instruction::ProxyFence, []).is_some() {
+        with(|cluster, thread| cluster.fence_proxy(thread));
+    }
+}
+
+impl Cluster<'_> {
+    fn tensor_map(&self, thread: u32, address: u64) -> Result<TensorMap, Broken> {
+        let mut halves = [0; tensor_map::BYTES / 2];
+        let memory = self.launch.memory;
+        memory.load(
+            address,
+            tensor_map::ALIGNMENT,
+            &mut halves,
+            self.actor(thread),
+            true,
+        )?;
+        let mut bytes = [0; tensor_map::BYTES];
+        for (pair, half) in bytes.chunks_exact_mut(2).zip(halves) {
+            pair.copy_from_slice(&half.to_le_bytes());
+        }
+        TensorMap::decode(&bytes).map_err(|error| {
+            Broken::new(Check::InvalidArgument, error.to_string()).at(Address::Global(address))
+        })
+    }
+
+    fn start_loads(
+        &mut self,
+        thread: u32,
+        (shared, map, at, barrier): (u32, u64, (i32, i32), u32),
+        ctas: u32,
+    ) -> Result<(), Broken> {
+        self.check_dependency(thread)?;
+        let map = self.tensor_map(thread, map)?;
+        check_start(&map, at, Direction::Load)?;
+        let own = self.threads[thread as usize].cta;
+        if self.launch.options.trace {
+            self.request_box(own, &map, at, false);
+        }
+        for cta in (0..32).filter(|cta| ctas >> cta & 1 != 0) {
+            if cta as usize >= self.ctas.len() || self.ctas[cta as usize].alive == 0 {
+                let detail = format!("a load to rank {cta}, which has ended or does not exist");
+                return Err(Broken::new(Check::PeerGone, detail));
+            }
+            let place = (cta, shared);
+            self.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
+            let epoch = self.expect_load(thread, (cta, barrier))?;
+            self.start_copy(thread, map, place, at, Kind::Load { barrier, epoch });
+        }
+        Ok(())
+    }
+
+    fn start_copy(
+        &mut self,
+        thread: u32,
+        map: TensorMap,
+        place: (u32, u32),
+        at: (i32, i32),
+        kind: Kind,
+    ) {
+        let (knowledge, issuer) = self.start(thread);
+        self.copies.push(Copy {
+            thread,
+            issuer,
+            knowledge,
+            map,
+            place,
+            at,
+            kind,
+        });
+    }
+
+    /// The copy engine performs `copy`.
+    pub(super) fn perform(&mut self, copy: Copy) -> Result<(), Report> {
+        let result = match copy.kind {
+            Kind::Load { barrier, epoch } => self.perform_load(&copy, barrier, epoch),
+            Kind::Store { group } => self.perform_store(&copy, group),
+        };
+        result.map_err(|broken| {
+            let instruction = match copy.kind {
+                Kind::Load { .. } => Instruction::TensorLoad,
+                Kind::Store { .. } => Instruction::TensorStore,
+            };
+            Report {
+                instruction: Some(instruction),
+                ..self.report(Some(copy.thread), broken)
+            }
+        })
+    }
+
+    fn perform_load(&mut self, copy: &Copy, barrier: u32, epoch: Epoch) -> Result<(), Broken> {
+        let access = Access {
+            epoch,
+            knowledge: &copy.knowledge,
+            issuer: Some(copy.issuer),
+            proxy: Proxy::Async,
+        };
+        let (cta, shared) = copy.place;
+        if self.ctas[cta as usize].alive == 0 {
+            let detail = "the CTA has ended, and its shared memory with it";
+            let address = self.shared_address(cta, shared);
+            return Err(Broken::new(Check::PeerGone, detail).at(address));
+        }
+        let memory = self.launch.memory;
+        for chunk in chunks(copy, Direction::Load)? {
+            let mut halves = [0; CHUNK as usize / 2];
+            let inside = chunk.first as usize / 2..chunk.end as usize / 2;
+            if !inside.is_empty() {
+                self.counts.global_read_bytes += 2 * inside.len() as u64;
+                let actor = self.engine_actor(copy, epoch);
+                memory.load(chunk.global, 2, &mut halves[inside], actor, true)?;
+            }
+            let bytes = halves.map(u16::to_le_bytes);
+            let offset = self.locate((cta, chunk.shared), CHUNK, CHUNK)?;
+            self.engine_write(cta, offset, bytes.as_flattened(), access)?;
+        }
+        self.land((cta, barrier), epoch, copy.map.box_bytes())
+    }
+
+    fn perform_store(&mut self, copy: &Copy, group: u32) -> Result<(), Broken> {
+        let reads = Epoch {
+            agent: self.agents.number(Role::StoreReads(copy.thread)),
+            clock: group,
+        };
+        let writes = Epoch {
+            agent: self.agents.number(Role::Stores(copy.thread)),
+            clock: group,
+        };
+        let access = Access {
+            epoch: reads,
+            knowledge: &copy.knowledge,
+            issuer: Some(copy.issuer),
+            proxy: Proxy::Async,
+        };
+        let (cta, _) = copy.place;
+        let memory = self.launch.memory;
+        if self.launch.options.trace {
+            self.request_box(cta, &copy.map, copy.at, true);
+        }
+        for chunk in chunks(copy, Direction::Store)? {
+            if chunk.first == chunk.end {
+                continue;
+            }
+            let offset = self.locate((cta, chunk.shared), CHUNK, CHUNK)?;
+            self.engine_reads(cta, offset, access)?;
+            let Some(bytes) = self.engine_data(cta, offset) else {
+                let address = self.shared_address(cta, chunk.shared);
+                return Err(Broken::new(Check::Uninitialized, "nothing wrote it").at(address));
+            };
+            let bytes = &bytes[chunk.first as usize..chunk.end as usize];
+            let mut halves = [0; CHUNK as usize / 2];
+            for (half, pair) in halves.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                *half = u16::from_le_bytes(*pair);
+            }
+            self.counts.global_written_bytes += bytes.len() as u64;
+            let actor = self.engine_actor(copy, writes);
+            memory.store(chunk.global, 2, &halves[..bytes.len() / 2], actor)?;
+        }
+        if let Status::Waiting(Wait::Stores(_)) = self.threads[copy.thread as usize].status {
+            self.wake_one(copy.thread);
+        }
+        Ok(())
+    }
+
+    /// Whether stores of groups up to `upto` of a thread are still to be performed.
+    fn stores_upto(&self, thread: u32, upto: u32) -> bool {
+        self.copies.iter().any(|copy| match copy.kind {
+            Kind::Store { group } => copy.thread == thread && group <= upto,
+            Kind::Load { .. } => false,
+        })
+    }
+
+    fn engine_actor<'a>(&self, copy: &'a Copy, epoch: Epoch) -> Option<Actor<'a>> {
+        self.launch.options.checks.then_some(Actor {
+            cluster: self.index,
+            epoch,
+            knowledge: &copy.knowledge,
+        })
+    }
+
+    /// Lets `thread` know of epoch `clock` of another agent.
+    pub(super) fn learn_of(&mut self, thread: u32, role: Role, clock: u32) {
+        let agent = self.agents.number(role);
+        self.learn(thread, Epoch { agent, clock });
+    }
+
+    /// A thread ends: its stores must have read shared memory, which may be gone.
+    pub(super) fn end_stores(&self, thread: u32) -> Result<(), Broken> {
+        let groups = &self.threads[thread as usize].stores;
+        if groups.open == 0 && groups.read == groups.committed {
+            return Ok(());
+        }
+        let detail = "the thread ends, and has not waited for its TMA stores to read shared memory";
+        Err(Broken::new(Check::PeerGone, detail))
+    }
+
+    /// Notes the part of a box that is inside the tensor.
+    fn request_box(&mut self, cta: u32, map: &TensorMap, (x, y): (i32, i32), writes: bool) {
+        let inside = |at: i32, size: u32, dim: u64| {
+            let (start, end) = (i64::from(at).max(0), i64::from(at) + i64::from(size));
+            (start, end.min(dim as i64).saturating_sub(start).max(0))
+        };
+        let (column, width) = inside(x, map.box_dims[0], map.dims[0]);
+        let (line, height) = inside(y, map.box_dims[1], map.dims[1]);
+        let element = map.dtype.bytes();
+        let bytes = width * height * i64::from(element);
+        if bytes > 0 {
+            let start = line as u64 * map.pitch_bytes + column as u64 * u64::from(element);
+            self.request(cta, map.address + start, bytes as u32, writes);
+        }
+    }
+}
+
+/// Whether the hardware takes a box that starts `at` this element. Where it does not, the
+/// grid ends with an illegal instruction, and the context with it; the PTX ISA is silent.
+/// Measured on an H200: boxes that start off 16 bytes, loads and stores, and stores that
+/// start before the tensor in either coordinate, where loads may (`docs/emulator.md`, "What
+/// it showed"). Others met the first (tilelang issue 2527; Triton's tutorial "TMA in Gluon"
+/// names the rule).
+fn check_start(map: &TensorMap, at: (i32, i32), direction: Direction) -> Result<(), Broken> {
+    let refuse = |detail: String| Err(Broken::new(Check::InvalidArgument, detail));
+    if direction == Direction::Store && (at.0 < 0 || at.1 < 0) {
+        return refuse(format!("a store at {at:?}, accepted: not before (0, 0)"));
+    }
+    let elements = (CHUNK / map.dtype.bytes()) as i32;
+    if at.0 % elements != 0 {
+        return refuse(format!(
+            "a box at {at:?}, accepted: columns that are multiples of {elements}, 16 bytes"
+        ));
+    }
+    Ok(())
+}
+
+fn chunks(
+    copy: &Copy,
+    direction: Direction,
+) -> Result<impl Iterator<Item = tensor_map::Chunk>, Broken> {
+    let (x, y) = copy.at;
+    copy.map
+        .chunks(copy.place.1, x, y, direction)
+        .map_err(|error| Broken::new(Check::Misaligned, error.to_string()))
+}

@@ -1,0 +1,342 @@
+//! TMA: which bytes of shared memory a box of a tensor fills, and which bytes of
+//! the tensor those are (PTX ISA, "Tensors", "Tiled mode", "Swizzling Modes",
+//! "`cp.async.bulk.tensor`"; CUDA driver API, `cuTensorMapEncodeTiled`).
+//!
+//! A tensor has two dimensions here: lines of contiguous elements, at a pitch. The
+//! driver's 128-byte map is opaque, so the emulator has a format of its own, made
+//! of the same parameters under the same rules; junk is recognised.
+//!
+//! A box row is packed behind the one before it, in 16-byte chunks that the
+//! swizzle permutes by their address. What is outside the tensor arrives as
+//! zeros and is not written. But a store does not cut a line at its last element:
+//! it writes up to the end of the 16-byte chunk of *global* memory, as an H200 was
+//! seen to do (`docs/perf-log.md`, "TMA stores clip to 16 bytes").
+
+use super::swizzle::{CHUNK_BYTES, Swizzle};
+use crate::semantics::format::Format;
+
+/// Bytes of an encoded map.
+pub const BYTES: usize = 128;
+
+/// The first bytes of an encoded map.
+const MAGIC: [u8; 8] = *b"emu-tma1";
+
+/// Alignment of a map.
+pub const ALIGNMENT: u64 = 64;
+
+/// Alignment of a box in shared memory ("`cp.async.bulk.tensor`", alignments).
+pub const SHARED_ALIGNMENT: u32 = 128;
+
+/// What a map describes. Index 0 is the direction in which elements are contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorMap {
+    /// Global address of the first element, a multiple of 16.
+    pub address: u64,
+    /// Element type; TMA moves TF32 as it moves f32.
+    pub dtype: Format,
+    /// Elements in each direction, 1 to 2³².
+    pub dims: [u64; 2],
+    /// Bytes from one line to the next, a multiple of 16 below 2⁴⁰.
+    pub pitch_bytes: u64,
+    /// Elements of a box in each direction, 1 to 256; its rows are a multiple of
+    /// 16 bytes, and as wide as the swizzle where there is one.
+    pub box_dims: [u32; 2],
+    /// How a box lies in shared memory.
+    pub swizzle: Swizzle,
+}
+
+/// Parameters that the driver, or the emulator in its place, refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MapError {
+    /// The tensor's address is no multiple of 16.
+    Address {
+        /// The address given.
+        address: u64,
+    },
+    /// A dimension of the tensor is 0 or above 2³².
+    Dim {
+        /// Which dimension.
+        dimension: usize,
+        /// Elements given.
+        elements: u64,
+    },
+    /// The pitch is no multiple of 16, or 2⁴⁰ or more.
+    Pitch {
+        /// Bytes given.
+        pitch_bytes: u64,
+    },
+    /// A dimension of the box is 0 or above 256.
+    Box {
+        /// Which dimension.
+        dimension: usize,
+        /// Elements given.
+        elements: u32,
+    },
+    /// A row of the box is no multiple of 16 bytes, or wider than the swizzle. (The
+    /// driver takes narrower ones too; how they lie is not modelled.)
+    BoxRow {
+        /// Bytes of the row given.
+        bytes: u32,
+        /// The swizzle given.
+        swizzle: Swizzle,
+    },
+    /// 128 bytes that are no map.
+    Junk {
+        /// The first eight of them, which say so.
+        found: [u8; 8],
+    },
+}
+
+impl std::fmt::Display for MapError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MapError::Address { address } => {
+                write!(f, "tensor at {address:#x}, accepted: multiples of 16")
+            }
+            MapError::Dim {
+                dimension,
+                elements,
+            } => write!(
+                f,
+                "tensor dimension {dimension} is {elements}, accepted: 1 to 2^32"
+            ),
+            MapError::Pitch { pitch_bytes } => write!(
+                f,
+                "tensor pitch is {pitch_bytes} bytes, accepted: multiples of 16 below 2^40"
+            ),
+            MapError::Box {
+                dimension,
+                elements,
+            } => write!(
+                f,
+                "box dimension {dimension} is {elements}, accepted: 1 to 256"
+            ),
+            MapError::BoxRow {
+                bytes,
+                swizzle: Swizzle::None,
+            } => write!(f, "box row is {bytes} bytes, accepted: multiples of 16"),
+            MapError::BoxRow { bytes, swizzle } => write!(
+                f,
+                "box row is {bytes} bytes, accepted by the emulator with this swizzle: {}",
+                swizzle.span_bytes()
+            ),
+            MapError::Junk { found } => {
+                write!(f, "no tensor map there: it starts with {found:02x?}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MapError {}
+
+/// A box in shared memory that does not start where the instruction needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MisalignedBox {
+    /// The shared address given.
+    pub address: u32,
+}
+
+impl std::fmt::Display for MisalignedBox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "box at shared address {:#x}, accepted: multiples of {SHARED_ALIGNMENT}",
+            self.address
+        )
+    }
+}
+
+impl std::error::Error for MisalignedBox {}
+
+/// 16 bytes of a box in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its shared address.
+    pub shared: u32,
+    /// Which of its bytes are inside the tensor: `first <= i < end`, none if they
+    /// are equal. A load fills the others with zeros; a store drops them.
+    pub first: u32,
+    /// See `first`.
+    pub end: u32,
+    /// The global address of byte `first`. Of no meaning if there is none.
+    pub global: u64,
+}
+
+/// The direction of a copy, which decides where a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Global to shared memory: up to the last element.
+    Load,
+    /// Shared to global memory: up to the end of the last element's 16 bytes.
+    Store,
+}
+
+impl TensorMap {
+    /// The map as 128 bytes.
+    ///
+    /// # Errors
+    /// All of [`MapError`] but [`MapError::Junk`].
+    pub fn encode(&self) -> Result<[u8; BYTES], MapError> {
+        self.check()?;
+        let dtype = match self.dtype {
+            Format::F32 => 0,
+            Format::Tf32 => 1,
+            Format::F16 => 2,
+            Format::Bf16 => 3,
+        };
+        let swizzle = self.swizzle.span_bytes();
+        let words = [
+            u64::from_le_bytes(MAGIC),
+            self.address,
+            self.dims[0],
+            self.dims[1],
+            self.pitch_bytes,
+            u64::from(self.box_dims[0]) | u64::from(self.box_dims[1]) << 32,
+            dtype | u64::from(swizzle) << 32,
+        ];
+        let mut bytes = [0; BYTES];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(bytes)
+    }
+
+    /// Reads what [`TensorMap::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`MapError::Junk`]; the others where such bytes were tampered with.
+    pub fn decode(bytes: &[u8; BYTES]) -> Result<Self, MapError> {
+        let words = bytes.as_chunks::<8>().0;
+        let word = |index: usize| u64::from_le_bytes(words[index]);
+        let junk = MapError::Junk { found: words[0] };
+        if words[0] != MAGIC || bytes[7 * 8..].iter().any(|&byte| byte != 0) {
+            return Err(junk);
+        }
+        let map = TensorMap {
+            address: word(1),
+            dims: [word(2), word(3)],
+            pitch_bytes: word(4),
+            box_dims: [word(5) as u32, (word(5) >> 32) as u32],
+            dtype: match word(6) as u32 {
+                0 => Format::F32,
+                1 => Format::Tf32,
+                2 => Format::F16,
+                3 => Format::Bf16,
+                _ => return Err(junk),
+            },
+            swizzle: Swizzle::ALL
+                .into_iter()
+                .find(|swizzle| u64::from(swizzle.span_bytes()) == word(6) >> 32)
+                .ok_or(junk)?,
+        };
+        map.check().map(|()| map)
+    }
+
+    fn check(&self) -> Result<(), MapError> {
+        let chunk = u64::from(CHUNK_BYTES);
+        if !self.address.is_multiple_of(chunk) {
+            return Err(MapError::Address {
+                address: self.address,
+            });
+        }
+        for (dimension, elements) in self.dims.into_iter().enumerate() {
+            if !(1..=1 << 32).contains(&elements) {
+                return Err(MapError::Dim {
+                    dimension,
+                    elements,
+                });
+            }
+        }
+        if !self.pitch_bytes.is_multiple_of(chunk) || self.pitch_bytes >= 1 << 40 {
+            return Err(MapError::Pitch {
+                pitch_bytes: self.pitch_bytes,
+            });
+        }
+        for (dimension, elements) in self.box_dims.into_iter().enumerate() {
+            if !(1..=256).contains(&elements) {
+                return Err(MapError::Box {
+                    dimension,
+                    elements,
+                });
+            }
+        }
+        let bytes = self.row_bytes();
+        let fits = match self.swizzle {
+            Swizzle::None => bytes.is_multiple_of(CHUNK_BYTES),
+            swizzle => bytes == swizzle.span_bytes(),
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(MapError::BoxRow {
+                bytes,
+                swizzle: self.swizzle,
+            })
+        }
+    }
+
+    /// Bytes of one row of a box.
+    fn row_bytes(&self) -> u32 {
+        self.box_dims[0] * self.dtype.bytes()
+    }
+
+    /// Bytes of a box: what it takes of shared memory, and what a load counts
+    /// towards its mbarrier (`complete_tx`), also where parts are outside.
+    pub fn box_bytes(&self) -> u32 {
+        self.row_bytes() * self.box_dims[1]
+    }
+
+    /// The chunks of the box at element `x` of line `y`, which may be outside,
+    /// and at `shared` in shared memory.
+    ///
+    /// # Errors
+    /// `shared` is no multiple of 128.
+    pub fn chunks(
+        self,
+        shared: u32,
+        x: i32,
+        y: i32,
+        direction: Direction,
+    ) -> Result<impl Iterator<Item = Chunk>, MisalignedBox> {
+        if !shared.is_multiple_of(SHARED_ALIGNMENT) {
+            return Err(MisalignedBox { address: shared });
+        }
+        let element = i64::from(self.dtype.bytes());
+        // Below 2^34: no more than 2^32 elements of 4 bytes.
+        let line_end = self.dims[0] as i64 * element;
+        let line_end = match direction {
+            Direction::Load => line_end,
+            Direction::Store => (line_end as u64).next_multiple_of(CHUNK_BYTES.into()) as i64,
+        };
+        let row_bytes = self.row_bytes();
+        Ok((0..self.box_dims[1]).flat_map(move |row| {
+            let line = i64::from(y) + i64::from(row);
+            let inside = (0..self.dims[1] as i64).contains(&line);
+            (0..row_bytes)
+                .step_by(CHUNK_BYTES as usize)
+                .map(move |column| {
+                    // Bytes of the line, from its start.
+                    let start = i64::from(x) * element + i64::from(column);
+                    let clip = |at: i64| (at - start).clamp(0, CHUNK_BYTES.into()) as u32;
+                    let (first, end) = if inside {
+                        (clip(0), clip(line_end))
+                    } else {
+                        (0, 0)
+                    };
+                    let line_address = line.wrapping_mul(self.pitch_bytes as i64);
+                    Chunk {
+                        shared: self.swizzle.apply(shared + row * row_bytes + column),
+                        first: first.min(end),
+                        end,
+                        global: self
+                            .address
+                            .wrapping_add_signed(line_address + start + i64::from(first)),
+                    }
+                })
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;
