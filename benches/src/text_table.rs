@@ -2,6 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Column, ColumnConstraint, ContentArrangement};
+use std::fmt::Display;
 
 /// Spaces between two columns.
 const GAP: u16 = 2;
@@ -127,6 +128,16 @@ fn dress(column: &mut Column, cells: &[String]) {
     } else if cells.iter().all(is_number) {
         column.set_cell_alignment(CellAlignment::Right);
     }
+}
+
+/// The text of a value; none where there is no value.
+pub fn text_or_empty(value: Option<impl Display>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// A number with this many digits after the point; none where there is no number.
+pub fn decimals(value: Option<f64>, digits: usize) -> String {
+    text_or_empty(value.map(|value| format!("{value:.digits$}")))
 }
 
 /// Three significant digits, and no more than four after the point.

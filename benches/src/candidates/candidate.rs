@@ -43,32 +43,29 @@ impl Label {
 
     /// Whether both launch the same, whoever chose it.
     pub fn same_launch(&self, other: &Label) -> bool {
-        let launch = |label: &Label| {
-            let Label {
-                kernel,
-                order,
-                schedule,
-                ctas,
-                ..
-            } = label.clone();
-            (kernel, order, schedule, ctas)
-        };
-        launch(self) == launch(other)
+        self.kernel == other.kernel
+            && self.order == other.order
+            && self.schedule == other.schedule
+            && self.ctas == other.ctas
     }
 }
 
-/// The parts that there are, as a table has them.
+/// Implementation, kernel, order and schedule in words; empty ones are left out.
+pub fn launch_name(implementation: &str, kernel: &str, order: &str, schedule: &str) -> String {
+    let mut parts = vec![implementation, kernel, order, schedule];
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}
+
+/// As [`launch_name`] has it.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
+        f.write_str(&launch_name(
             &self.implementation,
             &self.kernel,
             &self.order,
             &self.schedule,
-        ];
-        let parts = parts.map(String::as_str).into_iter();
-        let said: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-        f.write_str(&said.join(" "))
+        ))
     }
 }
 

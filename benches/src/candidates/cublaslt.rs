@@ -16,6 +16,7 @@ use crate::measure::regime;
 use crate::measure::stats::median;
 use crate::measure::turns::Turns;
 use crate::measure::watch::{Expected, Watch, Watched};
+use crate::problem::shape::BlasLayout;
 use crate::problem::spec::ProblemSpec;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
@@ -59,58 +60,6 @@ impl CublasLt {
             version: format!("cuBLASLt {}", version(number)),
             path,
         })
-    }
-
-    /// The first of the heuristics for `workload`, unmeasured: nothing is
-    /// launched, which is what a profiler's run wants.
-    ///
-    /// # Errors
-    /// No algorithm supports the problem, or a call failed.
-    pub fn first<T: Element, O: Output<T>>(
-        &self,
-        workload: &ProblemData<T, O>,
-    ) -> Result<CublasLtGemm, Error> {
-        CublasLtGemm::new(self, workload)
-    }
-
-    /// The fastest of the heuristics for `workload`: each is run once to warm
-    /// up, then measured cold in turns with the others. `expected` is what a product takes,
-    /// about.
-    ///
-    /// # Errors
-    /// No algorithm supports the problem, or a call failed.
-    pub fn best<T: Element, O: Output<T>>(
-        &self,
-        workload: &ProblemData<T, O>,
-        flush: &mut L2Flush,
-        turns: &mut Turns,
-        watch: &Watch,
-        expected: Duration,
-    ) -> Result<CublasLtGemm, Error> {
-        let problem = workload.problem;
-        watch.begin(
-            Duration::ZERO,
-            format!("heuristics, {problem}, {}", self.version),
-        );
-        let mut gemm = CublasLtGemm::new(self, workload)?;
-        let stream = self.stream()?;
-        let count = gemm.algorithms.len();
-        let heuristic = |algorithm| Expected {
-            name: format!("{} {}", self.version, kernel(algorithm, count)),
-            product: expected,
-        };
-        let watched = Watched::new(watch, problem, (0..count).map(heuristic).collect());
-        let mut launch = |algorithm: usize| gemm.enqueue(algorithm);
-        for algorithm in 0..count {
-            watched.wait("warming up", algorithm, 1);
-            launch(algorithm)?;
-            stream.synchronize()?;
-        }
-        let samples = regime::cold(stream, flush, turns, &watched, Duration::ZERO, &mut launch)?;
-        let time = |at: &usize| median(&samples[*at].milliseconds).unwrap_or(f64::INFINITY);
-        let fastest = (0..count).min_by(|a, b| time(a).total_cmp(&time(b)));
-        gemm.choose(fastest.unwrap_or(0));
-        Ok(gemm)
     }
 
     fn stream(&self) -> Result<&cust::stream::Stream, Error> {
@@ -160,7 +109,48 @@ pub struct CublasLtGemm {
 }
 
 impl CublasLtGemm {
-    fn new<T: Element, O: Output<T>>(
+    /// The fastest of the heuristics for `workload`: each is run once to warm up, then measured
+    /// cold in turns with the others. A product is expected to take `expected`.
+    ///
+    /// # Errors
+    /// No algorithm supports the problem, or a call failed.
+    pub fn fastest<T: Element, O: Output<T>>(
+        library: &CublasLt,
+        workload: &ProblemData<T, O>,
+        flush: &mut L2Flush,
+        turns: &mut Turns,
+        watch: &Watch,
+        expected: Duration,
+    ) -> Result<Self, Error> {
+        let (problem, version) = (workload.problem, &library.version);
+        watch.begin(Duration::ZERO, format!("heuristics, {problem}, {version}"));
+        let mut gemm = CublasLtGemm::new(library, workload)?;
+        let stream = library.stream()?;
+        let count = gemm.algorithms.len();
+        let heuristic = |algorithm| Expected {
+            name: format!("{version} {}", kernel(algorithm, count)),
+            product: expected,
+        };
+        let watched = Watched::new(watch, problem, (0..count).map(heuristic).collect());
+        let mut launch = |algorithm: usize| gemm.enqueue(algorithm);
+        for algorithm in 0..count {
+            watched.wait("warming up", algorithm, 1);
+            launch(algorithm)?;
+            stream.synchronize()?;
+        }
+        let samples = regime::cold(stream, flush, turns, &watched, Duration::ZERO, &mut launch)?;
+        let time = |at: &usize| median(&samples[*at].milliseconds).unwrap_or(f64::INFINITY);
+        let fastest = (0..count).min_by(|a, b| time(a).total_cmp(&time(b)));
+        gemm.choose(fastest.unwrap_or(0));
+        Ok(gemm)
+    }
+
+    /// The first of the heuristics for `workload`. Nothing is launched, as a profiler's run
+    /// needs it.
+    ///
+    /// # Errors
+    /// No algorithm supports the problem, or a call failed.
+    pub fn new<T: Element, O: Output<T>>(
         library: &CublasLt,
         workload: &ProblemData<T, O>,
     ) -> Result<Self, Error> {
@@ -176,10 +166,7 @@ impl CublasLtGemm {
         ];
         let algorithms = heuristics(library.handle, &operation, &layouts)?;
         let mut gemm = CublasLtGemm {
-            label: Label {
-                implementation: library.version.clone(),
-                ..Label::default()
-            },
+            label: Label::of(&library.version),
             handle: library.handle,
             stream: library.stream()?.as_inner().cast(),
             operation,
@@ -279,15 +266,13 @@ fn operation(problem: ProblemSpec) -> Result<Descriptor<sys::cublasLtMatmulDesc_
         raw,
         destroy: result::destroy_matmul_desc,
     };
+    let BlasLayout {
+        a_transposed,
+        b_transposed,
+    } = problem.layout;
     for (attribute, transposed) in [
-        (
-            Attribute::CUBLASLT_MATMUL_DESC_TRANSA,
-            problem.layout.b_transposed,
-        ),
-        (
-            Attribute::CUBLASLT_MATMUL_DESC_TRANSB,
-            problem.layout.a_transposed,
-        ),
+        (Attribute::CUBLASLT_MATMUL_DESC_TRANSA, b_transposed),
+        (Attribute::CUBLASLT_MATMUL_DESC_TRANSB, a_transposed),
     ] {
         // cublasOperation_t: CUBLAS_OP_N is 0, CUBLAS_OP_T is 1.
         let value = i32::from(transposed);

@@ -42,16 +42,8 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         }
         let (a, b, c) = workload.operands();
         let plan = gemm.plan(a, b, c)?;
-        let implementation = match (kernel, placement) {
-            (
-                None,
-                Placement {
-                    order: None,
-                    schedule: None,
-                },
-            ) => CHOSEN,
-            _ => TILEWISE,
-        };
+        let nothing_forced = kernel.is_none() && placement == Placement::default();
+        let implementation = if nothing_forced { CHOSEN } else { TILEWISE };
         Ok(Planned::of(device, implementation, plan))
     }
 
@@ -93,17 +85,15 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         let info = plan.info();
         let label = match info.kernel {
             Some(entry) => Label {
-                implementation: implementation.to_owned(),
                 kernel: entry.name.to_owned(),
                 order: info.order.to_string(),
                 schedule: schedule_name(info.schedule).to_owned(),
                 ctas: Some(u64::from(info.ctas)),
-                note: String::new(),
+                ..Label::of(implementation)
             },
             None => Label {
-                implementation: TILEWISE.to_owned(),
                 kernel: "cpu".to_owned(),
-                ..Label::default()
+                ..Label::of(TILEWISE)
             },
         };
         Planned {

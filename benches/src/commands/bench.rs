@@ -133,10 +133,10 @@ fn on_gpu(args: &BenchArgs, device: &Device, watch: &Watch, output: &Output) -> 
         false => CublasLt::open(device, args.cublaslt.as_deref(), &args.python),
     };
     watch.rest();
-    let triton = match (args.wants_triton(), args.no_peers) {
-        (true, _) => triton::probe(&args.python),
-        (false, true) => Err("--no-peers".to_owned()),
-        (false, false) => Err("no --triton".to_owned()),
+    let triton = match args.wants_triton() {
+        true => triton::probe(&args.python),
+        false if args.no_peers => Err("--no-peers".to_owned()),
+        false => Err("no --triton".to_owned()),
     };
     watch.begin(Duration::ZERO, "clocks and power");
     print_head(args, device);
@@ -185,10 +185,8 @@ fn print_head(args: &BenchArgs, device: &Device) {
     }
     println!("inputs {} from seed {}", DATA, args.seed);
     let monitor = device.gpu_info().map(|info| Monitor::start(info.ordinal));
-    match monitor {
-        Some(Ok(monitor)) => drop(monitor.finish()),
-        Some(Err(reason)) => println!("no clocks and power: {reason}"),
-        None => {}
+    if let Some(Err(reason)) = monitor.map(|monitor| monitor.map(Monitor::finish)) {
+        println!("no clocks and power: {reason}");
     }
 }
 
@@ -272,10 +270,6 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
         print!("{}", product.table());
     }
 
-    let timed = match args.smoke {
-        true => &GemmShape::CPU[..1],
-        false => &GemmShape::CPU[..],
-    };
     let device = Device::cpu();
     println!(
         "\nThe library's CPU device, timed: {}",
@@ -284,7 +278,8 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     let mut records = Vec::new();
     let (watch, output) = (Watch::idle(), Output::new(args));
     let mut runner = Runner::new(args, &device, None, &watch)?;
-    let problems = args.problems_at(timed);
+    let shapes = if args.smoke { 1 } else { usize::MAX };
+    let problems = args.problems_at(&GemmShape::CPU[..GemmShape::CPU.len().min(shapes)]);
     let save = |records: &mut [Record]| save(args, records, &output);
     let result = runner.run(&problems, &mut records, &save);
     print!("{}", record_tables::render(&records));

@@ -28,8 +28,7 @@ pub fn run(args: &OrderArgs) -> Result<String, Error> {
         html::write(&page, path)?;
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&analysis.figures());
-        return Ok(json.expect("numbers and strings") + "\n");
+        return Ok(format!("{:#}\n", analysis.figures()));
     }
     let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     Ok(format!(

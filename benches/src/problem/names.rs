@@ -48,20 +48,17 @@ impl FromStr for KernelChoice {
             Family::TensorCore,
             Family::Hopper,
         ];
-        if let Some(family) = FAMILIES.into_iter().find(|family| family.name() == text) {
-            return Ok(KernelChoice::Family(family));
-        }
-        match kernel_named(text) {
-            Some(kernel) => Ok(KernelChoice::Entry(kernel.name)),
-            None => Err(format!(
-                "'{text}' is no kernel: a family ({}) or an entry point ({})",
-                FAMILIES.map(Family::name).join(", "),
-                KERNELS
-                    .iter()
-                    .map(|kernel| kernel.name)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            )),
+        let family = named(text, "kernel family", &FAMILIES, Family::name);
+        match (family, kernel_named(text)) {
+            (Ok(family), _) => Ok(KernelChoice::Family(family)),
+            (_, Some(kernel)) => Ok(KernelChoice::Entry(kernel.name)),
+            (Err(refusal), None) => {
+                let entries: Vec<_> = KERNELS.iter().map(|kernel| kernel.name).collect();
+                Err(format!(
+                    "{refusal}; or an entry point: {}",
+                    entries.join(", ")
+                ))
+            }
         }
     }
 }
@@ -71,17 +68,25 @@ pub fn kernel_named(name: &str) -> Option<&'static KernelInfo> {
     KERNELS.iter().find(|kernel| kernel.name == name)
 }
 
+/// The value whose name is `text`; a refusal says all names.
+pub fn named<T: Copy>(
+    text: &str,
+    what: &str,
+    values: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<T, String> {
+    let mut found = values.iter().copied();
+    found.find(|&value| name(value) == text).ok_or_else(|| {
+        let names: Vec<_> = values.iter().map(|&value| name(value)).collect();
+        format!("'{text}' is not a {what}; accepted: {}", names.join(", "))
+    })
+}
+
 /// `grid2d`, `grid1d`, `persistent` or `stream-k`.
 pub fn parse_schedule(text: &str) -> Result<Schedule, String> {
-    [
-        Schedule::Grid2d,
-        Schedule::Grid1d,
-        Schedule::Persistent,
-        Schedule::StreamK,
-    ]
-    .into_iter()
-    .find(|&schedule| schedule_name(schedule) == text)
-    .ok_or_else(|| format!("'{text}' is no schedule: grid2d, grid1d, persistent or stream-k"))
+    use Schedule::{Grid1d, Grid2d, Persistent, StreamK};
+    let schedules = [Grid2d, Grid1d, Persistent, StreamK];
+    named(text, "schedule", &schedules, schedule_name)
 }
 
 /// The text that [`parse_schedule`] reads.
@@ -94,21 +99,19 @@ pub fn schedule_name(schedule: Schedule) -> &'static str {
     }
 }
 
-/// `f32`, `tf32`, `f16` or `bf16`.
+/// `f16`, `bf16`, `tf32` or `f32`.
 pub fn parse_dtype(text: &str) -> Result<DType, String> {
-    [DType::F32, DType::Tf32, DType::F16, DType::Bf16]
-        .into_iter()
-        .find(|dtype| dtype.name() == text)
-        .ok_or_else(|| format!("'{text}' is no type: f16, bf16, tf32 or f32"))
+    let dtypes = [DType::F16, DType::Bf16, DType::Tf32, DType::F32];
+    named(text, "type", &dtypes, DType::name)
 }
 
 /// `input` (the type of A and B) or `f32`.
 pub fn parse_output(text: &str) -> Result<OutputType, String> {
-    match text {
-        "input" => Ok(OutputType::Input),
-        "f32" => Ok(OutputType::F32),
-        _ => Err(format!("'{text}' is no output type: input or f32")),
-    }
+    let outputs = [OutputType::Input, OutputType::F32];
+    named(text, "type of C", &outputs, |output| match output {
+        OutputType::Input => "input",
+        OutputType::F32 => "f32",
+    })
 }
 
 /// The type C has.
@@ -133,19 +136,14 @@ pub struct Placement {
 /// every combination, the other axis left to the library.
 pub fn placements(orders: &[TileOrder], schedules: &[Schedule]) -> Vec<Placement> {
     if orders.is_empty() && schedules.is_empty() {
-        let scheduled = |schedule| Placement {
-            order: None,
-            schedule: Some(schedule),
-        };
-        return vec![
-            Placement {
-                order: Some(TileOrder::RowMajor),
-                schedule: None,
-            },
-            Placement::default(),
-            scheduled(Schedule::Persistent),
-            scheduled(Schedule::Grid1d),
-        ];
+        return [
+            (Some(TileOrder::RowMajor), None),
+            (None, None),
+            (None, Some(Schedule::Persistent)),
+            (None, Some(Schedule::Grid1d)),
+        ]
+        .map(|(order, schedule)| Placement { order, schedule })
+        .to_vec();
     }
     let mut all = Vec::new();
     for order in or_open(orders) {
@@ -161,12 +159,11 @@ pub fn placements(orders: &[TileOrder], schedules: &[Schedule]) -> Vec<Placement
     all
 }
 
-/// Each of `choices`, or the open one where there are none.
+/// Each of `choices`, or `None` once where there are none.
 fn or_open<T: Copy>(choices: &[T]) -> Vec<Option<T>> {
-    if choices.is_empty() {
-        vec![None]
-    } else {
-        choices.iter().copied().map(Some).collect()
+    match choices {
+        [] => vec![None],
+        choices => choices.iter().copied().map(Some).collect(),
     }
 }
 

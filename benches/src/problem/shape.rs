@@ -1,5 +1,6 @@
 //! What is multiplied: sizes, layouts, and how they are written on the command line.
 
+use crate::problem::names::named;
 use std::fmt;
 use std::str::FromStr;
 
@@ -70,7 +71,7 @@ impl FromStr for GemmShape {
             Some(&[m, n, k]) => Ok(GemmShape { m, n, k }),
             Some(&[cube]) => Ok(GemmShape::new(cube, cube, cube)),
             _ => Err(format!(
-                "'{text}' is no shape: write MxNxK, such as 4096x4096x4096, or one number for a cube"
+                "'{text}' is not a shape; accepted: MxNxK, such as 4096x4096x4096, or one number for a cube"
             )),
         }
     }
@@ -96,54 +97,58 @@ pub struct BlasLayout {
 
 impl BlasLayout {
     /// A M×K, B K×N.
-    pub const NN: BlasLayout = BlasLayout::stored(false, false);
+    pub const NN: BlasLayout = BlasLayout::of(false, false);
 
     /// A M×K, B N×K: what a linear layer has.
-    pub const NT: BlasLayout = BlasLayout::stored(false, true);
+    pub const NT: BlasLayout = BlasLayout::of(false, true);
 
     /// `nn`, `nt`, `tn`, `tt`.
     pub const ALL: [BlasLayout; 4] = [
-        BlasLayout::stored(false, false),
-        BlasLayout::stored(false, true),
-        BlasLayout::stored(true, false),
-        BlasLayout::stored(true, true),
+        BlasLayout::NN,
+        BlasLayout::NT,
+        BlasLayout::of(true, false),
+        BlasLayout::of(true, true),
     ];
 
-    const fn stored(a_transposed: bool, b_transposed: bool) -> BlasLayout {
+    const fn of(a_transposed: bool, b_transposed: bool) -> BlasLayout {
         BlasLayout {
             a_transposed,
             b_transposed,
         }
     }
 
+    fn name(self) -> &'static str {
+        match (self.a_transposed, self.b_transposed) {
+            (false, false) => "nn",
+            (false, true) => "nt",
+            (true, false) => "tn",
+            (true, true) => "tt",
+        }
+    }
+
     /// Rows and columns in which A is stored.
     pub fn stored_a(&self, shape: GemmShape) -> (usize, usize) {
-        if self.a_transposed {
-            (shape.k, shape.m)
-        } else {
-            (shape.m, shape.k)
-        }
+        stored((shape.m, shape.k), self.a_transposed)
     }
 
     /// Rows and columns in which B is stored.
     pub fn stored_b(&self, shape: GemmShape) -> (usize, usize) {
-        if self.b_transposed {
-            (shape.n, shape.k)
-        } else {
-            (shape.k, shape.n)
-        }
+        stored((shape.k, shape.n), self.b_transposed)
+    }
+}
+
+/// Rows and columns in which a matrix lies in memory.
+fn stored((rows, cols): (usize, usize), transposed: bool) -> (usize, usize) {
+    if transposed {
+        (cols, rows)
+    } else {
+        (rows, cols)
     }
 }
 
 impl fmt::Display for BlasLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letter = |transposed| if transposed { 't' } else { 'n' };
-        write!(
-            f,
-            "{}{}",
-            letter(self.a_transposed),
-            letter(self.b_transposed)
-        )
+        f.write_str(self.name())
     }
 }
 
@@ -151,10 +156,7 @@ impl FromStr for BlasLayout {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        BlasLayout::ALL
-            .into_iter()
-            .find(|layout| layout.to_string() == text)
-            .ok_or_else(|| format!("'{text}' is no layout: nn, nt, tn or tt"))
+        named(text, "layout", &BlasLayout::ALL, BlasLayout::name)
     }
 }
 

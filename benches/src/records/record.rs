@@ -4,7 +4,7 @@
 //! names its machine, data and regime: a row cut from a table still says what
 //! it is.
 
-use crate::candidates::candidate::{Label, TILEWISE};
+use crate::candidates::candidate::{Label, TILEWISE, launch_name};
 use crate::measure::inputs::DATA;
 use crate::measure::machine::Machine;
 use crate::measure::peak::peak_tflops;
@@ -235,14 +235,12 @@ impl Record {
 
     /// What it measures, as tables and messages name it.
     pub fn launch_name(&self) -> String {
-        let parts = [
+        launch_name(
             &self.implementation,
             &self.kernel,
             &self.order,
             &self.schedule,
-        ];
-        let said = parts.into_iter().filter(|part| !part.is_empty());
-        said.map(String::as_str).collect::<Vec<_>>().join(" ")
+        )
     }
 
     /// Whether the record is cuBLASLt's.

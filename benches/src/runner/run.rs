@@ -39,20 +39,10 @@ pub struct Runner<'a> {
 /// Writes down what was measured so far.
 pub type Save<'s> = &'s dyn Fn(&mut [Record]) -> Result<(), Error>;
 
-/// What was measured, and where it is kept.
+/// What was measured, and how it is kept.
 struct Rows<'r> {
     records: &'r mut Vec<Record>,
     save: Save<'r>,
-}
-
-impl Rows<'_> {
-    fn push(&mut self, record: Record) {
-        self.records.push(record);
-    }
-
-    fn save(&mut self) -> Result<(), Error> {
-        (self.save)(self.records)
-    }
 }
 
 /// A candidate that planned and whose result was right.
@@ -106,13 +96,13 @@ impl<'a> Runner<'a> {
     ) -> Result<(), Error> {
         let mut rows = Rows { records, save };
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
+            .expect("the template is valid");
         let progress = ProgressBar::new(problems.len() as u64).with_style(style);
         for &problem in problems {
             progress.set_message(format!("{} {}", problem.shape, problem.dtype.name()));
             self.problem(problem, &mut rows)?;
             if !self.args.ncu {
-                rows.save()?;
+                save(rows.records)?;
             }
             progress.inc(1);
         }
@@ -142,7 +132,12 @@ impl<'a> Runner<'a> {
             Ok(workload) => workload,
             Err(Error::Tilewise(error @ tilewise::Error::OutOfMemory { .. })) => {
                 let label = Label::of(TILEWISE);
-                rows.push(self.failure(problem, &label, Status::Skipped, error.to_string()));
+                rows.records.push(self.failure(
+                    problem,
+                    &label,
+                    Status::Skipped,
+                    error.to_string(),
+                ));
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -152,10 +147,10 @@ impl<'a> Runner<'a> {
             return self.launch_once(candidates, &mut workload);
         }
         let mut checked = self.check(candidates, &mut workload, rows)?;
-        if !checked.is_empty() && self.device.is_gpu() {
-            self.time_on_gpu(&mut checked, &mut workload, rows)?;
-        } else if !checked.is_empty() {
-            self.time_on_cpu(&mut checked, &mut workload, rows)?;
+        match self.device.is_gpu() {
+            _ if checked.is_empty() => {}
+            true => self.time_on_gpu(&mut checked, &mut workload, rows)?,
+            false => self.time_on_cpu(&mut checked, &mut workload, rows)?,
         }
         // Candidates and matrices are dropped from here on.
         self.watch.begin(copied, format!("freeing, {problem}"));
@@ -173,16 +168,9 @@ impl<'a> Runner<'a> {
             watched.wait("once", index, 1);
             candidate.launch(workload)?;
             self.device.synchronize()?;
-            let label = candidate.label();
-            println!(
-                "launch {index}: {} {} {} {} {} {}",
-                workload.problem.shape,
-                workload.problem.dtype.name(),
-                label.implementation,
-                label.kernel,
-                label.order,
-                label.schedule
-            );
+            let ProblemSpec { shape, dtype, .. } = workload.problem;
+            let (dtype, label) = (dtype.name(), candidate.label());
+            println!("launch {index}: {shape} {dtype} {label}");
         }
         Ok(())
     }
@@ -208,7 +196,8 @@ impl<'a> Runner<'a> {
                 }),
                 Err(wrong) => {
                     let label = candidate.label();
-                    rows.push(self.failure(problem, label, Status::Wrong, wrong));
+                    rows.records
+                        .push(self.failure(problem, label, Status::Wrong, wrong));
                 }
             }
         }

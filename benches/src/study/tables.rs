@@ -5,7 +5,7 @@ use crate::study::accuracy::{self, CLOSE, DRAM_READ, EQUAL, QUANTITIES, Ranking}
 use crate::study::groups::{self, RowGroup};
 use crate::study::row::StudyRow;
 use crate::study::rules::{self, CHOICE, COLD, REGIMES, RuleRegret, SUSTAINED, TimedRegime};
-use crate::text_table::Table;
+use crate::text_table::{Table, decimals, text_or_empty};
 
 /// All tables, then the summaries.
 pub fn render(rows: &[StudyRow]) -> String {
@@ -30,11 +30,8 @@ fn percent(share: f64) -> String {
 
 /// The name in a table; products that the model was fitted on have a star.
 fn name(group: &RowGroup) -> String {
-    format!(
-        "{}{}",
-        group.name(),
-        if group.is_fitted() { "*" } else { "" }
-    )
+    let star = if group.is_fitted() { "*" } else { "" };
+    format!("{}{star}", group.name())
 }
 
 /// DRAM bytes of each product and kernel, counted and predicted.
@@ -49,16 +46,14 @@ fn bytes(groups: &[RowGroup]) -> String {
     ]);
     for group in groups {
         let read = group.rows.iter().filter_map(|row| row.dram_read_bytes);
-        let gigabytes = |bytes: f64| format!("{:.3}", bytes / 1e9);
+        let gigabytes = |bytes: Option<f64>| decimals(bytes.map(|bytes| bytes / 1e9), 3);
         let errors = accuracy::errors(group.rows.iter().copied(), &DRAM_READ);
         table.row([
             name(group),
             group.rows.len().to_string(),
-            read.clone()
-                .reduce(f64::min)
-                .map_or(String::new(), gigabytes),
-            read.reduce(f64::max).map_or(String::new(), gigabytes),
-            errors.map_or(String::new(), |errors| percent(errors.median)),
+            gigabytes(read.clone().reduce(f64::min)),
+            gigabytes(read.reduce(f64::max)),
+            text_or_empty(errors.map(|errors| percent(errors.median))),
             match accuracy::ranking(group, &DRAM_READ) {
                 Ranking::TooFew => String::new(),
                 Ranking::OrderMakesNoDifference => "no difference".to_owned(),
@@ -92,8 +87,7 @@ fn times(groups: &[RowGroup], regime: &TimedRegime) -> String {
         let middle = |column: fn(&StudyRow) -> Option<f64>| {
             let values: Vec<f64> = group.rows.iter().filter_map(|row| column(row)).collect();
             // Clock and power are those of the sustained regime.
-            let middle = median(&values).filter(|_| regime.name == SUSTAINED.name);
-            middle.map_or(String::new(), |value| format!("{value:.0}"))
+            decimals(median(&values).filter(|_| regime.name == SUSTAINED.name), 0)
         };
         table.row([
             name(group),
@@ -102,8 +96,8 @@ fn times(groups: &[RowGroup], regime: &TimedRegime) -> String {
             format!("{:.1}", best.shape().tflops(least / 1e3)),
             slowest.order.clone(),
             percent(most / least - 1.0),
-            chosen.map_or(String::new(), |(row, _)| row.order.clone()),
-            chosen.map_or(String::new(), |(_, loss)| percent(loss)),
+            text_or_empty(chosen.map(|(row, _)| &row.order)),
+            text_or_empty(chosen.map(|(_, loss)| percent(loss))),
             middle(|row| row.sm_clock_mhz),
             middle(|row| row.power_w),
         ]);

@@ -2,7 +2,7 @@
 
 use crate::problem::names::short_kernel;
 use crate::records::comparison::Comparison;
-use crate::text_table::{Table, TableLine, three_digits, under_headings};
+use crate::text_table::{Table, TableLine, text_or_empty, three_digits, under_headings};
 
 /// What stands in place of the table where there is nothing to compare.
 const ABSENT: &str = "\
@@ -75,7 +75,7 @@ fn line(comparison: &Comparison) -> TableLine {
         }));
     }
     let gigabytes = [comparison.row_major_gb, comparison.order_gb];
-    cells.extend(gigabytes.map(|gb| gb.map_or(String::new(), three_digits)));
+    cells.extend(gigabytes.map(|gb| text_or_empty(gb.map(three_digits))));
     TableLine {
         heading: format!("{dtype} -> {output}  layout {layout}"),
         cells,

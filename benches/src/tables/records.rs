@@ -1,7 +1,7 @@
 //! Records as tables for a terminal: everything that was measured, a table a problem.
 
 use crate::records::record::{Record, Status, by_problem};
-use crate::text_table::{Table, shorten};
+use crate::text_table::{Table, decimals, shorten, text_or_empty};
 use std::fmt::Write as _;
 
 /// The table of every problem among `records`, in the order they were measured.
@@ -56,41 +56,33 @@ fn table(records: &[&Record]) -> Table {
         "W",
         "throttle",
     ]);
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or(String::new(), |value| format!("{value:.digits$}"))
-    };
     for record in records.iter().filter(|r| r.status == Status::Timed) {
-        let mut implementation = record.implementation.clone();
-        if !record.interleaved {
-            implementation.push('*');
-        }
-        let mut regime = record.regime.name().to_owned();
-        if record.products_per_graph.is_some() {
-            regime.push('+');
-        }
-        let spread = match (record.q1_ms, record.q3_ms) {
-            (Some(q1), Some(q3)) => format!("{q1:.4}-{q3:.4}"),
-            _ => String::new(),
+        let plus = if record.products_per_graph.is_some() {
+            "+"
+        } else {
+            ""
         };
+        let star = if record.interleaved { "" } else { "*" };
+        let spread = record.q1_ms.zip(record.q3_ms);
         table.row([
-            regime,
-            implementation,
+            format!("{}{plus}", record.regime.name()),
+            format!("{}{star}", record.implementation),
             record.kernel.clone(),
             record.order.clone(),
             record.schedule.clone(),
-            record.ctas.map_or(String::new(), |ctas| ctas.to_string()),
-            number(record.median_ms, 4),
-            spread,
-            number(
+            text_or_empty(record.ctas),
+            decimals(record.median_ms, 4),
+            text_or_empty(spread.map(|(q1, q3)| format!("{q1:.4}-{q3:.4}"))),
+            decimals(
                 record.tflops,
                 if record.tflops < Some(10.0) { 3 } else { 1 },
             ),
-            number(record.share_of_peak.map(|share| share * 100.0), 1),
-            number(record.speedup_over_row_major, 3),
-            number(record.over_cublaslt(), 3),
-            number(record.modelled_dram_gb, 3),
-            number(record.sm_clock_mhz, 0),
-            number(record.power_w, 0),
+            decimals(record.share_of_peak.map(|share| share * 100.0), 1),
+            decimals(record.speedup_over_row_major, 3),
+            decimals(record.over_cublaslt(), 3),
+            decimals(record.modelled_dram_gb, 3),
+            decimals(record.sm_clock_mhz, 0),
+            decimals(record.power_w, 0),
             record.throttle.clone(),
         ]);
     }

@@ -7,8 +7,7 @@ use crate::problem::names::parse_dtype;
 use crate::problem::shape::GemmShape;
 use clap::Args;
 use gpu_kernels::{Block, DType, GemmParams, TileGrid, TileOrder};
-use serde::Serialize;
-use std::fmt::Write as _;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::str::FromStr;
 use tilewise::l2::gpu::Gpu;
@@ -182,103 +181,64 @@ impl OrderAnalysis {
     /// What the waves load, a line each; the later ones left out.
     pub fn wave_lines(&self) -> Vec<String> {
         let line = |(index, wave): (usize, &WaveLoads)| {
-            let WaveLoads {
-                tiles,
-                uncached,
-                a,
-                b,
-            } = wave;
-            let shared = wave.shared();
             format!(
-                "wave {index}: {tiles} tiles, {a} blocks of A + {b} of B = {shared} ({uncached} without a cache)"
+                "wave {index}: {} tiles, {} blocks of A + {} of B = {} ({} without a cache)",
+                wave.tiles,
+                wave.a,
+                wave.b,
+                wave.shared(),
+                wave.uncached
             )
         };
-        let mut lines: Vec<String> = self
-            .waves
-            .iter()
-            .enumerate()
-            .take(WAVES_SHOWN)
-            .map(line)
-            .collect();
+        let waves = self.waves.iter().enumerate();
+        let mut lines: Vec<String> = waves.take(WAVES_SHOWN).map(line).collect();
         if self.waves.len() > WAVES_SHOWN {
             lines.push(format!("… {} waves in all", self.waves.len()));
         }
         lines
     }
 
-    /// The model's figures.
-    pub fn figures(&self) -> Figures {
-        let Traffic {
-            requests,
-            l2_to_sm_bytes,
-            between_partitions_bytes,
-            dram_read_bytes,
-            c_write_bytes,
-        } = self.traffic;
-        Figures {
-            shape: self.args.shape.to_string(),
-            tiles_m: self.grid.tiles_m,
-            tiles_n: self.grid.tiles_n,
-            order: self.order.to_string(),
-            gpu: self.args.gpu.name,
-            ctas: self.ctas,
-            waves: self.waves.len(),
-            first_wave_blocks_uncached: self.waves.first().map_or(0, |wave| wave.uncached),
-            first_wave_blocks: self.waves.first().map_or(0, WaveLoads::shared),
-            blocks_uncached: self.waves.iter().map(|wave| wave.uncached).sum(),
-            blocks: self.waves.iter().map(WaveLoads::shared).sum(),
-            l2_requests: requests,
-            l2_hit_rate: self.traffic.hit_rate(),
-            l2_read_bytes: l2_to_sm_bytes,
-            dram_read_bytes,
-            dram_write_bytes: c_write_bytes,
-            between_partitions_bytes,
-            bound_milliseconds: self.bound.seconds * 1e3,
-            bound_by: self.bound.limit.name(),
-        }
+    /// What `--json` prints. `blocks` are of A and B, distinct ones within a wave; those that
+    /// are `uncached` are counted for each CTA that wants one.
+    pub fn figures(&self) -> Value {
+        let (traffic, first) = (&self.traffic, self.waves.first());
+        json!({
+            "shape": self.args.shape.to_string(),
+            "tiles_m": self.grid.tiles_m,
+            "tiles_n": self.grid.tiles_n,
+            "order": self.order.to_string(),
+            "gpu": self.args.gpu.name,
+            "ctas": self.ctas,
+            "waves": self.waves.len(),
+            "first_wave_blocks_uncached": first.map_or(0, |wave| wave.uncached),
+            "first_wave_blocks": first.map_or(0, WaveLoads::shared),
+            "blocks_uncached": self.waves.iter().map(|wave| wave.uncached).sum::<u64>(),
+            "blocks": self.waves.iter().map(WaveLoads::shared).sum::<u64>(),
+            "l2_requests": traffic.requests,
+            "l2_hit_rate": traffic.hit_rate(),
+            "l2_read_bytes": traffic.l2_to_sm_bytes,
+            "dram_read_bytes": traffic.dram_read_bytes,
+            "dram_write_bytes": traffic.c_write_bytes,
+            "between_partitions_bytes": traffic.between_partitions_bytes,
+            // A lower bound on the time, and what it comes from.
+            "bound_milliseconds": self.bound.seconds * 1e3,
+            "bound_by": self.bound.limit.name(),
+        })
     }
 
     /// The figures for a reader.
     pub fn summary(&self) -> String {
-        let figures = self.figures();
-        let mut text = self.wave_lines().join("\n");
-        let _ = write!(
-            text,
-            "\nmodelled: L2 hits {:.1} %, L2 reads {:.3} GB, DRAM reads {:.3} GB and writes {:.3} GB; at least {:.3} ms, for the {}\n",
-            100.0 * figures.l2_hit_rate,
-            figures.l2_read_bytes as f64 / 1e9,
-            figures.dram_read_bytes as f64 / 1e9,
-            figures.dram_write_bytes as f64 / 1e9,
-            figures.bound_milliseconds,
-            figures.bound_by,
-        );
-        text
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
+        format!(
+            "{}\nby the model: L2 hits {:.1} %, L2 reads {:.3} GB, DRAM reads {:.3} GB and writes \
+             {:.3} GB; at least {:.3} ms, bound by the {}\n",
+            self.wave_lines().join("\n"),
+            100.0 * self.traffic.hit_rate(),
+            gigabytes(self.traffic.l2_to_sm_bytes),
+            gigabytes(self.traffic.dram_read_bytes),
+            gigabytes(self.traffic.c_write_bytes),
+            self.bound.seconds * 1e3,
+            self.bound.limit.name(),
+        )
     }
-}
-
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-pub struct Figures {
-    shape: String,
-    tiles_m: u32,
-    tiles_n: u32,
-    order: String,
-    gpu: &'static str,
-    /// Tiles of a wave.
-    ctas: u32,
-    waves: usize,
-    first_wave_blocks_uncached: u64,
-    first_wave_blocks: u64,
-    /// Over all waves: blocks that CTAs want, and distinct ones within a wave.
-    blocks_uncached: u64,
-    blocks: u64,
-    l2_requests: u64,
-    l2_hit_rate: f64,
-    l2_read_bytes: u64,
-    dram_read_bytes: u64,
-    dram_write_bytes: u64,
-    between_partitions_bytes: u64,
-    /// A lower bound on the time, and what it comes from.
-    bound_milliseconds: f64,
-    bound_by: &'static str,
 }

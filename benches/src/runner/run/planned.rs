@@ -2,6 +2,7 @@
 
 use super::{Rows, Runner};
 use crate::candidates::candidate::{CHOSEN, Candidate, Label, TILEWISE, TUNED};
+use crate::candidates::cublaslt::CublasLtGemm;
 use crate::candidates::planned::Planned;
 use crate::error::Error;
 use crate::measure::problem_data::ProblemData;
@@ -9,6 +10,7 @@ use crate::measure::watch;
 use crate::problem::names::{self, KernelChoice, Placement};
 use crate::problem::spec::ProblemSpec;
 use crate::records::record::{Record, Status};
+use crate::text_table::text_or_empty;
 use gpu_kernels::DType;
 use std::time::Duration;
 use tilewise::{Element, Output};
@@ -29,7 +31,8 @@ impl Runner<'_> {
             let launches = match planned {
                 Ok(chosen) => self.launches(kernel, &chosen),
                 Err(error) => {
-                    rows.push(self.not_run(problem, kernel, Placement::default(), &error));
+                    rows.records
+                        .push(self.not_run(problem, kernel, Placement::default(), &error));
                     continue;
                 }
             };
@@ -42,7 +45,9 @@ impl Runner<'_> {
                             .iter()
                             .any(|other| other.label().same_launch(planned.label())) => {}
                     Ok(planned) => all.push(Box::new(planned)),
-                    Err(error) => rows.push(self.not_run(problem, kernel, placement, &error)),
+                    Err(error) => rows
+                        .records
+                        .push(self.not_run(problem, kernel, placement, &error)),
                 }
             }
         }
@@ -55,7 +60,8 @@ impl Runner<'_> {
                 Err(error) => {
                     self.watch.end_if_timed_out(&error);
                     let (label, note) = (Label::of(TUNED), error.to_string());
-                    rows.push(self.failure(problem, &label, Status::Skipped, note));
+                    rows.records
+                        .push(self.failure(problem, &label, Status::Skipped, note));
                 }
             }
         }
@@ -64,15 +70,16 @@ impl Runner<'_> {
             let slowest = all.iter().map(|candidate| candidate.estimate()).max();
             let slowest = slowest.unwrap_or_default();
             let gemm = match self.args.ncu {
-                true => cublaslt.first(workload),
-                false => cublaslt.best(workload, flush, turns, watch, slowest),
+                true => CublasLtGemm::new(cublaslt, workload),
+                false => CublasLtGemm::fastest(cublaslt, workload, flush, turns, watch, slowest),
             };
             match gemm {
                 Ok(gemm) => all.push(Box::new(gemm)),
                 Err(error @ Error::CublasLt { .. }) => {
                     let label = Label::of(&cublaslt.version);
                     let note = error.to_string();
-                    rows.push(self.failure(problem, &label, Status::Skipped, note));
+                    rows.records
+                        .push(self.failure(problem, &label, Status::Skipped, note));
                 }
                 Err(error) => return Err(error),
             }
@@ -128,21 +135,15 @@ impl Runner<'_> {
 
     /// What a combination is called before it is planned.
     fn asked(&self, kernel: Option<KernelChoice>, placement: Placement) -> Label {
+        let Placement { order, schedule } = placement;
         Label {
-            implementation: match kernel {
+            kernel: text_or_empty(kernel),
+            order: text_or_empty(order),
+            schedule: text_or_empty(schedule.map(names::schedule_name)),
+            ..Label::of(match kernel {
                 None if self.device.is_gpu() => CHOSEN,
                 _ => TILEWISE,
-            }
-            .to_owned(),
-            kernel: kernel.map_or(String::new(), |kernel| kernel.to_string()),
-            order: placement
-                .order
-                .map_or(String::new(), |order| order.to_string()),
-            schedule: placement
-                .schedule
-                .map_or("", names::schedule_name)
-                .to_owned(),
-            ..Label::default()
+            })
         }
     }
 
