@@ -1,18 +1,31 @@
 //! Which module of a crate names which: the files are parsed, and each path in a `use`, a type
 //! or an expression is followed to the module that holds what it names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use syn::visit::{self, Visit};
-use syn::{Attribute, File, Item, ItemMod, ItemUse, UseTree};
+use syn::{Attribute, Item, ItemMod, ItemUse, UseTree, Visibility};
 
-/// The modules of a crate that are files, by their paths without `crate::`, each with the
-/// paths that it names.
-pub struct ModuleGraph(BTreeMap<String, Vec<String>>);
+/// The modules of a crate that are files, by their paths without `crate::`.
+#[derive(Default)]
+pub struct ModuleGraph(BTreeMap<String, Module>);
+
+/// What a file says.
+#[derive(Default)]
+struct Module {
+    /// Paths that it names.
+    uses: Vec<String>,
+    /// What it passes on with `pub use`: the name, `*` for all, and the path. That alone is no
+    /// use: who names it here uses the module that it comes from.
+    exports: Vec<(String, String)>,
+    /// Names of its items.
+    items: BTreeSet<String>,
+}
 
 impl ModuleGraph {
     /// Reads the crate whose root is this file.
@@ -21,24 +34,24 @@ impl ModuleGraph {
     /// A file cannot be read or parsed: which, and why.
     pub fn read(root: &Path) -> Result<Self, String> {
         let folder = root.parent().unwrap_or(Path::new(""));
-        let mut graph = ModuleGraph(BTreeMap::new());
+        let mut graph = ModuleGraph::default();
         graph.add(root, folder, String::new())?;
         Ok(graph)
     }
 
     /// Reads the module `name` of a file, whose children lie in `folder`.
     fn add(&mut self, file: &Path, folder: &Path, name: String) -> Result<(), String> {
-        let text =
-            fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let parsed: File =
-            syn::parse_file(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let refuse = |error: &dyn Display| format!("{}: {error}", file.display());
+        let text = fs::read_to_string(file).map_err(|error| refuse(&error))?;
+        let parsed = syn::parse_file(&text).map_err(|error| refuse(&error))?;
         let mut names = Names {
-            module: segments(&name),
+            at: segments(&name),
+            depth: 0,
             children: children(&parsed.items),
-            found: Vec::new(),
+            module: Module::default(),
         };
         names.visit_file(&parsed);
-        self.0.insert(name.clone(), names.found);
+        self.0.insert(name.clone(), names.module);
         for child in names.children {
             let (file, folder) = place(folder, &child);
             self.add(&file, &folder, joined(&name, &child))?;
@@ -51,45 +64,58 @@ impl ModuleGraph {
         self.0.keys().map(String::as_str).collect()
     }
 
-    /// The same with one module for each file and folder below the root.
-    pub fn folders(&self) -> ModuleGraph {
-        let top = |path: &str| path.split("::").next().unwrap_or_default().to_owned();
-        let mut folders: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (module, named) in &self.0 {
-            let named = named.iter().filter_map(|path| self.module_of(path));
-            let names = folders.entry(top(module)).or_default();
-            names.extend(named.map(top));
-        }
-        ModuleGraph(folders)
+    /// Each module with one that it uses.
+    fn edges(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().flat_map(move |(name, module)| {
+            let used = module.uses.iter().map(|path| self.module_of(path));
+            used.map(move |used| (name.as_str(), used))
+        })
     }
 
-    /// The module that holds what `path` names: the longest part of it that is a module.
-    fn module_of<'a>(&self, path: &'a str) -> Option<&'a str> {
-        let mut part = path;
-        loop {
-            if self.0.contains_key(part) {
-                return Some(part);
-            }
-            part = part.rsplit_once("::").map_or("", |(parent, _)| parent);
-            if part.is_empty() {
-                return self.0.contains_key("").then_some("");
-            }
+    /// The module that holds what `path` names, wherever it is passed on.
+    fn module_of(&self, path: &str) -> &str {
+        let parts = segments(path);
+        let mut count = parts.len();
+        while count > 0 && !self.0.contains_key(&parts[..count].join("::")) {
+            count -= 1;
+        }
+        let Some((name, module)) = self.0.get_key_value(&parts[..count].join("::")) else {
+            return "";
+        };
+        let Some(item) = parts
+            .get(count)
+            .filter(|item| !module.items.contains(*item))
+        else {
+            return name;
+        };
+        let comes_from = |(exported, path): &&(String, String)| {
+            let of_glob = || self.0.get(path).is_some_and(|of| of.items.contains(item));
+            exported == item || exported == "*" && of_glob()
+        };
+        match module.exports.iter().find(comes_from) {
+            Some((_, path)) if path != name => self.module_of(path),
+            _ => name,
         }
     }
 }
 
-/// The modules that use each other in a circle, a line for each circle.
-pub fn circles(graph: &ModuleGraph) -> Vec<String> {
-    let mut edges: DiGraphMap<&str, ()> = DiGraphMap::new();
-    for (module, named) in &graph.0 {
-        for other in named.iter().filter_map(|path| graph.module_of(path)) {
-            // A root declares its modules; what they take from it is no matter of order.
-            if other != module {
-                edges.add_edge(module, other, ());
-            }
-        }
-    }
-    let circles = tarjan_scc(&edges).into_iter();
+/// The files that use each other in a circle, a line for each circle.
+pub fn circles_of_files(graph: &ModuleGraph) -> Vec<String> {
+    circles(graph.edges())
+}
+
+/// The same of what lies in the root's folder: files, each with the folder of its name.
+pub fn circles_of_folders(graph: &ModuleGraph) -> Vec<String> {
+    let folder = |path: &'_ str| path.split("::").next().unwrap_or_default().to_owned();
+    let edges: Vec<(String, String)> = (graph.edges())
+        .map(|(from, to)| (folder(from), folder(to)))
+        .collect();
+    circles(edges.iter().map(|(from, to)| (from.as_str(), to.as_str())))
+}
+
+fn circles<'a>(edges: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let graph = DiGraphMap::<&str, ()>::from_edges(edges.filter(|(from, to)| from != to));
+    let circles = tarjan_scc(&graph).into_iter();
     let mut lines: Vec<String> = circles
         .filter(|circle| circle.len() > 1)
         .map(|mut circle| {
@@ -145,100 +171,113 @@ fn joined(parent: &str, child: &str) -> String {
     }
 }
 
-/// Collects the paths within the crate that a file names.
+/// Collects what a file says.
 struct Names {
     /// Where the walk is: the file's module, and inline modules in it.
-    module: Vec<String>,
+    at: Vec<String>,
+    /// How many inline modules deep.
+    depth: usize,
     /// Modules of the file in files of their own.
     children: Vec<String>,
-    found: Vec<String>,
+    module: Module,
 }
 
 impl Names {
-    /// Notes a path, if it is one within the crate.
-    fn note(&mut self, path: &[String]) {
-        let mut module = self.module.clone();
+    /// The path without `crate::`, if it is one within the crate.
+    fn absolute(&self, path: &[String]) -> Option<String> {
+        let mut module = self.at.clone();
         let mut rest = path;
-        match path.first().map(String::as_str) {
-            Some("crate") => {
+        match path.first()?.as_str() {
+            "crate" => {
                 module.clear();
                 rest = &path[1..];
             }
-            Some("self" | "super") => {
-                while let Some((first, after)) = rest.split_first() {
-                    match first.as_str() {
-                        "self" => {}
-                        "super" => {
-                            module.pop();
-                        }
-                        _ => break,
+            "self" | "super" => {
+                let ups = |name: &&String| *name == "self" || *name == "super";
+                for name in path.iter().take_while(ups) {
+                    if name == "super" {
+                        module.pop();
                     }
-                    rest = after;
+                    rest = &rest[1..];
                 }
             }
-            Some(child) if self.children.iter().any(|known| known == child) => {}
-            _ => return,
+            child if self.children.iter().any(|known| known == child) => {}
+            _ => return None,
         }
         module.extend_from_slice(rest);
-        self.found.push(module.join("::"));
+        Some(module.join("::"))
     }
 
-    /// Notes every path of a `use`, `before` it what stands outside of the braces.
-    fn note_tree(&mut self, before: &mut Vec<String>, tree: &UseTree) {
-        match tree {
+    /// Notes every path of a `use`; `before` has what stands outside of the braces.
+    fn note_tree(&mut self, before: &[String], tree: &UseTree, passed_on: bool) {
+        let inside = |name: &dyn ToString| [before, &[name.to_string()]].concat();
+        let (path, name) = match tree {
             UseTree::Path(path) => {
-                before.push(path.ident.to_string());
-                self.note_tree(before, &path.tree);
-                before.pop();
+                return self.note_tree(&inside(&path.ident), &path.tree, passed_on);
             }
             UseTree::Group(group) => {
                 for tree in &group.items {
-                    self.note_tree(before, tree);
+                    self.note_tree(before, tree, passed_on);
                 }
+                return;
             }
-            UseTree::Name(name) => self.note_name(before, name.ident.to_string()),
-            UseTree::Rename(rename) => self.note_name(before, rename.ident.to_string()),
-            UseTree::Glob(_) => self.note(before),
+            UseTree::Name(name) => (inside(&name.ident), name.ident.to_string()),
+            UseTree::Rename(rename) => (inside(&rename.ident), rename.rename.to_string()),
+            UseTree::Glob(_) => (before.to_vec(), "*".to_owned()),
+        };
+        if let Some(path) = self.absolute(&path) {
+            match passed_on {
+                true => self.module.exports.push((name, path)),
+                false => self.module.uses.push(path),
+            }
         }
-    }
-
-    fn note_name(&mut self, before: &mut Vec<String>, name: String) {
-        before.push(name);
-        self.note(before);
-        before.pop();
     }
 }
 
 impl<'ast> Visit<'ast> for Names {
     fn visit_item(&mut self, item: &'ast Item) {
-        let attributes = match item {
-            Item::Fn(item) => &item.attrs,
-            Item::Impl(item) => &item.attrs,
-            Item::Mod(item) => &item.attrs,
-            Item::Use(item) => &item.attrs,
+        let (name, attributes) = match item {
+            Item::Const(item) => (Some(&item.ident), &item.attrs),
+            Item::Enum(item) => (Some(&item.ident), &item.attrs),
+            Item::Fn(item) => (Some(&item.sig.ident), &item.attrs),
+            Item::Impl(item) => (None, &item.attrs),
+            Item::Mod(item) => (None, &item.attrs),
+            Item::Static(item) => (Some(&item.ident), &item.attrs),
+            Item::Struct(item) => (Some(&item.ident), &item.attrs),
+            Item::Trait(item) => (Some(&item.ident), &item.attrs),
+            Item::Type(item) => (Some(&item.ident), &item.attrs),
+            Item::Union(item) => (Some(&item.ident), &item.attrs),
+            Item::Use(item) => (None, &item.attrs),
             _ => return visit::visit_item(self, item),
         };
-        if !is_left_out(attributes) {
-            visit::visit_item(self, item);
+        if is_left_out(attributes) {
+            return;
         }
+        if let (Some(name), 0) = (name, self.depth) {
+            self.module.items.insert(name.to_string());
+        }
+        visit::visit_item(self, item);
     }
 
     fn visit_item_mod(&mut self, module: &'ast ItemMod) {
         if module.content.is_some() {
-            self.module.push(module.ident.to_string());
+            self.at.push(module.ident.to_string());
+            self.depth += 1;
             visit::visit_item_mod(self, module);
-            self.module.pop();
+            self.depth -= 1;
+            self.at.pop();
         }
     }
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        self.note_tree(&mut Vec::new(), &item.tree);
+        let is_private = matches!(item.vis, Visibility::Inherited);
+        self.note_tree(&[], &item.tree, self.depth == 0 && !is_private);
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
         if path.leading_colon.is_none() && names.len() > 1 {
-            self.note(&names);
+            self.module.uses.extend(self.absolute(&names));
         }
         visit::visit_path(self, path);
     }
