@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// The counters of Nsight Compute could not be read.
     #[error("ncu: {0}")]
-    Counters(#[from] CounterError),
+    Counters(String),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {
@@ -69,59 +69,6 @@ pub enum Error {
     /// Options that do not go together.
     #[error("{0}")]
     Usage(String),
-}
-
-/// Why counters could not be used.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum CounterError {
-    /// There is no table.
-    #[error("its log has no table of counters")]
-    NoTable,
-    /// The table is no CSV.
-    #[error("its table cannot be read: {0}")]
-    Csv(String),
-    /// A column is missing.
-    #[error("its table has no column {0}")]
-    Column(&'static str),
-    /// A unit that is not known.
-    #[error("{column} is in '{unit}'; accepted: byte or sector, with K, M, G or T before it")]
-    Unit {
-        /// The column.
-        column: &'static str,
-        /// Its unit.
-        unit: String,
-    },
-    /// A value that is no number.
-    #[error("{column} of launch {row} is '{value}', which is no number")]
-    Value {
-        /// The column.
-        column: &'static str,
-        /// The row, from 0.
-        row: usize,
-        /// What stands there.
-        value: String,
-    },
-    /// A line of the program that names no launch.
-    #[error("'{0}' names no launch; expected: launch N: SHAPE TYPE tilewise KERNEL ORDER SCHEDULE")]
-    Launch(String),
-    /// As many rows as launches are needed.
-    #[error("it counted {counted} launches of {launched}")]
-    Count {
-        /// Launches that the program printed.
-        launched: usize,
-        /// Rows of the table.
-        counted: usize,
-    },
-    /// The kernel of a row is not that of the launch.
-    #[error("launch {row} was of {launched}, and it counted {counted}")]
-    Kernel {
-        /// The row, from 0.
-        row: usize,
-        /// What the program launched.
-        launched: String,
-        /// What the row names.
-        counted: String,
-    },
 }
 
 impl Error {

@@ -7,10 +7,11 @@ use crate::problem::names::output_name;
 use crate::problem::spec::ProblemSpec;
 use serde::Deserialize;
 use serde_json::json;
-use std::io::{BufRead, BufReader, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("triton.py");
@@ -105,21 +106,14 @@ impl TritonJob<'_> {
     pub fn run(&self) -> Result<TritonOutcome, String> {
         let budget = BUDGET.min(CASE * self.problems.len() as u32);
         let job = self.as_json(budget).to_string();
-        // Triton reads the source of its kernels from a file.
-        let mut script = (tempfile::Builder::new().suffix(".py"))
-            .tempfile()
-            .map_err(|error| format!("no temporary file: {error}"))?;
-        script
-            .write_all(SCRIPT.as_bytes())
-            .map_err(|error| format!("{}: {error}", script.path().display()))?;
-        let child = Command::new(self.python)
-            .arg(script.path())
-            .arg(job)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{}: {error}", self.python.display()))?;
-        Ok(collect(child, budget + GRACE))
+        let run = || {
+            // Triton reads the source of its kernels from a file.
+            let mut script = tempfile::Builder::new().suffix(".py").tempfile()?;
+            script.write_all(SCRIPT.as_bytes())?;
+            let mut command = Command::new(self.python);
+            collect(command.arg(script.path()).arg(job), budget + GRACE)
+        };
+        run().map_err(|error| format!("{}: {error}", self.python.display()))
     }
 
     fn as_json(&self, budget: Duration) -> serde_json::Value {
@@ -145,54 +139,48 @@ impl TritonJob<'_> {
     }
 }
 
-/// Reads the script's lines until it ends or `limit` is up.
-fn collect(mut child: Child, limit: Duration) -> TritonOutcome {
-    let (sender, lines) = mpsc::channel();
-    let stdout = child.stdout.take();
-    let reader = std::thread::spawn(move || {
-        for line in stdout
-            .into_iter()
-            .flat_map(|out| BufReader::new(out).lines())
-        {
-            if line.is_err() || sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    // Read on a thread too: a full pipe would stop the script.
-    let stderr = child.stderr.take();
-    let complaints = std::thread::spawn(move || {
-        stderr
-            .and_then(|err| std::io::read_to_string(err).ok())
-            .unwrap_or_default()
-    });
-    let mut outcome = TritonOutcome::default();
+/// Runs `script` until it ends by itself or `limit` is up, and reads what it printed.
+fn collect(script: &mut Command, limit: Duration) -> io::Result<TritonOutcome> {
+    // Files and not pipes: a full pipe would stop the script.
+    let (mut printed, mut complaints) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut child = script
+        .stdout(printed.try_clone()?)
+        .stderr(complaints.try_clone()?)
+        .spawn()?;
     let deadline = Instant::now() + limit;
-    let ended = loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match lines.recv_timeout(left) {
-            Ok(line) => outcome.add(&line.unwrap_or_default()),
-            Err(mpsc::RecvTimeoutError::Disconnected) => break true,
-            Err(mpsc::RecvTimeoutError::Timeout) => break false,
-        }
-    };
-    if !ended {
-        // Fails only if it has just ended by itself.
-        let _ = child.kill();
+    let mut status = child.try_wait()?;
+    while status.is_none() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(50));
+        status = child.try_wait()?;
     }
-    let status = child.wait();
-    let _ = reader.join();
-    let complaints = complaints.join().unwrap_or_default();
-    outcome.trouble = match status {
-        _ if !ended => Some(format!("ended after {} s", limit.as_secs())),
-        Ok(status) if status.success() => None,
-        Ok(status) => {
-            let last = complaints.lines().last().unwrap_or_default();
-            Some(format!("{status}: {last}"))
-        }
-        Err(error) => Some(error.to_string()),
+    let mut outcome = TritonOutcome {
+        trouble: match status {
+            None => {
+                child.kill()?;
+                child.wait()?;
+                Some(format!("ended after {} s", limit.as_secs()))
+            }
+            Some(status) if status.success() => None,
+            Some(status) => {
+                let text = text_of(&mut complaints)?;
+                let last = text.lines().last().unwrap_or_default();
+                Some(format!("{status}: {last}"))
+            }
+        },
+        ..TritonOutcome::default()
     };
-    outcome
+    text_of(&mut printed)?
+        .lines()
+        .for_each(|line| outcome.add(line));
+    Ok(outcome)
+}
+
+/// All of a file, from its beginning; what is no UTF-8 in it is replaced.
+fn text_of(file: &mut File) -> io::Result<String> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 impl TritonOutcome {
@@ -237,14 +225,21 @@ mod tests {
 
     #[test]
     fn a_process_that_fails_says_why() {
-        let child = Command::new("sh")
-            .args(["-c", r#"echo '{"version": "9"}'; echo broken >&2; exit 3"#])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let outcome = collect(child, GRACE);
+        let mut script = Command::new("sh");
+        script.args(["-c", r#"echo '{"version": "9"}'; echo broken >&2; exit 3"#]);
+        let outcome = collect(&mut script, GRACE).unwrap();
         assert_eq!(outcome.version, "9");
         assert!(outcome.trouble.unwrap().contains("broken"));
+    }
+
+    #[test]
+    fn a_process_that_does_not_end_is_ended_and_its_lines_count() {
+        let mut script = Command::new("sh");
+        script.args(["-c", r#"echo '{"version": "9"}'; exec sleep 60"#]);
+        let start = Instant::now();
+        let outcome = collect(&mut script, Duration::from_millis(300)).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(30));
+        assert_eq!(outcome.version, "9");
+        assert!(outcome.trouble.unwrap().contains("ended after"));
     }
 }

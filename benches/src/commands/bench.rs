@@ -155,8 +155,8 @@ fn on_gpu(args: &BenchArgs, device: &Device, watch: &Watch, output: &Output) -> 
     let problems = args.problems(&SMALL);
     let mut runner = Runner::new(args, device, cublaslt.ok(), watch)?;
     let mut records = Vec::new();
-    let save = |records: &mut [Record]| save(args, records, output);
-    let result = runner.run(&problems, &mut records, &save);
+    let mut save = |records: &mut [Record]| save(args, records, output);
+    let result = runner.run(&problems, &mut records, &mut save);
     if args.ncu {
         return result;
     }
@@ -280,8 +280,8 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     let mut runner = Runner::new(args, &device, None, &watch)?;
     let shapes = if args.smoke { 1 } else { usize::MAX };
     let problems = args.problems_at(&GemmShape::CPU[..GemmShape::CPU.len().min(shapes)]);
-    let save = |records: &mut [Record]| save(args, records, &output);
-    let result = runner.run(&problems, &mut records, &save);
+    let mut save = |records: &mut [Record]| save(args, records, &output);
+    let result = runner.run(&problems, &mut records, &mut save);
     print!("{}", record_tables::render(&records));
     result
 }

@@ -66,6 +66,11 @@ impl Regime {
     }
 }
 
+/// Whether these rounds, since `begin`, are as many as are wanted in `budget`.
+fn are_enough(rounds: usize, begin: Instant, budget: Duration) -> bool {
+    rounds >= *ROUNDS.end() || rounds >= *ROUNDS.start() && begin.elapsed() > budget
+}
+
 /// What a regime saw of one candidate.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
@@ -116,7 +121,7 @@ pub fn cold(
         .collect::<Result<_, _>>()?;
     let mut samples = vec![Samples::default(); candidates];
     let begin = Instant::now();
-    for round in 1..=*ROUNDS.end() {
+    for round in 1.. {
         let order = turns.round(candidates);
         let mut ahead = None;
         for &candidate in &order {
@@ -133,7 +138,7 @@ pub fn cold(
             let milliseconds = intervals[candidate].milliseconds()?;
             samples[candidate].milliseconds.push(milliseconds);
         }
-        if round >= *ROUNDS.start() && begin.elapsed() > budget {
+        if are_enough(round, begin, budget) {
             break;
         }
     }
@@ -236,7 +241,7 @@ pub fn wall(
 ) -> Result<Vec<Samples>, Error> {
     let mut samples = vec![Samples::default(); candidates];
     let begin = Instant::now();
-    for round in 1..=*ROUNDS.end() {
+    for round in 1.. {
         for candidate in turns.round(candidates) {
             let sample = &mut samples[candidate];
             let start = Instant::now();
@@ -245,7 +250,7 @@ pub fn wall(
             sample.milliseconds.push((end - start).as_secs_f64() * 1e3);
             sample.spans.push((start, end));
         }
-        if round >= *ROUNDS.start() && begin.elapsed() > budget {
+        if are_enough(round, begin, budget) {
             break;
         }
     }

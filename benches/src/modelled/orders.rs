@@ -42,42 +42,37 @@ impl ModelledProblem {
         nothing_forced: bool,
         gpu: &GpuDescription,
     ) -> ModelledProblem {
-        let mut product = ModelledProblem {
+        let mut modelled = ModelledProblem {
             problem,
             launches: Vec::new(),
             compared: Vec::new(),
             notes: String::new(),
         };
-        let chosen = match nothing_forced {
-            true => Some(product.compare_choice(gpu)),
-            false => None,
-        };
-        if let Some(Err(reason)) = &chosen {
-            let reason = shorten(reason);
-            product.notes += &format!("  not modelled: the library's choice: {reason}\n");
+        if nothing_forced && let Err(reason) = modelled.compare_choice(gpu) {
+            modelled.note("the library's choice", &reason);
         }
         for &kernel in kernels {
             let choose = |placement| choose(problem, Some(kernel), placement, &gpu.target);
             // A kernel that cannot run at all is said once, not once an order.
-            if let Err(reason) = choose(Placement::default()) {
-                product.notes += &format!("  not modelled: {kernel}: {}\n", shorten(&reason));
-                continue;
-            }
+            let placements = match choose(Placement::default()) {
+                Ok(_) => placements,
+                Err(_) => &[Placement::default()],
+            };
             for &placement in placements {
                 match choose(placement) {
-                    Ok(choice) => {
-                        product.add(&choice, gpu);
-                    }
-                    Err(reason) => {
-                        product.notes += &format!("  not modelled: {kernel}: {reason}\n");
-                    }
+                    Ok(choice) => _ = modelled.add(&choice, gpu),
+                    Err(reason) => modelled.note(&kernel.to_string(), &reason),
                 }
             }
         }
-        if chosen.is_none() {
-            product.compare_all();
+        if !nothing_forced {
+            modelled.compare_all();
         }
-        product
+        modelled
+    }
+
+    fn note(&mut self, kernel: &str, reason: &str) {
+        self.notes += &format!("  not modelled: {kernel}: {}\n", shorten(reason));
     }
 
     /// Adds the library's choice and its kernel in row-major order.
@@ -145,22 +140,14 @@ impl ModelledProblem {
             true => String::new(),
             false => table.render(),
         };
-        format!("\n{}\n{body}{}", self.heading(true), self.notes)
+        let ProblemSpec { shape, .. } = self.problem;
+        format!("\n{shape}  {}\n{body}{}", self.heading(), self.notes)
     }
 
-    /// The problem in words, with its shape or without.
-    fn heading(&self, with_shape: bool) -> String {
-        let ProblemSpec {
-            shape,
-            layout,
-            dtype,
-            ..
-        } = self.problem;
-        let types = format!("{}  layout {layout}", dtype.name());
-        match with_shape {
-            true => format!("{shape}  {types}"),
-            false => types,
-        }
+    /// What a table of several shapes says above them.
+    fn heading(&self) -> String {
+        let ProblemSpec { layout, dtype, .. } = self.problem;
+        format!("{}  layout {layout}", dtype.name())
     }
 
     fn lines(&self) -> impl Iterator<Item = TableLine> {
@@ -180,7 +167,7 @@ impl ModelledProblem {
             cells.extend(gigabytes.map(three_digits));
             cells.push(format!("{:.2}", gigabytes[0] / gigabytes[1]));
             TableLine {
-                heading: self.heading(false),
+                heading: self.heading(),
                 cells,
             }
         })
@@ -219,19 +206,14 @@ impl ModelledLaunch {
     fn new(problem: ProblemSpec, choice: &Choice, gpu: &GpuDescription) -> ModelledLaunch {
         let product = seen_by_l2(problem, &choice.kernel, choice.transposed);
         let machine = gpu.target.machine(&choice.kernel);
-        let (order, grid) = (choice.order, choice.grid);
+        let (order, grid, depth) = (choice.order, choice.grid, product.tiles_k());
         ModelledLaunch {
             kernel: choice.kernel,
             order,
             grid,
             block: product.block,
             ctas: machine.ctas,
-            loads: means(l2::block_loads(
-                order,
-                grid,
-                product.tiles_k(),
-                machine.ctas,
-            )),
+            loads: means(l2::block_loads(order, grid, depth, machine.ctas)),
             traffic: l2::traffic(&product, order, machine),
         }
     }
@@ -241,13 +223,7 @@ impl ModelledLaunch {
     }
 
     fn cells(&self) -> Vec<String> {
-        let ModelledLaunch {
-            block,
-            grid,
-            traffic,
-            loads,
-            ..
-        } = self;
+        let (block, grid, loads) = (self.block, self.grid, self.loads);
         let gigabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e9);
         vec![
             self.kernel.name.to_owned(),
@@ -259,10 +235,10 @@ impl ModelledLaunch {
             format!("{:.0}", loads.a),
             format!("{:.0}", loads.b),
             format!("{:.0}", loads.shared()),
-            format!("{:.1}", traffic.hit_rate() * 100.0),
-            gigabytes(traffic.l2_to_sm_bytes),
-            gigabytes(traffic.dram_read_bytes),
-            gigabytes(traffic.c_write_bytes),
+            format!("{:.1}", self.traffic.hit_rate() * 100.0),
+            gigabytes(self.traffic.l2_to_sm_bytes),
+            gigabytes(self.traffic.dram_read_bytes),
+            gigabytes(self.traffic.c_write_bytes),
         ]
     }
 }

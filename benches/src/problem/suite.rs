@@ -27,45 +27,33 @@ pub enum Suite {
     Random(Random),
 }
 
-/// Why a text names no suite.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SuiteError {
-    /// No list has this name.
-    #[error("'{0}' is no suite: hopper, transformer or random:SEED:COUNT")]
-    Unknown(String),
-    /// Of `random:SEED:COUNT`, a part is missing or there is one too many.
-    #[error(
-        "'{0}' lacks a part or has one too many: write random:SEED:COUNT, such as random:1:200"
-    )]
-    Parts(String),
-    /// The seed is no number.
-    #[error("the seed '{0}' is not a whole number from 0 to 2^64 - 1")]
-    Seed(String),
-    /// The count is no number, or out of range.
-    #[error("the count '{0}' is not a whole number from 1 to {MOST}")]
-    Count(String),
-}
-
 impl FromStr for Suite {
-    type Err = SuiteError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, SuiteError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
         match parts.as_slice() {
             [RANDOM, seed, count] => {
-                let no_seed = |_| SuiteError::Seed((*seed).to_owned());
                 let in_range = |count: &usize| (1..=MOST).contains(count);
-                let no_count = || SuiteError::Count((*count).to_owned());
-                Ok(Suite::Random(Random {
-                    seed: seed.parse().map_err(no_seed)?,
-                    count: (count.parse().ok().filter(in_range)).ok_or_else(no_count)?,
-                }))
+                let count = count.parse().ok().filter(in_range).ok_or_else(|| {
+                    format!("the count '{count}' is not a whole number from 1 to {MOST}")
+                })?;
+                let seed = seed.parse().map_err(|_| {
+                    format!("the seed '{seed}' is not a whole number from 0 to 2^64 - 1")
+                })?;
+                Ok(Suite::Random(Random { seed, count }))
             }
-            [RANDOM, ..] => Err(SuiteError::Parts(text.to_owned())),
+            [RANDOM, ..] => Err(format!(
+                "'{text}' lacks a part or has one too many; accepted: random:SEED:COUNT, such as \
+                 random:1:200"
+            )),
             _ => {
                 let list = listed::ALL.into_iter().find(|list| list.name == text);
-                list.map(Suite::Listed)
-                    .ok_or_else(|| SuiteError::Unknown(text.to_owned()))
+                list.map(Suite::Listed).ok_or_else(|| {
+                    format!(
+                        "'{text}' is not a suite; accepted: hopper, transformer, random:SEED:COUNT"
+                    )
+                })
             }
         }
     }
@@ -158,7 +146,7 @@ mod tests {
             ("random:1:many", ["count 'many'", "from 1 to 10000"]),
             ("random:1:10001", ["count '10001'", "from 1 to 10000"]),
         ] {
-            let refusal = text.parse::<Suite>().unwrap_err().to_string();
+            let refusal = text.parse::<Suite>().unwrap_err();
             for part in parts {
                 assert!(refusal.contains(part), "{text}: {refusal}");
             }

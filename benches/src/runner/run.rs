@@ -37,7 +37,7 @@ pub struct Runner<'a> {
 }
 
 /// Writes down what was measured so far.
-pub type Save<'s> = &'s dyn Fn(&mut [Record]) -> Result<(), Error>;
+pub type Save<'s> = &'s mut dyn FnMut(&mut [Record]) -> Result<(), Error>;
 
 /// What was measured, and how it is kept.
 struct Rows<'r> {
@@ -102,7 +102,7 @@ impl<'a> Runner<'a> {
             progress.set_message(format!("{} {}", problem.shape, problem.dtype.name()));
             self.problem(problem, &mut rows)?;
             if !self.args.ncu {
-                save(rows.records)?;
+                (rows.save)(rows.records)?;
             }
             progress.inc(1);
         }

@@ -1,6 +1,5 @@
 //! Measures the rows of a study: first bytes, then times, product by product.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,7 +51,7 @@ pub fn launch_once(sweep: &Sweep, device: &Device, watch: &Watch) -> Result<(), 
     each_shape(sweep, device, |shape, orders| {
         let args = sweep.bench(shape, orders, true);
         let mut runner = Runner::new(&args, device, None, watch)?;
-        runner.run(&[sweep.problem(shape)], &mut Vec::new(), &|_| Ok(()))
+        runner.run(&[sweep.problem(shape)], &mut Vec::new(), &mut |_| Ok(()))
     })
 }
 
@@ -71,36 +70,24 @@ pub fn study(
 ) -> Result<(Vec<StudyRow>, Option<Error>), Error> {
     // ncu and the program under it end by themselves: that one has a watch of its own.
     watch.rest();
-    let blank = Blank::new(device);
-    let mut rows = Vec::new();
-    let keep = |rows: &[StudyRow]| {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let path = args.csv.clone();
-        let path = path.unwrap_or_else(|| rows::default_path(rows));
-        rows::write(rows, &path)?;
-        kept.set(rows.len(), &path);
-        Ok::<(), Error>(())
+    let mut study = Study {
+        args,
+        sweep,
+        device,
+        watch,
+        kept,
+        blank: Blank::new(device),
+        rows: Vec::new(),
     };
-    let mut trouble = None;
-    if !args.no_ncu {
-        match counted(args, sweep, device) {
-            Ok(counted) => {
-                for (shape, kernel, [order, schedule], counts) in counted {
-                    let at = (order.as_str(), schedule.as_str());
-                    set_counts(rows::entry(&mut rows, &blank, shape, kernel, at), &counts);
-                }
-                keep(&rows)?;
-            }
-            Err(error) => {
-                println!("No counters: {error}");
-                trouble = Some(error);
-            }
-        }
+    let counted = match args.no_ncu {
+        true => Ok(()),
+        false => study.count(),
+    };
+    if let Err(error) = &counted {
+        println!("No counters: {error}");
     }
     let mut measured = 0;
-    let result = each_shape(sweep, device, |shape, orders| {
+    let timed = each_shape(sweep, device, |shape, orders| {
         measured += 1;
         let count = orders.len() * sweep.kernels.len() * sweep.schedules.len();
         println!(
@@ -108,19 +95,11 @@ pub fn study(
             sweep.shapes.len(),
             products::why(shape)
         );
-        let timing = Timing {
-            args,
-            sweep,
-            device,
-            blank: &blank,
-            watch,
-            keep: &keep,
-        };
-        timing.time(shape, orders, &mut rows)
+        study.time(shape, orders)
     });
-    match result {
-        Err(error) if rows.is_empty() => Err(error),
-        result => Ok((rows, result.err().or(trouble))),
+    match timed {
+        Err(error) if study.rows.is_empty() => Err(error),
+        timed => Ok((study.rows, timed.err().or(counted.err()))),
     }
 }
 
@@ -139,36 +118,85 @@ fn each_shape(
     Ok(())
 }
 
-type Counted = (GemmShape, &'static KernelInfo, [String; 2], Counts);
+/// A study that is under way.
+struct Study<'a> {
+    args: &'a StudyArgs,
+    sweep: &'a Sweep,
+    device: &'a Device,
+    watch: &'a Watch,
+    kept: &'a Kept,
+    blank: Blank,
+    rows: Vec<StudyRow>,
+}
 
-/// What `ncu` counted; nothing, and a line that says why, where there is none.
-fn counted(args: &StudyArgs, sweep: &Sweep, device: &Device) -> Result<Vec<Counted>, Error> {
-    let Some(program) = ncu::find(args.ncu.as_deref()) else {
-        println!("No counters: there is no ncu in PATH or the toolkit's usual folders.");
-        return Ok(Vec::new());
-    };
-    println!("Counting bytes with {}", program.display());
-    let capability = device
-        .gpu_info()
-        .map_or((0, 0), |info| info.compute_capability);
-    match ncu::count(&program, sweep, capability)? {
-        NcuOutcome::Unavailable(reason) => {
-            println!("No counters: {reason}");
-            Ok(Vec::new())
+impl Study<'_> {
+    /// Writes the rows to their file.
+    fn keep(&self) -> Result<(), Error> {
+        if self.rows.is_empty() {
+            return Ok(());
         }
-        NcuOutcome::Counted(pairs) => {
-            println!("{} launches counted", pairs.len());
-            let known = pairs.into_iter().filter_map(|(launch, counts)| {
-                let kernel = kernel_named(&launch.kernel)?;
-                Some((
-                    launch.shape,
-                    kernel,
-                    [launch.order, launch.schedule],
-                    counts,
-                ))
-            });
-            Ok(known.collect())
+        let path = self.args.csv.clone();
+        let path = path.unwrap_or_else(|| rows::default_path(&self.rows));
+        rows::write(&self.rows, &path)?;
+        self.kept.set(self.rows.len(), &path);
+        Ok(())
+    }
+
+    /// Makes rows of what `ncu` counts, or prints why there are no counters.
+    fn count(&mut self) -> Result<(), Error> {
+        let Some(program) = ncu::find(self.args.ncu.as_deref()) else {
+            println!("No counters: there is no ncu in PATH or the toolkit's usual folders.");
+            return Ok(());
+        };
+        println!("Counting bytes with {}", program.display());
+        let info = self.device.gpu_info();
+        let capability = info.map_or((0, 0), |info| info.compute_capability);
+        let pairs = match ncu::count(&program, self.sweep, capability)? {
+            NcuOutcome::Counted(pairs) => pairs,
+            NcuOutcome::Unavailable(reason) => {
+                println!("No counters: {reason}");
+                return Ok(());
+            }
+        };
+        println!("{} launches counted", pairs.len());
+        for (launch, counts) in pairs {
+            if let Some(kernel) = kernel_named(&launch.kernel) {
+                let at = (launch.order.as_str(), launch.schedule.as_str());
+                let row = rows::entry(&mut self.rows, &self.blank, launch.shape, kernel, at);
+                set_counts(row, &counts);
+            }
         }
+        self.keep()
+    }
+
+    /// Times one product in all its orders.
+    fn time(&mut self, shape: GemmShape, mut orders: Vec<TileOrder>) -> Result<(), Error> {
+        let (sweep, device, watch) = (self.sweep, self.device, self.watch);
+        let tuned = match self.args.tune {
+            true => tuned::orders(device, sweep, shape, self.args, watch)?,
+            false => Vec::new(),
+        };
+        for (_, _, order) in &tuned {
+            if !orders.contains(order) {
+                orders.push(*order);
+            }
+        }
+        let bench = sweep.bench(shape, orders, false);
+        let mut records = Vec::new();
+        let mut save = |records: &mut [Record]| {
+            take_down(records, &mut self.rows, &self.blank, shape);
+            mark_tuned(&mut self.rows, shape, &tuned);
+            self.keep()
+        };
+        let mut runner = Runner::new(&bench, device, None, watch)?;
+        runner.run(&[sweep.problem(shape)], &mut records, &mut save)?;
+        for record in records.iter().filter(|record| timed(record).is_none()) {
+            println!(
+                "  not timed: {} {} {}: {}",
+                record.kernel, record.order, record.schedule, record.note
+            );
+        }
+        Ok(())
     }
 }
 
@@ -178,59 +206,6 @@ fn set_counts(row: &mut StudyRow, counts: &Counts) {
     row.l2_fabric_bytes = counts.l2_fabric_bytes;
     row.dram_read_bytes = Some(counts.dram_read_bytes);
     row.dram_write_bytes = Some(counts.dram_write_bytes);
-}
-
-/// What it takes to time products.
-struct Timing<'a> {
-    args: &'a StudyArgs,
-    sweep: &'a Sweep,
-    device: &'a Device,
-    blank: &'a Blank,
-    watch: &'a Watch,
-    /// Writes the rows down.
-    keep: &'a dyn Fn(&[StudyRow]) -> Result<(), Error>,
-}
-
-impl Timing<'_> {
-    /// Times one product in all its orders.
-    fn time(
-        &self,
-        shape: GemmShape,
-        mut orders: Vec<TileOrder>,
-        rows: &mut Vec<StudyRow>,
-    ) -> Result<(), Error> {
-        let (sweep, device, watch) = (self.sweep, self.device, self.watch);
-        let mut tuned = Vec::new();
-        if self.args.tune {
-            tuned = tuned::orders(device, sweep, shape, self.args, watch)?;
-            for (_, _, order) in &tuned {
-                if !orders.contains(order) {
-                    orders.push(*order);
-                }
-            }
-        }
-        let bench = sweep.bench(shape, orders, false);
-        let mut records = Vec::new();
-        let rows = RefCell::new(rows);
-        let save = |records: &mut [Record]| {
-            let mut rows = rows.borrow_mut();
-            take_down(records, &mut rows, self.blank, shape);
-            mark_tuned(&mut rows, shape, &tuned);
-            (self.keep)(&rows)
-        };
-        Runner::new(&bench, device, None, watch)?.run(
-            &[sweep.problem(shape)],
-            &mut records,
-            &save,
-        )?;
-        for record in records.iter().filter(|record| timed(record).is_none()) {
-            println!(
-                "  not timed: {} {} {}: {}",
-                record.kernel, record.order, record.schedule, record.note
-            );
-        }
-        Ok(())
-    }
 }
 
 /// Makes rows of the records of `shape`, or adds to those that are there.
