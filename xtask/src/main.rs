@@ -5,6 +5,7 @@
 //! does the set-up it needs, so all of them work in a fresh clone.
 
 mod bench;
+mod book;
 mod bundle;
 mod coverage;
 mod emulate;
@@ -102,8 +103,10 @@ enum Command {
     },
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
-    /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, every kernel in the
-    /// emulator, a benchmark without a GPU
+    /// Check every link in the documentation, and build docs/ as a book
+    Book,
+    /// All that CI checks: set-up, format, clippy, docs, tests, the book, PTX gates, every kernel
+    /// in the emulator, a benchmark without a GPU
     Test {
         /// Instead, measure how much of the kernels the CPU's tests execute
         #[arg(long)]
@@ -133,6 +136,7 @@ fn main() -> ExitCode {
         Command::Study { arguments } => bench::study(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Emulate { arguments } => emulate::run(&arguments),
+        Command::Book => book::run(),
         Command::Test { coverage: true } => coverage::run(),
         Command::Test { coverage: false } => test::run(),
         Command::Bundle => bundle::run(),
