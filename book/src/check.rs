@@ -143,8 +143,14 @@ fn wrong_include(repository: &Repository, page: &str, include: &str) -> Result<O
             "include of `{include}`: name an anchor, because line numbers move"
         )),
         Some(anchor) => {
-            let exists = text.contains(&format!("ANCHOR: {anchor}\n"))
-                && text.contains(&format!("ANCHOR_END: {anchor}\n"));
+            let has = |mark| {
+                let mark = format!("{mark}: {anchor}");
+                text.lines().any(|line| {
+                    let found = line.split_once(&mark);
+                    found.is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with(' '))
+                })
+            };
+            let exists = has("ANCHOR") && has("ANCHOR_END");
             (!exists).then(|| format!("include of `{include}`: `{file}` has no such anchor"))
         }
     })

@@ -59,7 +59,8 @@ fn with_links_to_sources(
             continue;
         };
         let file = link.target.split('#').next().unwrap_or_default();
-        let Some(file) = resolve(page, file).filter(|file| !file.starts_with("docs/")) else {
+        let outside = |path: &String| !file.is_empty() && !path.starts_with("docs/");
+        let Some(file) = resolve(page, file).filter(outside) else {
             continue;
         };
         if !repository.has_file(&file) {
@@ -80,18 +81,14 @@ fn source_chapter(repository: &Repository, files: &BTreeSet<String>) -> Result<B
     for file in files {
         list += &format!("- [`{file}`]({file}.md)\n");
         let text = repository.text(file)?;
-        let content = if file.ends_with(".md") {
-            text
+        let language = file.rsplit('.').next().unwrap_or_default();
+        let language = if language == "rs" {
+            "rust,ignore"
         } else {
-            let language = file.rsplit('.').next().unwrap_or_default();
-            let language = if language == "rs" {
-                "rust,ignore"
-            } else {
-                language
-            };
-            // Longer than any fence in the comments of a file.
-            format!("# `{file}`\n\n``````{language}\n{text}\n``````\n")
+            language
         };
+        // Longer than any fence in the comments of a file.
+        let content = format!("# `{file}`\n\n``````{language}\n{text}\n``````\n");
         let path = format!("{SOURCES}/{file}.md");
         pages.push(page(file, content, path, vec![title.to_owned()]));
     }

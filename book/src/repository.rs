@@ -64,11 +64,13 @@ impl Repository {
     /// Whether a path names a file or a folder of the repository, either from its root or, as
     /// `isa/tma.rs` does, from a folder that the text around it names.
     pub fn has_somewhere(&self, path: &str) -> bool {
-        let folder = path.ends_with('/');
-        self.files.iter().any(|file| {
-            let file = format!("/{file}");
-            let path = format!("/{path}");
-            file.ends_with(&path) && !folder || folder && file.contains(&path)
+        let (file, folder) = (
+            format!("/{path}"),
+            format!("/{}/", path.trim_end_matches('/')),
+        );
+        self.files.iter().any(|known| {
+            let known = format!("/{known}");
+            known.ends_with(&file) || known.contains(&folder)
         })
     }
 
