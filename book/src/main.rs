@@ -27,6 +27,7 @@ fn build() -> Result<()> {
         bail!("{} broken references in the documentation", broken.len());
     }
     let folder = render::render(&repository)?;
-    println!("the book: {}", folder.join("index.html").display());
+    let page = folder.join("index.html").canonicalize()?;
+    println!("the book: {}", page.display());
     Ok(())
 }

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use mdbook_driver::MDBook;
 use mdbook_driver::book::{BookItem, Chapter};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The folder of the book's source pages.
 const SOURCES: &str = "sources";
@@ -20,7 +20,7 @@ const SOURCES: &str = "sources";
 /// # Errors
 /// What mdBook refuses, and a link to something that is not a text file.
 pub fn render(repository: &Repository) -> Result<PathBuf> {
-    let mut book = MDBook::load(repository.root.join("docs"))?;
+    let mut book = MDBook::load(repository.root.join("book"))?;
     let mut sources = BTreeSet::new();
     let mut unreadable = Vec::new();
     book.book.for_each_chapter_mut(|chapter| {
@@ -41,7 +41,35 @@ pub fn render(repository: &Repository) -> Result<PathBuf> {
     }
     book.book.push_item(source_chapter(repository, &sources)?);
     book.build()?;
-    Ok(book.build_dir_for("html"))
+    let folder = book.build_dir_for("html");
+    let missing = missing_targets(&folder)?;
+    if !missing.is_empty() {
+        bail!("{}", missing.join("\n"));
+    }
+    Ok(folder)
+}
+
+/// Links of the book's pages that lead to no file of the book.
+fn missing_targets(book: &Path) -> Result<Vec<String>> {
+    let built = Repository::read(book)?;
+    let mut missing = Vec::new();
+    // The printed page repeats the others.
+    for page in built
+        .files()
+        .filter(|file| file.ends_with(".html") && *file != "print.html")
+    {
+        let text = built.text(page)?;
+        for rest in text.split("href=\"").skip(1) {
+            let target = rest.split(['"', '#']).next().unwrap_or_default();
+            if target.is_empty() || is_external(target) {
+                continue;
+            }
+            if !resolve(page, target).is_some_and(|file| built.has_file(&file)) {
+                missing.push(format!("{page} of the book: there is no `{target}`"));
+            }
+        }
+    }
+    Ok(missing)
 }
 
 /// The page with its links to files outside `docs/` turned to the pages of those files, and
@@ -59,6 +87,14 @@ fn with_links_to_sources(
             continue;
         };
         let file = link.target.split('#').next().unwrap_or_default();
+        if let Some(folder) = file.strip_suffix("README.md") {
+            // mdBook makes such a page the index of its folder, and leaves links to it alone.
+            turned.replace_range(
+                span.start..span.start + file.len(),
+                &format!("{folder}index.md"),
+            );
+            continue;
+        }
         let outside = |path: &String| !file.is_empty() && !path.starts_with("docs/");
         let Some(file) = resolve(page, file).filter(outside) else {
             continue;
@@ -102,4 +138,45 @@ fn page(name: &str, content: String, path: String, parents: Vec<String>) -> Chap
     let mut chapter = Chapter::new(name, content, path, parents);
     chapter.source_path = None;
     chapter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Renders a book of one page with this text, in a folder, beside a source file.
+    fn rendered(text: &str) -> (tempfile::TempDir, Result<PathBuf>) {
+        let root = tempfile::tempdir().unwrap();
+        let files = [
+            ("book/book.toml", include_str!("../book.toml")),
+            ("docs/SUMMARY.md", "[One](one.md)\n\n[Two](two/README.md)\n"),
+            ("docs/one.md", "# One\n"),
+            ("docs/two/README.md", text),
+            ("src/a.rs", "//! ``````\nfn marked_function() {}\n"),
+        ];
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let folder = render(&Repository::read(root.path()).unwrap());
+        (root, folder)
+    }
+
+    #[test]
+    fn a_source_that_a_page_links_to_is_a_page_of_the_book() {
+        let (_root, folder) = rendered("# Two\n[`a`](../../src/a.rs) and [one](../one.md)\n");
+        let folder = folder.unwrap();
+        let page = std::fs::read_to_string(folder.join("two/index.html")).unwrap();
+        assert!(page.contains("href=\"../sources/src/a.rs.html\""), "{page}");
+        let source = std::fs::read_to_string(folder.join("sources/src/a.rs.html")).unwrap();
+        assert!(source.contains("marked_function"), "{source}");
+    }
+
+    #[test]
+    fn a_link_that_leads_out_of_the_book_fails() {
+        let (_root, folder) = rendered("# Two\n[three](../three.md)\n");
+        let error = format!("{:#}", folder.unwrap_err());
+        assert!(error.contains("two/index.html of the book"), "{error}");
+    }
 }

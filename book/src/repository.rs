@@ -42,10 +42,14 @@ impl Repository {
         })
     }
 
+    /// All files.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(String::as_str)
+    }
+
     /// The Markdown files that are checked: those of the root, and all in `docs/`.
     pub fn pages(&self) -> impl Iterator<Item = &str> {
-        let files = self.files.iter().map(String::as_str);
-        files.filter(|path| {
+        self.files().filter(|path| {
             path.ends_with(".md") && (!path.contains('/') || path.starts_with("docs/"))
         })
     }
