@@ -8,7 +8,7 @@ use crate::page::Page;
 use crate::repository::{Repository, resolve};
 use anyhow::{Result, bail};
 use mdbook_driver::MDBook;
-use mdbook_driver::book::{BookItem, Chapter};
+use mdbook_driver::book::{BookItem, Chapter, SectionNumber};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,12 @@ pub fn render(repository: &Repository) -> Result<PathBuf> {
     if !unreadable.is_empty() {
         bail!("{}", unreadable.join("\n"));
     }
-    book.book.push_item(source_chapter(repository, &sources)?);
+    let chapters = book.book.items.iter();
+    let numbered =
+        chapters.filter(|item| matches!(item, BookItem::Chapter(c) if c.number.is_some()));
+    let number = numbered.count() as u32 + 1;
+    let chapter = source_chapter(repository, &sources, number)?;
+    book.book.push_item(chapter);
     book.build()?;
     let folder = book.build_dir_for("html");
     let missing = missing_targets(&folder)?;
@@ -109,12 +114,16 @@ fn with_links_to_sources(
     Ok((turned, sources))
 }
 
-/// The chapter "Sources" and, below it, a page for each file.
-fn source_chapter(repository: &Repository, files: &BTreeSet<String>) -> Result<BookItem> {
+/// The chapter "Sources", of this number, and below it a page for each file.
+fn source_chapter(
+    repository: &Repository,
+    files: &BTreeSet<String>,
+    number: u32,
+) -> Result<Chapter> {
     let title = "Sources";
     let mut list = format!("# {title}\n\nThe files that this book links to.\n\n");
     let mut pages = Vec::new();
-    for file in files {
+    for (file, index) in files.iter().zip(1..) {
         list += &format!("- [`{file}`]({file}.md)\n");
         let text = repository.text(file)?;
         let language = file.rsplit('.').next().unwrap_or_default();
@@ -126,11 +135,15 @@ fn source_chapter(repository: &Repository, files: &BTreeSet<String>) -> Result<B
         // Longer than any fence in the comments of a file.
         let content = format!("# `{file}`\n\n``````{language}\n{text}\n``````\n");
         let path = format!("{SOURCES}/{file}.md");
-        pages.push(page(file, content, path, vec![title.to_owned()]));
+        let mut page = page(file, content, path, vec![title.to_owned()]);
+        // The depth of its number is its depth in the table of contents.
+        page.number = Some(SectionNumber::new([number, index]));
+        pages.push(page);
     }
     let mut chapter = page(title, list, format!("{SOURCES}/index.md"), Vec::new());
+    chapter.number = Some(SectionNumber::new([number]));
     chapter.sub_items = pages.into_iter().map(BookItem::Chapter).collect();
-    Ok(BookItem::Chapter(chapter))
+    Ok(chapter)
 }
 
 /// A chapter that is no file of `docs/`.
