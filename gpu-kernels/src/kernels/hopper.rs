@@ -22,7 +22,7 @@
 //! | rung | idea | gained on an H200, × cuBLAS or cuBLASLt (`docs/perf-log.md`) |
 //! |---|---|---|
 //! | 1 [`cooperative`] | a producer, two consumers that share the rows of a tile | 4096³: 0.99 on its first run ("First contact") |
-//! | 2 [`ping_pong`] | the consumers alternate at tiles: one stores, one multiplies | 8192×8192×1024 cold, 128×192: 0.94 → 1.00 ("Ping-pong, and steps of 128") |
+//! | 2 [`ping_pong`] | the consumers alternate at tiles: one stores, one multiplies | 8192×8192×1024 cold, 128×192: 0.94 → 1.00 ("Ping-pong, and k-blocks of 128") |
 //! | 3 [`cluster`] | CTAs multicast to each other what they both need | 3000³ cold, 128×256: 0.66 → 0.74 ("Requests that meet, and what multicast is for") |
 //! | 4 [`split_k`] | the CTAs of a cluster split the K of a tile | 16×1024×8192 cold, 64×64: 0.52 → 0.94 ("Two ideas that did not pay, and one that did") |
 //! | 5 [`stream_k`] | CTAs share the tiles of the last wave | 3072³ cold, 128×256: 0.77 → 0.86 ("Stream-K for the last wave") |

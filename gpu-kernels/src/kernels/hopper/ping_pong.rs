@@ -12,8 +12,8 @@
 //! tells a round of the pipeline from the next, not from the one after that, and a
 //! consumer that ran ahead would wait for a stage two rounds away.
 //!
-//! Gained on an H200, tiles of 128×192 (`docs/perf-log.md`, "Ping-pong, and steps of
-//! 128"): 7 % at 8192×8192×1024, where 1,640 cycles between the tiles are 8 % of all; 1 %
+//! Gained on an H200, tiles of 128×192 (`docs/perf-log.md`, "Ping-pong, and k-blocks of
+//! 128"): 7 % at 8192×8192×1024, where the 1,640 cycles between tiles are 8 % of all; 1 %
 //! at 8192³.
 
 use super::cooperative::{MainLoop, produce, tiles, undefined};
