@@ -56,7 +56,7 @@ pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
 }
 
 /// `mbarrier.arrive`, if `active`: one arrival at a barrier of this CTA. Predicated,
-/// for it stands between warp-aligned instructions (see `isa/convergent.rs`).
+/// because it stands between warp-aligned instructions (see `isa/convergent.rs`).
 ///
 /// # Safety
 /// Where `active`, `barrier` is an initialised barrier of this CTA.

@@ -1,7 +1,7 @@
 //! Step 2, `tiled`: shared-memory tiles and register tiles on the CUDA cores.
 //!
 //! The classic SGEMM (as in Volkov and Demmel 2008, MAGMA, maxas, CUTLASS
-//! SIMT). A CTA computes BLOCK_M×BLOCK_N of C in steps of BLOCK_K:
+//! SIMT). A CTA computes BLOCK_M×BLOCK_N of C in k-blocks of BLOCK_K:
 //!
 //! 1. *copy*: the tiles of A and B go from global memory through registers into
 //!    shared memory, converted to f32 on the way, so that one inner loop serves
@@ -9,8 +9,8 @@
 //! 2. *multiply*: each thread reads 8 elements of A and 8 of B and does 64 fused
 //!    multiply-adds for each k, so that one 128-bit shared load pays for 16 of them.
 //!
-//! The two overlap: the loads of the next step are in flight while this one is
-//! multiplied, and shared memory holds two stages, so that one barrier a step
+//! The two overlap: the loads of the next k-block are in flight while this one is
+//! multiplied, and shared memory holds two stages, so that one barrier a k-block
 //! is enough.
 
 pub mod layout;
@@ -167,7 +167,7 @@ mod device {
                 let parity = k / BK % 2;
                 let stage = base + parity * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
                 let other = base + (1 - parity) * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
-                // SAFETY: as above. After the last step the loads are outside
+                // SAFETY: as above. After the last k-block the loads are outside
                 // the matrix and bring zeros that nobody multiplies.
                 unsafe {
                     let next_a = copy_a.load(k + BK);

@@ -157,7 +157,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         self.origin = tile * S::BLOCK_MN;
     }
 
-    /// Starts the loads of the step that begins at `k`. What is outside the matrix
+    /// Starts the loads of the k-block that begins at `k`. What is outside the matrix
     /// is 0.
     ///
     /// # Safety
