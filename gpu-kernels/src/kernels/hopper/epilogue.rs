@@ -21,7 +21,7 @@
 use core::marker::PhantomData;
 
 use super::pipeline::Consumer;
-use super::shared_memory::{SharedMemory, Staging};
+use super::shared_memory::{SharedMemory, StagedTile, Staging};
 use super::traits::{Accumulators, KernelTraits};
 use crate::element::ElementType;
 use crate::epilogue::{Epilogue as _, pack_pair};
@@ -133,35 +133,34 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// As [`TileStore::tile`].
     #[inline(always)]
     unsafe fn store_16_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
+        // Lane l of a warp addresses row l % 16 of the warp's 16, and in each group of 16
+        // columns the chunk of 8 that its half of the lanes stands for.
+        let (staged_row, half) = (lane / 32 * 16 + lane % 16, lane % 32 / 16);
         // SAFETY: acquired before it is filled, sent when it is full.
-        unroll!(TILE < 4, {
-            const TILE_U32: u32 = TILE as u32;
-            if TILE_U32 < K::BLOCK_N / 64 {
-                let buffer = TILE_U32 % Self::BATCH;
-                if buffer == 0 {
-                    unsafe { self.acquire(Self::BATCH) };
-                }
-                unroll!(GROUP < 4, {
-                    let columns = 64 * TILE_U32 + 16 * GROUP as u32;
-                    // Lane l of a warp addresses row l % 16 of the warp's 16, and the
-                    // chunk of 8 columns that its half of the lanes stands for.
-                    let staged_row = lane / 32 * 16 + lane % 16;
-                    let chunk = GROUP as u32 * 2 + lane % 32 / 16;
-                    unsafe {
-                        let values = accumulator.columns(4 * TILE + GROUP);
-                        let [ab, cd, ef, gh] = self.apply(values, lane, row, col + columns);
-                        warpgroup::store_matrices(
-                            self.buffer(buffer).chunk(staged_row, chunk),
-                            [ab, cd, ef, gh].map(|[x, y]| pack_pair::<K::Element>(x, y)),
-                        );
+        unsafe {
+            unroll!(TILE < 4, {
+                let tile = TILE as u32;
+                let buffer = tile % Self::BATCH;
+                if tile < K::BLOCK_N / 64 {
+                    if buffer == 0 {
+                        self.acquire(Self::BATCH);
                     }
-                });
-                if buffer == Self::BATCH - 1 {
-                    let col = col + (TILE_U32 + 1 - Self::BATCH) * 64;
-                    unsafe { self.send(Self::BATCH, row, col, K::Element::DTYPE.bytes()) };
+                    unroll!(GROUP < 4, {
+                        let group = GROUP as u32;
+                        let values = accumulator.columns(4 * TILE + GROUP);
+                        let values = self.apply(values, lane, row, col + 64 * tile + 16 * group);
+                        warpgroup::store_matrices(
+                            self.buffer(buffer).chunk(staged_row, 2 * group + half),
+                            values.map(|[x, y]| pack_pair::<K::Element>(x, y)),
+                        );
+                    });
+                    if buffer == Self::BATCH - 1 {
+                        let col = col + (tile - buffer) * 64;
+                        self.send(Self::BATCH, row, col, K::Element::DTYPE.bytes());
+                    }
                 }
-            }
-        });
+            });
+        }
     }
 
     /// C of f32: tiles of 32 columns, two groups of 16 each.
@@ -313,7 +312,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
 
     /// Buffer `tile` of the batch.
     #[inline(always)]
-    fn buffer(&self, tile: u32) -> super::shared_memory::StagedTile {
+    fn buffer(&self, tile: u32) -> StagedTile {
         self.staging.tile(self.first + tile)
     }
 
