@@ -9,7 +9,7 @@
 //!
 //! This prints those blocks as numbers, for any shape, block and strides, so that a
 //! kernel's address arithmetic can be checked with pencil and paper. Masked elements
-//! are dots: loads read zeros there, and stores do nothing.
+//! are dots: loads get zeros there, and stores do nothing.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -99,7 +99,7 @@ pub struct Arguments {
     /// The tile of C, in tiles along M and N
     #[arg(long, value_name = "M,N", default_value = "0,0")]
     tile: TileIndex,
-    /// Rows and columns of C a tile has, and the depth of a step: BLOCK_M, BLOCK_N, BLOCK_K
+    /// Rows and columns of a tile of C, and the depth of a k-block: BLOCK_M, BLOCK_N, BLOCK_K
     #[arg(long, value_name = "MxNxK", default_value = "16x16x16")]
     block: Extents,
     /// The problem
@@ -108,9 +108,9 @@ pub struct Arguments {
     /// Elements between neighbours, as Triton names them: stride_am, stride_ak and so on [default: row-major]
     #[arg(long, value_name = "AM,AK,BK,BN,CM,CN")]
     strides: Option<Strides>,
-    /// The step along K
+    /// The k-block
     #[arg(long, default_value_t = 0)]
-    step: u32,
+    k_block: u32,
     /// Print whole blocks, however large
     #[arg(long)]
     full: bool,
@@ -127,7 +127,7 @@ fn explain(arguments: &Arguments) -> Result<String> {
         tile,
         block,
         shape,
-        step,
+        k_block,
         full,
         ..
     } = *arguments;
@@ -137,7 +137,7 @@ fn explain(arguments: &Arguments) -> Result<String> {
         c: [shape.n, 1],
     });
     let (tiles_m, tiles_n) = (shape.m.div_ceil(block.m), shape.n.div_ceil(block.n));
-    let steps = shape.k.div_ceil(block.k);
+    let k_blocks = shape.k.div_ceil(block.k);
     ensure!(
         tile.m < tiles_m && tile.n < tiles_n,
         "--tile {},{}: C is {tiles_m}×{tiles_n} tiles; accepted: 0,0 to {},{}",
@@ -146,19 +146,19 @@ fn explain(arguments: &Arguments) -> Result<String> {
         tiles_m - 1,
         tiles_n - 1
     );
-    let step = u64::from(step);
+    let k_block = u64::from(k_block);
     ensure!(
-        step < steps,
-        "--step {step}: K is {steps} steps deep; accepted: 0 to {}",
-        steps - 1
+        k_block < k_blocks,
+        "--k-block {k_block}: K has {k_blocks} k-blocks; accepted: 0 to {}",
+        k_blocks - 1
     );
 
     let span = |index: u64, length: u64| index * length..(index + 1) * length;
     let rows = span(tile.m, block.m);
     let cols = span(tile.n, block.n);
-    let depth = span(step, block.k);
+    let depth = span(k_block, block.k);
     let mut text = format!(
-        "tile ({}, {}) of {tiles_m}×{tiles_n}: C[{}, {}] = A[{}, :] · B[:, {}], in {steps} steps of {} along K\n",
+        "tile ({}, {}) of {tiles_m}×{tiles_n}: C[{}, {}] = A[{}, :] · B[:, {}], in {k_blocks} k-blocks of {}\n",
         tile.m,
         tile.n,
         slice(&rows),
@@ -182,7 +182,7 @@ fn explain(arguments: &Arguments) -> Result<String> {
         let when = if name == "C" {
             String::new()
         } else {
-            format!(", step {step}")
+            format!(", k-block {k_block}")
         };
         let _ = writeln!(
             text,
@@ -197,7 +197,7 @@ fn explain(arguments: &Arguments) -> Result<String> {
     }
     let _ = writeln!(
         text,
-        "\nFrom step to step the offsets grow by {} in A and {} in B.",
+        "\nFrom one k-block to the next the offsets grow by {} in A and {} in B.",
         block.k * strides.a[1],
         block.k * strides.b[0]
     );
@@ -283,7 +283,7 @@ mod tests {
             block: block.parse().unwrap(),
             shape: shape.parse().unwrap(),
             strides: None,
-            step: 0,
+            k_block: 0,
             full: false,
         }
     }
@@ -292,13 +292,13 @@ mod tests {
     fn a_tile_inside() {
         let text = explain(&arguments("0,1", "2x2x2", "4x4x4")).unwrap();
         let expected = "\
-tile (0, 1) of 2×2: C[0:2, 2:4] = A[0:2, :] · B[:, 2:4], in 2 steps of 2 along K
+tile (0, 1) of 2×2: C[0:2, 2:4] = A[0:2, :] · B[:, 2:4], in 2 k-blocks of 2
 
-A[0:2, 0:2], step 0: offset = row · 4 + col · 1; nothing masked
+A[0:2, 0:2], k-block 0: offset = row · 4 + col · 1; nothing masked
  0 1
  4 5
 
-B[0:2, 2:4], step 0: offset = row · 4 + col · 1; nothing masked
+B[0:2, 2:4], k-block 0: offset = row · 4 + col · 1; nothing masked
  2 3
  6 7
 
@@ -306,7 +306,7 @@ C[0:2, 2:4]: offset = row · 4 + col · 1; nothing masked
  2 3
  6 7
 
-From step to step the offsets grow by 2 in A and 8 in B.
+From one k-block to the next the offsets grow by 2 in A and 8 in B.
 ";
         assert_eq!(text, expected);
     }
@@ -314,15 +314,15 @@ From step to step the offsets grow by 2 in A and 8 in B.
     #[test]
     fn past_the_edge_is_masked_and_strides_are_the_callers() {
         let mut arguments = arguments("1,0", "2x2x2", "3x2x3");
-        arguments.step = 1;
+        arguments.k_block = 1;
         // A transposed, B and C with padded rows.
         arguments.strides = Some("1,3,10,1,10,1".parse().unwrap());
         let text = explain(&arguments).unwrap();
         assert!(
-            text.contains("A[2:4, 2:4], step 1: offset = row · 1 + col · 3; mask: row < 3 and col < 3, 1 of 4 elements inside\n 8 ·\n · ·\n"),
+            text.contains("A[2:4, 2:4], k-block 1: offset = row · 1 + col · 3; mask: row < 3 and col < 3, 1 of 4 elements inside\n 8 ·\n · ·\n"),
             "{text}"
         );
-        assert!(text.contains("B[2:4, 0:2], step 1"), "{text}");
+        assert!(text.contains("B[2:4, 0:2], k-block 1"), "{text}");
         assert!(text.contains("\n 20 21\n  ·  ·\n"), "{text}");
     }
 
@@ -343,10 +343,10 @@ From step to step the offsets grow by 2 in A and 8 in B.
         let text = refusal(&arguments("4,0", "16x16x8", "64x64x64"));
         assert_eq!(text, "--tile 4,0: C is 4×4 tiles; accepted: 0,0 to 3,3");
         let mut late = arguments("0,0", "16x16x8", "64x64x64");
-        late.step = 8;
+        late.k_block = 8;
         assert_eq!(
             refusal(&late),
-            "--step 8: K is 8 steps deep; accepted: 0 to 7"
+            "--k-block 8: K has 8 k-blocks; accepted: 0 to 7"
         );
         for text in ["16x16", "16x16x0", "16x16x-1", "axbxc", "1x1x4294967296"] {
             assert!(text.parse::<Extents>().is_err(), "{text}");

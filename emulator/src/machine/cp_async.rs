@@ -1,5 +1,5 @@
-//! `cp.async`: copies that a thread starts and waits for by groups. They are
-//! performed when they are waited for, as late as can be.
+//! `cp.async`: copies that a thread starts, and waits for by groups. The emulator performs
+//! a copy as late as possible: when its thread waits for it.
 
 use std::collections::VecDeque;
 

@@ -24,7 +24,7 @@ pub fn raise(address: u64) {
     });
 }
 
-/// `ld.acquire.gpu` until it sees what is not 0.
+/// `ld.acquire.gpu`, again and again until the flag is not 0.
 pub fn wait(address: u64) {
     let Some([address]) = issue(Instruction::WaitFlag, [address]) else {
         return;

@@ -19,12 +19,12 @@ pub(super) struct Mbarrier {
     pub(super) bytes: i64,
     /// Phases that are complete.
     pub(super) phase: u32,
-    /// Who has initialised it.
+    /// The thread that initialised it, with its epoch.
     initialised: Epoch,
     /// The last phase that a copy was started for, counted from 1.
     loads_until: u32,
     arriving: Knowledge,
-    /// What whoever sees the last phase complete learns.
+    /// What a thread learns that sees the last phase complete.
     completed: Knowledge,
 }
 
@@ -233,7 +233,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A CTA ends: its threads must have waited for all that lands in its memory.
+    /// Called when a CTA ends: its threads must have waited for all TMA loads into its memory.
     pub(super) fn check_loads_awaited(&mut self, cta: u32) -> Result<(), Broken> {
         if !self.checks() {
             return Ok(());

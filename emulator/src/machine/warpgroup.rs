@@ -14,7 +14,7 @@ const MOST: u32 = 255;
 /// The registers of a CTA.
 #[derive(Debug)]
 pub(super) struct Registers {
-    /// Of a thread, by warpgroup.
+    /// Registers of a thread, by warpgroup.
     held: Vec<u32>,
     /// For a thread of each of a warpgroup's.
     free: u32,
@@ -93,7 +93,7 @@ pub fn claim_registers(registers: u32) {
 }
 
 impl Cluster<'_> {
-    /// CTA of a warpgroup of the cluster, and its registers of a thread.
+    /// The CTA of a warpgroup of the cluster, and the warpgroup's registers a thread.
     fn registers_of(&mut self, warpgroup: u32) -> (usize, &mut u32) {
         let each = self.launch.threads.div_ceil(WARPGROUP);
         let (cta, index) = ((warpgroup / each) as usize, (warpgroup % each) as usize);
