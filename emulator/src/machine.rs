@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 
 pub(super) use self::broken::Broken;
 pub(super) use self::current::{Aborted, enter};
-use self::current::{block, checked, fail, issue, with};
+use self::current::{block, checked, fail, issue, wait_until, with};
 use self::gather::Gather;
 use self::order::own_access;
 use super::agent::Agents;

@@ -1,6 +1,6 @@
 //! Clusters: the barrier of all their threads, and each other's shared memory.
 
-use super::{Broken, Check, Cluster, Wait, block, checked, issue, poison, with};
+use super::{Broken, Check, Cluster, Wait, checked, issue, poison, wait_until, with};
 use crate::clock::Knowledge;
 use crate::instruction::Instruction;
 
@@ -66,26 +66,20 @@ pub fn wait() {
     if issue(Instruction::ClusterWait, []).is_none() {
         return;
     }
-    loop {
-        let done = checked(|cluster, thread| {
-            let state = &cluster.threads[thread as usize];
-            if state.waits == state.arrivals {
-                let detail = "this thread has not arrived";
-                return Err(Broken::new(Check::BarrierDivergence, detail));
-            }
-            let done = cluster.cluster_barrier.phase > state.waits;
-            if done {
-                let knowledge = cluster.cluster_barrier.arrived.clone();
-                cluster.acquire(thread, &knowledge);
-                cluster.threads[thread as usize].waits += 1;
-            }
-            Ok(done)
-        });
-        if done {
-            return;
+    wait_until(Wait::Cluster, |cluster, thread| {
+        let state = &cluster.threads[thread as usize];
+        if state.waits == state.arrivals {
+            let detail = "this thread has not arrived";
+            return Err(Broken::new(Check::BarrierDivergence, detail));
         }
-        block(Wait::Cluster);
-    }
+        let done = cluster.cluster_barrier.phase > state.waits;
+        if done {
+            let knowledge = cluster.cluster_barrier.arrived.clone();
+            cluster.acquire(thread, &knowledge);
+            cluster.threads[thread as usize].waits += 1;
+        }
+        Ok(done)
+    });
 }
 
 /// `st.shared::cluster` of `N` words.

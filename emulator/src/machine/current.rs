@@ -91,6 +91,16 @@ pub(super) fn issue<const N: usize>(
     arguments
 }
 
+/// Blocks the executing thread, for `wait`, until `done`.
+pub(super) fn wait_until(
+    wait: Wait,
+    mut done: impl FnMut(&mut Cluster<'_>, u32) -> Result<bool, Broken>,
+) {
+    while !checked(&mut done) {
+        block(wait);
+    }
+}
+
 /// Suspends the executing thread until another wakes it.
 pub(super) fn block(wait: Wait) {
     with(|cluster, thread| cluster.threads[thread as usize].status = Status::Waiting(wait));

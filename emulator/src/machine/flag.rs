@@ -1,6 +1,6 @@
 //! Flags in global memory: `st.release.gpu` and `ld.acquire.gpu`.
 
-use super::{Wait, block, checked, issue};
+use super::{Wait, checked, issue, wait_until};
 use crate::clock::Message;
 use crate::instruction::Instruction;
 
@@ -29,20 +29,14 @@ pub fn wait(address: u64) {
     let Some([address]) = issue(Instruction::WaitFlag, [address]) else {
         return;
     };
-    loop {
-        let raised = checked(|cluster, thread| {
-            cluster.check_dependency(thread)?;
-            let memory = cluster.launch.memory;
-            let raised = memory.load_flag(address)? != 0;
-            cluster.flags_seen += u64::from(raised);
-            if raised && let Some(message) = memory.messages().get(&address) {
-                message.tell(&mut cluster.threads[thread as usize].knowledge);
-            }
-            Ok(raised)
-        });
-        if raised {
-            return;
+    wait_until(Wait::Flag(address), |cluster, thread| {
+        cluster.check_dependency(thread)?;
+        let memory = cluster.launch.memory;
+        let raised = memory.load_flag(address)? != 0;
+        cluster.flags_seen += u64::from(raised);
+        if raised && let Some(message) = memory.messages().get(&address) {
+            message.tell(&mut cluster.threads[thread as usize].knowledge);
         }
-        block(Wait::Flag(address));
-    }
+        Ok(raised)
+    });
 }

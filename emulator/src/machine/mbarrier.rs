@@ -1,6 +1,6 @@
 //! mbarriers: arrivals, expected bytes, phases.
 
-use super::{Broken, Check, Cluster, Wait, block, checked, issue, with};
+use super::{Broken, Check, Cluster, Wait, checked, issue, wait_until, with};
 use crate::agent::Role;
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
@@ -107,23 +107,17 @@ pub fn wait(barrier: u32, parity: u32) {
         return;
     };
     let (address, parity) = (address as u32, parity as u32);
-    loop {
-        let done = checked(|cluster, thread| {
-            let cta = cluster.threads[thread as usize].cta;
-            let mbarrier = cluster.mbarrier(thread, (cta, address))?;
-            // The phase before the first counts as one of parity 1.
-            let done = mbarrier.phase % 2 != parity % 2;
-            if done {
-                let completed = mbarrier.completed.clone();
-                cluster.acquire(thread, &completed);
-            }
-            Ok(done)
-        });
+    wait_until(Wait::Mbarrier { address, parity }, |cluster, thread| {
+        let cta = cluster.threads[thread as usize].cta;
+        let mbarrier = cluster.mbarrier(thread, (cta, address))?;
+        // The phase before the first counts as one of parity 1.
+        let done = mbarrier.phase % 2 != parity % 2;
         if done {
-            return;
+            let completed = mbarrier.completed.clone();
+            cluster.acquire(thread, &completed);
         }
-        block(Wait::Mbarrier { address, parity });
-    }
+        Ok(done)
+    });
 }
 
 impl Cluster<'_> {

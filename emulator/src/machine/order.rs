@@ -59,10 +59,20 @@ impl Cluster<'_> {
 
     /// A thread as global memory sees it; `None` if accesses are not checked.
     pub(super) fn actor(&self, thread: u32) -> Option<Actor<'_>> {
-        self.checks().then(|| Actor {
+        let knowledge = &self.threads[thread as usize].knowledge;
+        self.engine_actor(self.epoch(thread), knowledge)
+    }
+
+    /// An asynchronous unit as global memory sees it; `None` if accesses are not checked.
+    pub(super) fn engine_actor<'k>(
+        &self,
+        epoch: Epoch,
+        knowledge: &'k Knowledge,
+    ) -> Option<Actor<'k>> {
+        self.checks().then_some(Actor {
             cluster: self.index,
-            epoch: self.epoch(thread),
-            knowledge: &self.threads[thread as usize].knowledge,
+            epoch,
+            knowledge,
         })
     }
 }

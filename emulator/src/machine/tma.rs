@@ -1,11 +1,10 @@
 //! TMA: loads and stores of boxes. A copy is started by a thread and performed by
 //! the copy engine, when the scheduler lets it.
 
-use super::{Broken, Check, Cluster, Status, Wait, block, checked, issue, with};
+use super::{Broken, Check, Cluster, Status, Wait, checked, issue, wait_until, with};
 use crate::agent::Role;
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
-use crate::memory::Actor;
 use crate::report::{Address, Report};
 use crate::semantics::tensor_map::{self, Direction, TensorMap};
 use crate::shadow::{Access, Proxy};
@@ -136,9 +135,9 @@ fn wait(pending: u32, complete: bool) {
         let groups = &cluster.threads[thread as usize].stores;
         groups.committed.saturating_sub(pending)
     });
-    while with(|cluster, thread| cluster.stores_upto(thread, upto)) {
-        block(Wait::Stores(upto));
-    }
+    wait_until(Wait::Stores(upto), |cluster, thread| {
+        Ok(!cluster.stores_upto(thread, upto))
+    });
     with(|cluster, thread| {
         let groups = &mut cluster.threads[thread as usize].stores;
         groups.read = groups.read.max(upto);
@@ -261,7 +260,7 @@ impl Cluster<'_> {
             let inside = chunk.first as usize / 2..chunk.end as usize / 2;
             if !inside.is_empty() {
                 self.counts.global_read_bytes += 2 * inside.len() as u64;
-                let actor = self.engine_actor(copy, epoch);
+                let actor = self.engine_actor(epoch, &copy.knowledge);
                 memory.load(chunk.global, 2, &mut halves[inside], actor, true)?;
             }
             let bytes = halves.map(u16::to_le_bytes);
@@ -307,7 +306,7 @@ impl Cluster<'_> {
                 *half = u16::from_le_bytes(*pair);
             }
             self.counts.global_written_bytes += bytes.len() as u64;
-            let actor = self.engine_actor(copy, writes);
+            let actor = self.engine_actor(writes, &copy.knowledge);
             memory.store(chunk.global, 2, &halves[..bytes.len() / 2], actor)?;
         }
         if let Status::Waiting(Wait::Stores(_)) = self.threads[copy.thread as usize].status {
@@ -321,14 +320,6 @@ impl Cluster<'_> {
         self.copies.iter().any(|copy| match copy.kind {
             Kind::Store { group } => copy.thread == thread && group <= upto,
             Kind::Load { .. } => false,
-        })
-    }
-
-    fn engine_actor<'a>(&self, copy: &'a Copy, epoch: Epoch) -> Option<Actor<'a>> {
-        self.launch.options.checks.then_some(Actor {
-            cluster: self.index,
-            epoch,
-            knowledge: &copy.knowledge,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::WARPGROUP;
 use super::gather::{Scope, gather, operands};
-use super::{Broken, Check, Cluster, Wait, block, checked, issue};
+use super::{Broken, Check, Cluster, Wait, issue, wait_until};
 use crate::instruction::Instruction;
 
 /// Registers of an SM.
@@ -70,26 +70,20 @@ pub fn claim_registers(registers: u32) {
         operands([]),
         |_, _, _| Ok(()),
     );
-    loop {
-        // The first thread that finds enough takes them for its warpgroup.
-        let done = checked(|cluster, thread| {
-            let (cta, held) = cluster.registers_of(thread / WARPGROUP);
-            let wanted = registers.saturating_sub(*held);
-            *held = (*held).max(registers);
-            let free = &mut cluster.ctas[cta].registers.free;
-            let done = *free >= wanted;
-            if done {
-                *free -= wanted;
-            } else {
-                *cluster.registers_of(thread / WARPGROUP).1 -= wanted;
-            }
-            Ok(done)
-        });
+    // The first thread that finds enough takes them for its warpgroup.
+    wait_until(Wait::Registers, |cluster, thread| {
+        let (cta, held) = cluster.registers_of(thread / WARPGROUP);
+        let wanted = registers.saturating_sub(*held);
+        *held = (*held).max(registers);
+        let free = &mut cluster.ctas[cta].registers.free;
+        let done = *free >= wanted;
         if done {
-            return;
+            *free -= wanted;
+        } else {
+            *cluster.registers_of(thread / WARPGROUP).1 -= wanted;
         }
-        block(Wait::Registers);
-    }
+        Ok(done)
+    });
 }
 
 impl Cluster<'_> {
