@@ -5,6 +5,7 @@
 //! does the set-up it needs, so all of them work in a fresh clone.
 
 mod bench;
+mod book;
 mod bundle;
 mod coverage;
 mod emulate;
@@ -77,8 +78,10 @@ enum Command {
     Study(PassedOn),
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
-    /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, every kernel in the
-    /// emulator, a benchmark without a GPU
+    /// Check every link in the documentation, and build docs/ as a book
+    Book,
+    /// All that CI checks: set-up, format, clippy, docs, tests, the book, PTX gates, every kernel
+    /// in the emulator, a benchmark without a GPU
     Test {
         /// Instead, measure how much of the kernels the CPU's tests execute
         #[arg(long)]
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Command::Study(passed_on) => bench::study(&passed_on.arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Emulate(passed_on) => emulate::run(&passed_on.arguments),
+        Command::Book => book::run(),
         Command::Test { coverage: true } => coverage::run(),
         Command::Test { coverage: false } => test::run(),
         Command::Bundle => bundle::run(),
