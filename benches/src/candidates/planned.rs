@@ -17,8 +17,8 @@ pub struct Planned<T, O> {
 }
 
 impl<T: Element, O: Output<T>> Planned<T, O> {
-    /// Plans `workload` with what `kernel` and `placement` force. On the CPU,
-    /// which has neither, with nothing forced.
+    /// Plans `workload` with the kernel, order and schedule that are forced. The CPU has
+    /// none of them; nothing is forced there.
     ///
     /// # Errors
     /// The library cannot plan it so.
@@ -104,8 +104,8 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
     }
 }
 
-/// `workload` with nothing forced but the way to multiply, which is part of the
-/// problem.
+/// A plan to be made for `workload`, with nothing forced but the precision, which is part of
+/// the problem.
 pub(crate) fn open<T, O>(device: &Device, workload: &ProblemData<T, O>) -> Gemm {
     let gemm = Gemm::new(device);
     match workload.problem.dtype {

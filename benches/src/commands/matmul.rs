@@ -33,12 +33,12 @@ pub struct MatmulArgs {
     /// How long waits may take.
     #[command(flatten)]
     pub wait: WaitArgs,
-    /// Files of 16-bit unsigned integers hold bfloat16; write C so too.
+    /// Read files of 16-bit unsigned integers as bfloat16, and write C in the same way.
     #[arg(long)]
     pub bf16: bool,
 }
 
-/// Reads A and B, multiplies, writes C; returns a line that says what was done.
+/// Reads A and B, multiplies them, writes C, and returns a line about it.
 ///
 /// # Errors
 /// A file is wrong, types or shapes do not fit, or the device refuses.
@@ -143,7 +143,8 @@ fn multiply<T: NpyElement>(
     ))
 }
 
-/// The elements as they lie: a Fortran-order file is its transpose, row-major.
+/// Copies the elements in their order: a file in Fortran order holds its transpose,
+/// row-major.
 fn upload<T: NpyElement>(
     device: &Device,
     (rows, cols, fortran): FileShape,
@@ -153,7 +154,7 @@ fn upload<T: NpyElement>(
     Ok(device.from_slice(values, rows, cols)?)
 }
 
-/// The matrix that the file means.
+/// The matrix of the file.
 fn view<T: NpyElement>(stored: &Matrix<T>, (_, _, fortran): FileShape) -> MatrixView<'_, T> {
     if fortran {
         stored.view().t()

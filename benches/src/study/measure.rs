@@ -22,18 +22,18 @@ use crate::study::rows::{self, Blank};
 use crate::study::sweep::Sweep;
 use crate::study::tuned::{self, Found};
 
-/// Where the rows are that were measured so far, for who ends the run.
+/// How many rows lie in which file so far, for the last words of a run that is ended.
 #[derive(Clone, Default)]
 pub struct Kept(Arc<Mutex<Option<(usize, PathBuf)>>>);
 
 impl Kept {
-    /// So many are there.
+    /// Notes how many rows the file holds.
     pub fn set(&self, rows: usize, path: &Path) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some((rows, path.to_owned()));
     }
 
-    /// Says so.
+    /// Prints it.
     pub fn print(&self) {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((rows, path)) = &*kept {
@@ -43,7 +43,7 @@ impl Kept {
     }
 }
 
-/// Launches everything once and prints what: for a profiler.
+/// Launches everything once, for a profiler, and prints each launch.
 ///
 /// # Errors
 /// The device failed.
@@ -55,9 +55,9 @@ pub fn launch_once(sweep: &Sweep, device: &Device, watch: &Watch) -> Result<(), 
     })
 }
 
-/// Measures everything; with the rows comes what ended the run early, or left them
-/// without counters. The file is written after the counting and after each regime of each
-/// product; `kept` tells how many rows it has.
+/// Measures everything; returns the rows, and the error that ended the run early or left the
+/// rows without counters. The file is written after the counting and after each regime of
+/// each product; `kept` tells how many rows it has.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -68,7 +68,7 @@ pub fn study(
     watch: &Watch,
     kept: &Kept,
 ) -> Result<(Vec<StudyRow>, Option<Error>), Error> {
-    // ncu and the program under it end by themselves: that one has a watch of its own.
+    // ncu ends by itself, because the program under it has a watch of its own.
     watch.rest();
     let mut study = Study {
         args,

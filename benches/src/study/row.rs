@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// One product with one kernel in one order: measured, and predicted.
 ///
-/// Flat, so that it is a CSV row too: `docs/study/*.csv` has these columns. What was
-/// not measured, or not predicted, is `None`: an empty cell, or no column at all.
+/// Flat, so that it is a CSV row too: `docs/study/*.csv` has these columns. A figure that
+/// was not measured or predicted is `None`, in a file an empty cell or a missing column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyRow {
     /// Name of the GPU.
@@ -41,7 +41,7 @@ pub struct StudyRow {
     pub block_m: u32,
     /// Columns of the CTA tile.
     pub block_n: u32,
-    /// Depth of a step along K.
+    /// BLOCK_K: depth of a k-block.
     pub block_k: u32,
     /// CTAs of a cluster, such as `2x1`; empty without clusters.
     pub cluster: String,

@@ -14,10 +14,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tilewise::Device;
 
-/// What a row measures: product, kernel, order, schedule.
+/// What tells the rows of one machine apart: product, kernel, order, schedule.
 pub type Key = (GemmShape, String, String, String);
 
-/// What a row measures.
+/// The key of a row.
 pub fn key(row: &StudyRow) -> Key {
     let StudyRow {
         kernel,
@@ -28,7 +28,7 @@ pub fn key(row: &StudyRow) -> Key {
     (row.shape(), kernel, order, schedule)
 }
 
-/// Rows of one machine on one day, nothing measured.
+/// Rows of one machine on one day without measurements.
 pub struct Blank {
     row: StudyRow,
     machine: Machine,
@@ -87,8 +87,8 @@ impl Blank {
     }
 }
 
-/// One row for each key and machine: of several, the last, and what it was not measured
-/// for from the ones before.
+/// One row for each key and machine: the last of several, with the figures that it lacks
+/// from the rows before it.
 pub fn merged(rows: Vec<StudyRow>) -> Vec<StudyRow> {
     let mut merged: Vec<StudyRow> = Vec::with_capacity(rows.len());
     for row in rows {
@@ -155,7 +155,7 @@ pub fn read(path: &Path) -> Result<Vec<StudyRow>, Error> {
     })
 }
 
-/// Writes the rows as CSV, into a folder that is made where there is none.
+/// Writes the rows as CSV. A missing folder is made.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -166,7 +166,7 @@ pub fn write(rows: &[StudyRow], path: &Path) -> Result<(), Error> {
     write_csv(rows, path)
 }
 
-/// The row of a candidate in `rows`, made where there is none.
+/// The row of a candidate in `rows`, which is added if it is missing.
 pub fn entry<'a>(
     rows: &'a mut Vec<StudyRow>,
     blank: &Blank,

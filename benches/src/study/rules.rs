@@ -1,5 +1,5 @@
-//! What a rule for the order loses: the time with the order that it picks over the best
-//! time measured, less one, of the same product with the same kernel.
+//! The loss of a rule that picks orders: the time of the order that it picks, over the best
+//! time of the same product with the same kernel, less one.
 //!
 //! The best of many noisy times is a little better than the best order is, so even a
 //! perfect rule has some regret here.
@@ -9,14 +9,14 @@ use serde::Serialize;
 use crate::study::groups::RowGroup;
 use crate::study::row::{CHOOSER, CUTLASS, MODEL, StudyRow, TUNER};
 
-/// A way to pick an order.
+/// A rule that picks an order.
 pub struct Rule {
     /// Its name.
     pub name: &'static str,
     picks: fn(&StudyRow) -> bool,
 }
 
-/// What the library picks.
+/// The library's choice.
 pub const CHOICE: Rule = Rule {
     name: "the library's choice",
     picks: |row| row.is_picked_by(CHOOSER),
@@ -74,7 +74,7 @@ pub const COLD: TimedRegime = TimedRegime {
 /// Both regimes.
 pub const REGIMES: [TimedRegime; 2] = [SUSTAINED, COLD];
 
-/// What a rule loses over some groups.
+/// The losses of a rule over some groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Regret {
     /// Groups in which its pick was measured.
@@ -87,20 +87,20 @@ pub struct Regret {
     pub worst_at: String,
 }
 
-/// What one rule loses in one regime.
+/// The losses of one rule in one regime.
 #[derive(Clone, Debug, Serialize)]
 pub struct RuleRegret {
     /// The rule.
     pub rule: &'static str,
     /// The regime.
     pub regime: &'static str,
-    /// How much.
+    /// The losses.
     #[serde(flatten)]
     pub regret: Regret,
 }
 
-/// What every rule loses over `groups`, in both regimes; those left out of which no pick
-/// was timed.
+/// What every rule loses over `groups`, in both regimes. A rule is left out if none of its
+/// picks was timed.
 pub fn regrets(groups: &[RowGroup]) -> Vec<RuleRegret> {
     let pairs = REGIMES
         .iter()

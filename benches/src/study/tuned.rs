@@ -1,4 +1,4 @@
-//! What the library's tuner finds for each kernel of the study.
+//! The order that the library's tuner finds for each kernel of the study.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ const BUDGET: Duration = Duration::from_secs(1);
 /// A kernel under a schedule, and the order that is fastest for them.
 pub type Found = (&'static KernelInfo, Schedule, TileOrder);
 
-/// What a tuner without memories finds for `shape`, for each kernel of the plan under each
-/// schedule; those that cannot run it left out.
+/// The orders that a tuner without memories finds for `shape`, for each kernel of the plan
+/// under each schedule; those that cannot run it left out.
 ///
 /// # Errors
 /// No memory on the device, or it failed.

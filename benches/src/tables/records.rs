@@ -94,10 +94,11 @@ pub const LEGEND: &str = "\
 median ms: one product. q1-q3: quartiles. TFLOP/s: 2MNK / median.
 x row: speedup over row-major order, same kernel and schedule: ratio of medians.
 x cuBLASLt: speedup over cuBLASLt in the same round, median over rounds (with a *: ratio of medians).
-tilewise (chosen): nothing forced; (tuned): measured by the tuner. model GB: DRAM traffic by the L2 model, not measured.
+tilewise: kernel, order or schedule forced; (chosen): nothing forced; (tuned): measured by the tuner.
+model GB: DRAM traffic by the model of L2, not measured.
 cold: L2 overwritten before each launch. sustained: back to back, in slices. Each round in its own random order.
-sustained+: short products (under 50 us), all of the problem launched from CUDA graphs: the host's launch is not measured.
-   tilewise's short launches overlap the end of the one ahead there, as in a stream; cuBLASLt's default launches do not.
+sustained+: a product of the problem is short (under 50 us), so all are launched from CUDA graphs, which hide the host.
+   tilewise's short launches overlap the end of the launch before, as in a stream; cuBLASLt's default launches do not.
 *: timed in its own process by its own script (sustained: from a CUDA graph), not interleaved with the rest.";
 
 #[cfg(test)]

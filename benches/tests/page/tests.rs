@@ -39,7 +39,7 @@ fn figure(browser: &mut Browser, name: &str) -> f64 {
     text.parse().expect("the figure is a number")
 }
 
-/// 9×9 tiles, 9 steps deep, on 9 SMs: 162 blocks without a cache, 90 in row-major
+/// 9×9 tiles, 9 k-blocks deep, on 9 SMs: 162 blocks without a cache, 90 in row-major
 /// order, 54 in groups of 3.
 fn tutorial(browser: &mut Browser) {
     browser.press("#example", "Enter", 13);
