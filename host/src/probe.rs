@@ -62,7 +62,7 @@ fn gpu(device: &Device) -> Result<&Arc<Gpu>, Error> {
         Kind::Gpu(gpu) => {
             let (major, minor) = gpu.info().compute_capability;
             let fits = |probe: &Probe| probe.info.arch.runs_on(major, minor);
-            let is_built = |probe: &Probe| embedded::ptx(probe.info.name).is_some();
+            let is_built = |probe: &Probe| embedded::is_built(probe.info.name);
             if !PROBES.iter().all(fits) {
                 let found = format!("one of compute capability {major}.{minor}, accepted: 9.0");
                 (gpu.info().ordinal, found)

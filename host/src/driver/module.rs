@@ -73,9 +73,9 @@ impl Modules {
 
 impl Loaded {
     fn new(gpu: &Gpu, kernel: &KernelInfo) -> Result<Self, Error> {
-        let ptx = embedded::ptx(kernel.name).expect("selection asks for built kernels only");
+        let ptx = embedded::ptx(kernel.name)?;
         let mut loaded = Loaded {
-            module: load(gpu, kernel.name, ptx)?,
+            module: load(gpu, kernel.name, &ptx)?,
             function: Function {
                 handle: std::ptr::null_mut(),
                 ctas_per_sm: 0,
