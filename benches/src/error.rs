@@ -33,17 +33,9 @@ pub enum Error {
     /// is accepted.
     #[error("{0}")]
     Order(String),
-    /// A `.npy` file that does not hold a matrix of an accepted type.
+    /// A file does not hold what it should, or cannot be made.
     #[error("{}: {reason}", path.display())]
-    Npy {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and what would be right.
-        reason: String,
-    },
-    /// A page that cannot be written, or a file that holds nothing for one.
-    #[error("{}: {reason}", path.display())]
-    Page {
+    File {
         /// The file.
         path: PathBuf,
         /// What is wrong, and what would be right.

@@ -41,7 +41,7 @@ pub struct NpyMatrix {
 /// The file cannot be read, is no `.npy` file, is truncated or too long, is not
 /// two-dimensional, or has another element type.
 pub fn read(path: &Path, u16_is_bf16: bool) -> Result<NpyMatrix, Error> {
-    let refuse = |reason: String| Error::Npy {
+    let refuse = |reason: String| Error::File {
         path: path.to_owned(),
         reason,
     };

@@ -32,6 +32,11 @@ impl Table {
         }
     }
 
+    /// A table with these column heads, separated by ` | `.
+    pub fn of(heads: &str) -> Self {
+        Table::new(heads.split(" | "))
+    }
+
     /// With one space in place of two after these columns: they belong to the next one.
     pub fn close(self, columns: impl IntoIterator<Item = usize>) -> Self {
         Table {
@@ -163,7 +168,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_numbers_stand_right() {
-        let mut table = Table::new(["name", "unused", "ms"]);
+        let mut table = Table::of("name | unused | ms");
         table.row(["a", "", "1.0"]);
         table.row(["longer", "", "100.0"]);
         assert_eq!(

@@ -34,7 +34,7 @@ pub fn run(args: &PageArgs) -> Result<(), Error> {
     let mut page = PageData::default().with_study(study);
     if let Some(path) = &args.records {
         let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        let records = serde_json::from_str(&text).map_err(|source| Error::Page {
+        let records = serde_json::from_str(&text).map_err(|source| Error::File {
             path: path.to_owned(),
             reason: format!("no records of `bench --json`: {source}"),
         })?;

@@ -91,7 +91,7 @@ pub struct Samples {
 /// A launch failed.
 pub fn warm_up(stream: &Stream, watched: &Watched, launch: Launch) -> Result<(), Error> {
     const TIMES: usize = 3;
-    for candidate in 0..watched.len() {
+    for candidate in 0..watched.count() {
         watched.wait("warming up", candidate, TIMES);
         for _ in 0..TIMES {
             launch(candidate)?;
@@ -114,7 +114,7 @@ pub fn cold(
     budget: Duration,
     launch: Launch,
 ) -> Result<Vec<Samples>, Error> {
-    let candidates = watched.len();
+    let candidates = watched.count();
     let intervals: Vec<Interval> = (0..candidates)
         .map(|_| Interval::new())
         .collect::<Result<_, _>>()?;

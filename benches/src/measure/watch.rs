@@ -190,13 +190,8 @@ impl<'a> Watched<'a> {
     }
 
     /// The number of candidates.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.candidates.len()
-    }
-
-    /// Whether there is no candidate.
-    pub fn is_empty(&self) -> bool {
-        self.candidates.is_empty()
     }
 
     /// Begins a piece of work for all candidates, which should take no time.

@@ -118,21 +118,10 @@ impl ModelledProblem {
 
     /// Each kernel with each order, and below it the kernels that cannot run.
     pub fn table(&self) -> String {
-        let mut table = Table::new([
-            "kernel",
-            "tile",
-            "grid",
-            "order",
-            "CTAs/wave",
-            "loads/wave unshared",
-            "of A",
-            "of B",
-            "shared",
-            "L2 hit %",
-            "L2 to SM GB",
-            "DRAM read GB",
-            "C write GB",
-        ]);
+        let mut table = Table::of(
+            "kernel | tile | grid | order | CTAs/wave | loads/wave unshared | of A | \
+         of B | shared | L2 hit % | L2 to SM GB | DRAM read GB | C write GB",
+        );
         for launch in &self.launches {
             table.row(launch.cells());
         }

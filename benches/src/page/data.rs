@@ -5,7 +5,6 @@ use crate::records::record::Record;
 use crate::study::groups::groups;
 use crate::study::row::StudyRow;
 use crate::study::rules::{RuleRegret, regrets};
-use gpu_kernels::Block;
 use serde::Serialize;
 use tilewise::l2::Limit;
 use tilewise::l2::gpu::GPUS;
@@ -101,14 +100,6 @@ pub struct Start {
     pub gpu: usize,
     /// SMs; with more CTAs than one on each, CTAs.
     pub sms: u32,
-}
-
-impl Start {
-    /// A CTA tile as [`Self::tile`] and [`Self::block_k`] have it.
-    pub fn set_tile(&mut self, block: Block) {
-        self.tile = format!("{}x{}", block.m, block.n);
-        self.block_k = block.k;
-    }
 }
 
 impl Default for Start {

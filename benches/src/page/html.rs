@@ -61,7 +61,7 @@ pub fn write(page: &PageData, path: &Path) -> Result<(), Error> {
 /// # Errors
 /// This build has none.
 pub fn module(path: &Path) -> Result<&'static [u8], Error> {
-    EXPLORER.map_err(|reason| Error::Page {
+    EXPLORER.map_err(|reason| Error::File {
         path: path.to_owned(),
         reason: format!(
             "the page computes in WebAssembly, and this program was built without: {reason}"

@@ -1,5 +1,6 @@
 //! One row of the study.
 
+use crate::measure::regime::Regime;
 use crate::problem::shape::GemmShape;
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +111,24 @@ impl StudyRow {
     /// The product.
     pub fn shape(&self) -> GemmShape {
         GemmShape::new(self.m, self.n, self.k)
+    }
+
+    /// The time of one product in `regime`, µs.
+    pub fn time_us(&self, regime: Regime) -> Option<f64> {
+        match regime {
+            Regime::Cold => self.cold_us,
+            Regime::Sustained => self.sustained_us,
+            Regime::Wall => None,
+        }
+    }
+
+    /// The standard error of [`Self::time_us`], relative to it.
+    pub fn time_error(&self, regime: Regime) -> Option<f64> {
+        match regime {
+            Regime::Cold => self.cold_error,
+            Regime::Sustained => self.sustained_error,
+            Regime::Wall => None,
+        }
     }
 
     /// Whether `rule` picks the row's order.

@@ -15,17 +15,11 @@ use std::path::{Path, PathBuf};
 use tilewise::Device;
 
 /// What tells the rows of one machine apart: product, kernel, order, schedule.
-pub type Key = (GemmShape, String, String, String);
+pub type Key<'a> = (GemmShape, &'a str, &'a str, &'a str);
 
 /// The key of a row.
-pub fn key(row: &StudyRow) -> Key {
-    let StudyRow {
-        kernel,
-        order,
-        schedule,
-        ..
-    } = row.clone();
-    (row.shape(), kernel, order, schedule)
+pub fn key(row: &StudyRow) -> Key<'_> {
+    (row.shape(), &row.kernel, &row.order, &row.schedule)
 }
 
 /// Rows of one machine on one day without measurements.
@@ -149,7 +143,7 @@ pub fn read(path: &Path) -> Result<Vec<StudyRow>, Error> {
     let file = fs::File::open(path).map_err(|source| Error::io(path, source))?;
     let mut reader = csv::Reader::from_reader(file);
     let rows: Result<Vec<_>, _> = reader.deserialize().collect();
-    rows.map_err(|source| Error::Page {
+    rows.map_err(|source| Error::File {
         path: path.to_owned(),
         reason: format!("no rows of the study: {source}"),
     })
@@ -174,15 +168,12 @@ pub fn entry<'a>(
     kernel: &KernelInfo,
     (order, schedule): (&str, &str),
 ) -> &'a mut StudyRow {
-    let row = blank.row(shape, kernel, order, schedule);
-    let key_of_row = key(&row);
-    let at = match rows.iter().position(|other| key(other) == key_of_row) {
-        Some(at) => at,
-        None => {
-            rows.push(row);
-            rows.len() - 1
-        }
-    };
+    let wanted = (shape, kernel.name, order, schedule);
+    let at = rows.iter().position(|row| key(row) == wanted);
+    let at = at.unwrap_or_else(|| {
+        rows.push(blank.row(shape, kernel, order, schedule));
+        rows.len() - 1
+    });
     &mut rows[at]
 }
 

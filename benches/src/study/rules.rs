@@ -6,6 +6,7 @@
 
 use serde::Serialize;
 
+use crate::measure::regime::Regime;
 use crate::study::groups::RowGroup;
 use crate::study::row::{CHOOSER, CUTLASS, MODEL, StudyRow, TUNER};
 
@@ -47,32 +48,8 @@ pub const RULES: [Rule; 6] = [
     },
 ];
 
-/// A time that rules are judged by.
-pub struct TimedRegime {
-    /// Its name.
-    pub name: &'static str,
-    /// Its column.
-    pub time: fn(&StudyRow) -> Option<f64>,
-    /// The time's standard error, relative to it.
-    pub error: fn(&StudyRow) -> Option<f64>,
-}
-
-/// Launches back to back, at the power limit where the product is large.
-pub const SUSTAINED: TimedRegime = TimedRegime {
-    name: "sustained",
-    time: |row| row.sustained_us,
-    error: |row| row.sustained_error,
-};
-
-/// Single launches, L2 overwritten before each.
-pub const COLD: TimedRegime = TimedRegime {
-    name: "cold",
-    time: |row| row.cold_us,
-    error: |row| row.cold_error,
-};
-
-/// Both regimes.
-pub const REGIMES: [TimedRegime; 2] = [SUSTAINED, COLD];
+/// The regimes that rules are judged in.
+pub const REGIMES: [Regime; 2] = [Regime::Sustained, Regime::Cold];
 
 /// The losses of a rule over some groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -103,12 +80,12 @@ pub struct RuleRegret {
 /// picks was timed.
 pub fn regrets(groups: &[RowGroup]) -> Vec<RuleRegret> {
     let pairs = REGIMES
-        .iter()
+        .into_iter()
         .flat_map(|regime| RULES.iter().map(move |rule| (regime, rule)));
     let found = pairs.filter_map(|(regime, rule)| {
         Some(RuleRegret {
             rule: rule.name,
-            regime: regime.name,
+            regime: regime.name(),
             regret: regret(groups, rule, regime)?,
         })
     });
@@ -116,41 +93,37 @@ pub fn regrets(groups: &[RowGroup]) -> Vec<RuleRegret> {
 }
 
 /// The row with the least time; `None` where nothing was timed.
-pub fn best<'a>(group: &RowGroup<'a>, regime: &TimedRegime) -> Option<(&'a StudyRow, f64)> {
+pub fn best<'a>(group: &RowGroup<'a>, regime: Regime) -> Option<(&'a StudyRow, f64)> {
     extreme(group, regime, |a, b| a < b)
 }
 
 /// The row with the greatest time.
-pub fn slowest<'a>(group: &RowGroup<'a>, regime: &TimedRegime) -> Option<(&'a StudyRow, f64)> {
+pub fn slowest<'a>(group: &RowGroup<'a>, regime: Regime) -> Option<(&'a StudyRow, f64)> {
     extreme(group, regime, |a, b| a > b)
 }
 
 fn extreme<'a>(
     group: &RowGroup<'a>,
-    regime: &TimedRegime,
+    regime: Regime,
     is_better: impl Fn(f64, f64) -> bool,
 ) -> Option<(&'a StudyRow, f64)> {
     let timed = group
         .rows
         .iter()
-        .filter_map(|&row| Some((row, (regime.time)(row)?)));
+        .filter_map(|&row| Some((row, row.time_us(regime)?)));
     timed.reduce(|best, row| if is_better(row.1, best.1) { row } else { best })
 }
 
 /// What `rule` loses in one group, and the row it picked; `None` where its pick was not
 /// timed.
-pub fn loss<'a>(
-    group: &RowGroup<'a>,
-    rule: &Rule,
-    regime: &TimedRegime,
-) -> Option<(&'a StudyRow, f64)> {
+pub fn loss<'a>(group: &RowGroup<'a>, rule: &Rule, regime: Regime) -> Option<(&'a StudyRow, f64)> {
     let (_, least) = best(group, regime)?;
     let picked = group.rows.iter().find(|row| (rule.picks)(row))?;
-    Some((picked, (regime.time)(picked)? / least - 1.0))
+    Some((picked, picked.time_us(regime)? / least - 1.0))
 }
 
 /// What `rule` loses over `groups`; `None` where none has its pick.
-pub fn regret(groups: &[RowGroup], rule: &Rule, regime: &TimedRegime) -> Option<Regret> {
+pub fn regret(groups: &[RowGroup], rule: &Rule, regime: Regime) -> Option<Regret> {
     let losses: Vec<(&RowGroup, &StudyRow, f64)> = groups
         .iter()
         .filter_map(|group| {
@@ -199,7 +172,7 @@ mod tests {
         let groups = groups(&rows);
         let of = |name: &str| {
             let rule = RULES.iter().find(|rule| rule.name == name).unwrap();
-            regret(&groups, rule, &SUSTAINED)
+            regret(&groups, rule, Regime::Sustained)
         };
         let chooser = of("the library's choice").unwrap();
         assert_eq!(chooser.groups, 2);
@@ -211,15 +184,15 @@ mod tests {
         assert_eq!(of("CUTLASS's heuristic").unwrap().groups, 1);
         assert_eq!(of("best by the model").unwrap().mean, 0.0);
         assert_eq!(of("the library's tuner"), None);
-        assert_eq!(regret(&groups, &CHOICE, &COLD), None);
+        assert_eq!(regret(&groups, &CHOICE, Regime::Cold), None);
     }
 
     #[test]
     fn the_slowest_order_is_the_other_end() {
         let rows = [timed(512, "row", 110.0, ""), timed(512, "col", 100.0, "")];
         let groups = groups(&rows);
-        assert_eq!(best(&groups[0], &SUSTAINED).unwrap().0.order, "col");
-        assert_eq!(slowest(&groups[0], &SUSTAINED).unwrap().1, 110.0);
-        assert!(best(&groups[0], &COLD).is_none());
+        assert_eq!(best(&groups[0], Regime::Sustained).unwrap().0.order, "col");
+        assert_eq!(slowest(&groups[0], Regime::Sustained).unwrap().1, 110.0);
+        assert!(best(&groups[0], Regime::Cold).is_none());
     }
 }

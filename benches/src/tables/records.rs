@@ -38,24 +38,11 @@ pub fn render(records: &[Record]) -> String {
 }
 
 fn table(records: &[&Record]) -> Table {
-    let mut table = Table::new([
-        "regime",
-        "implementation",
-        "kernel",
-        "order",
-        "schedule",
-        "CTAs",
-        "median ms",
-        "q1-q3",
-        "TFLOP/s",
-        "% peak",
-        "x row",
-        "x cuBLASLt",
-        "model GB",
-        "MHz",
-        "W",
-        "throttle",
-    ]);
+    let mut table = Table::of(
+        "regime | implementation | kernel | order | schedule | CTAs | median ms | \
+         q1-q3 | TFLOP/s | % peak | x row | x cuBLASLt | model GB | MHz | W | \
+         throttle",
+    );
     for record in records.iter().filter(|r| r.status == Status::Timed) {
         let plus = if record.products_per_graph.is_some() {
             "+"

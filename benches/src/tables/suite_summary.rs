@@ -43,16 +43,7 @@ pub fn groups(suite: Option<&Suite>, problems: &[ProblemSpec]) -> Vec<ProblemGro
 /// The table of `groups`; without cuBLASLt, a line that says so. `title` names what was
 /// measured.
 pub fn render(title: &str, groups: &[ProblemGroup], records: &[Record]) -> String {
-    let mut table = Table::new([
-        "regime",
-        "group",
-        "implementation",
-        "timed",
-        "mean",
-        "5 %",
-        "least",
-        "at",
-    ]);
+    let mut table = Table::of("regime | group | implementation | timed | mean | 5 % | least | at");
     let mut rows = 0;
     for regime in [Regime::Cold, Regime::Sustained] {
         for group in groups {
