@@ -11,7 +11,7 @@ Row-major order was not timed beside another order. --row-major times it in a su
 
 /// How to read the table, printed once below it.
 const LEGEND: &str = "\
-kernel: the end of a hopper kernel's name. ms: medians. x: speed-up over row-major order.
+kernel: the end of a hopper kernel's name. ms: medians. x: speedup over row-major order.
 GB: bytes from and to DRAM by the model of L2, not measured. Everything else is in the tables below.";
 
 /// Place of the column that wraps where a table is too wide.
