@@ -112,7 +112,7 @@ function comparisonTable(comparisons) {
   ], comparisons);
   const against = comparisons[0].chosen ? "the library’s choice" : "the orders that were asked for";
   const title = `Row-major order against ${against}: same kernel, same schedule`;
-  return html("div", { class: "comparison" }, html("p", { class: "chart-title" }, title), table);
+  return html("div", { class: "comparison cards" }, html("p", { class: "chart-title" }, title), table);
 }
 
 /** Implementation, kernel, order and schedule, as far as there are such. */

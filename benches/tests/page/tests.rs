@@ -364,9 +364,9 @@ fn phone(browser: &mut Browser) {
         settle(browser);
         let width = browser.evaluate("document.documentElement.scrollWidth");
         assert_eq!(width, screen);
-        // Nor is there anything to scroll to within the comparison and the charts.
+        // Nor is there anything to scroll to within the comparison, the charts and the losses.
         let beyond = browser.evaluate(&format!(
-            "[...document.querySelectorAll('.comparison, .comparison *, .chart, .chart *')]
+            "[...document.querySelectorAll(':is(.cards, .chart), :is(.cards, .chart) *')]
                 .filter((part) => part.getBoundingClientRect().right > {screen}.5 || part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
                 .map((part) => part.outerHTML)"
         ));
