@@ -20,9 +20,9 @@ use crate::problem::spec::ProblemSpec;
 use crate::records::comparison::comparisons;
 use crate::records::files;
 use crate::records::record::{self, Record, Status};
-use crate::runner::arguments::BenchArgs;
+use crate::runner::bench_arguments::BenchArgs;
 use crate::runner::run::Runner;
-use crate::tables::{comparison, records as record_tables, suite_summary, tuning};
+use crate::tables::{comparison_table, record_tables, suite_summary, tuning_gain};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tilewise::Device;
@@ -104,7 +104,7 @@ impl Output {
         if records.is_empty() {
             return String::new();
         }
-        let mut text = comparison::render(&comparisons(&records));
+        let mut text = comparison_table::render(&comparisons(&records));
         text += &format!(
             "{}\n{}\n",
             record_tables::render(&records),
@@ -114,7 +114,7 @@ impl Output {
             text += &suite_summary::render(title, groups, &records);
         }
         if self.tune {
-            text += &tuning::render(&records);
+            text += &tuning_gain::render(&records);
         }
         if !self.files.is_empty() {
             text += &format!("{} rows in {}\n", records.len(), self.files.join(", "));

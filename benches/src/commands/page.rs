@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::page::data::PageData;
 use crate::page::html;
-use crate::study::rows;
+use crate::study::row_store;
 use clap::Args;
 use std::fs;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub struct PageArgs {
 pub fn run(args: &PageArgs) -> Result<(), Error> {
     let mut study = Vec::new();
     for path in &args.study {
-        study.extend(rows::read(path)?);
+        study.extend(row_store::read(path)?);
     }
     let mut page = PageData::default().with_study(study);
     if let Some(path) = &args.records {

@@ -4,7 +4,7 @@
 //! For each problem: fill the matrices, plan the candidates, check each
 //! result, time the right ones in turns, drop everything.
 
-mod planned;
+mod planning;
 mod timed;
 
 use crate::candidates::candidate::{Candidate, Label, TILEWISE};
@@ -18,7 +18,7 @@ use crate::measure::turns::Turns;
 use crate::measure::watch::{self, Expected, Watch, Watched};
 use crate::problem::spec::ProblemSpec;
 use crate::records::record::{Record, Status};
-use crate::runner::arguments::BenchArgs;
+use crate::runner::bench_arguments::BenchArgs;
 use gpu_kernels::{DType, OutputType};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::measure::problem_data::ProblemData;
 use crate::measure::watch::{self, Watch};
 use crate::problem::shape::GemmShape;
-use crate::study::arguments::StudyArgs;
+use crate::study::study_arguments::StudyArgs;
 use crate::study::sweep::Sweep;
 
 /// Time to measure one kernel.

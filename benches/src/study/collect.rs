@@ -13,12 +13,12 @@ use crate::problem::names::{kernel_named, schedule_name};
 use crate::problem::shape::GemmShape;
 use crate::records::record::{Record, Status};
 use crate::runner::run::Runner;
-use crate::study::arguments::StudyArgs;
 use crate::study::counters::Counts;
 use crate::study::ncu::{self, NcuOutcome};
 use crate::study::products;
 use crate::study::row::{StudyRow, TUNER};
-use crate::study::rows::{self, Blank};
+use crate::study::row_store::{self, Blank};
+use crate::study::study_arguments::StudyArgs;
 use crate::study::sweep::Sweep;
 use crate::study::tuned::{self, Found};
 
@@ -136,8 +136,8 @@ impl Study<'_> {
             return Ok(());
         }
         let path = self.args.csv.clone();
-        let path = path.unwrap_or_else(|| rows::default_path(&self.rows));
-        rows::write(&self.rows, &path)?;
+        let path = path.unwrap_or_else(|| row_store::default_path(&self.rows));
+        row_store::write(&self.rows, &path)?;
         self.kept.set(self.rows.len(), &path);
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Study<'_> {
         for (launch, counts) in pairs {
             if let Some(kernel) = kernel_named(&launch.kernel) {
                 let at = (launch.order.as_str(), launch.schedule.as_str());
-                let row = rows::entry(&mut self.rows, &self.blank, launch.shape, kernel, at);
+                let row = row_store::entry(&mut self.rows, &self.blank, launch.shape, kernel, at);
                 set_counts(row, &counts);
             }
         }
@@ -212,7 +212,7 @@ fn set_counts(row: &mut StudyRow, counts: &Counts) {
 fn take_down(records: &[Record], rows: &mut Vec<StudyRow>, blank: &Blank, shape: GemmShape) {
     for (record, kernel) in records.iter().filter_map(timed) {
         let at = (record.order.as_str(), record.schedule.as_str());
-        set_times(rows::entry(rows, blank, shape, kernel, at), record);
+        set_times(row_store::entry(rows, blank, shape, kernel, at), record);
     }
 }
 
