@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Options of `study`.
 #[derive(Clone, Debug, Args)]
 pub struct StudyArgs {
-    /// Shapes, MxNxK or one number for a cube, separated by commas. [default: 16 of all kinds]
+    /// Shapes, MxNxK or one number for a cube, separated by commas. [default: 16 shapes of all kinds]
     #[arg(long, value_delimiter = ',')]
     pub shapes: Vec<GemmShape>,
     /// Entry points, separated by commas.
@@ -19,7 +19,7 @@ pub struct StudyArgs {
     #[arg(long, value_delimiter = ',')]
     pub kernels: Vec<KernelChoice>,
     /// Tile orders, as `bench` has them; the choices of the library and of CUTLASS are
-    /// measured too. [default: 12 of all kinds]
+    /// measured too. [default: 12 orders of all kinds]
     #[arg(long, value_delimiter = ',')]
     pub orders: Vec<TileOrder>,
     /// Schedules.

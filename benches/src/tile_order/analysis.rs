@@ -36,7 +36,7 @@ pub struct OrderArgs {
     /// h200, h100, a100, t4 or rtx4090.
     #[arg(long, default_value = "h200")]
     pub gpu: Gpu,
-    /// SMs. [default: of the GPU]
+    /// SMs. [default: those of the GPU]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub sms: Option<u32>,
     /// CTAs that one SM runs at once.
