@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::driver::gpu::{self, Gpu, GpuInfo};
-use crate::driver::wait;
 use crate::element::Element;
 use crate::error::Error;
 use crate::gemm::{Gemm, check_shapes};
+use crate::gpu::backend::CudaStream;
+use crate::gpu::opened::{Gpu, GpuInfo};
+use crate::gpu::{self, wait};
 use crate::layout::Layout;
 use crate::matrix::Matrix;
 use crate::view::AsView;
@@ -35,6 +36,16 @@ impl Device {
     /// [`Error::DriverTooOld`] where the driver lacks what this library calls.
     pub fn gpu(ordinal: usize) -> Result<Device, Error> {
         Ok(Device(Kind::Gpu(gpu::open(ordinal)?)))
+    }
+
+    /// An emulated GPU, another at each call: the kernels run on the CPU, and what they do
+    /// is checked. Feature `emulator`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmulatedGpu`].
+    #[cfg(feature = "emulator")]
+    pub fn emulated(gpu: crate::emulator::EmulatedGpu) -> Result<Device, Error> {
+        Ok(Device(Kind::Gpu(gpu::emulated::open(gpu)?)))
     }
 
     /// GPUs the driver offers; 0 without a driver.
@@ -77,17 +88,26 @@ impl Device {
         }
     }
 
-    /// The stream on which all work of this device is enqueued; `None` for the
-    /// CPU, which works before it returns.
-    pub fn stream(&self) -> Option<&cust::stream::Stream> {
+    /// The driver's stream on which all work of this device is enqueued; `None` for the
+    /// CPU and emulated GPUs, which work before they return.
+    pub fn stream(&self) -> Option<CudaStream> {
         match &self.0 {
             Kind::Cpu => None,
-            Kind::Gpu(gpu) => Some(gpu.stream()),
+            Kind::Gpu(gpu) => gpu.backend().stream(),
         }
     }
 
-    /// Makes this GPU's context the calling thread's, for calls of `cust` or
-    /// the driver of your own. tilewise's calls do so themselves.
+    /// The same, for programs that use `cust` themselves. Feature `cust`.
+    #[cfg(feature = "cust")]
+    pub fn cust_stream(&self) -> Option<&cust::stream::Stream> {
+        match &self.0 {
+            Kind::Cpu => None,
+            Kind::Gpu(gpu) => gpu.backend().cust_stream(),
+        }
+    }
+
+    /// Makes this GPU's context the calling thread's, for calls of the
+    /// driver of your own. tilewise's calls do so themselves.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpu_kernels::Arch;
 use gpu_kernels::entry::KERNELS;
 
-use crate::driver::gpu::GpuInfo;
+use crate::gpu::opened::GpuInfo;
 
 /// `CODE_GENERATOR`, `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
 mod generated {
