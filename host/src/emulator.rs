@@ -29,8 +29,7 @@ mod options;
 use gpu_kernels::{Family, KernelInfo, Operand, Schedule, TileOrder};
 pub use tilewise_emulator::{Address, Check, Counts, Fault, Instruction, Report, Request, Site};
 
-pub use estimate::Estimate;
-pub(crate) use estimate::time;
+pub use estimate::{Estimate, time};
 pub use options::{EmulatedGpu, Progress};
 
 use crate::device::{Device, Kind};

@@ -105,8 +105,8 @@ fn nanoseconds(kernel: &KernelInfo, tiles: u64, k: u32) -> f64 {
     k_blocks(kernel, tiles, k) as f64 * block * each
 }
 
-/// What a launch with `m`×`n` outputs of depth `k` by `kernel` takes on `workers` threads.
-pub(crate) fn time(kernel: &KernelInfo, (m, n, k): (u32, u32, u32), workers: usize) -> Duration {
+/// About how long it takes to emulate `kernel` for M, N and K on so many host threads.
+pub fn time(kernel: &KernelInfo, (m, n, k): (u32, u32, u32), workers: usize) -> Duration {
     let grid = select::tile_grid(kernel, m, n);
     let tiles = u64::from(grid.tiles_m) * u64::from(grid.tiles_n);
     duration(nanoseconds(kernel, tiles, k.max(1)) / workers.max(1) as f64)
