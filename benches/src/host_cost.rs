@@ -47,7 +47,7 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
 
 fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Error> {
     let no_stream = || Error::Usage("launches are timed on a GPU".to_owned());
-    let stream = device.stream().ok_or_else(no_stream)?;
+    let stream = device.cust_stream().ok_or_else(no_stream)?;
     let problem = Problem {
         shape: args.shape,
         layout: Layout::NN,

@@ -42,7 +42,7 @@ use crate::gpu::pack::Copy;
 use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
 use crate::plan_info::Origin;
-use crate::select::{self, Choice, Packed};
+use crate::select::{self, Choice, Packed, Problem, Rejection};
 use crate::view::{AsView, AsViewMut};
 
 /// What the last launch on `device` did; `None` before the first, and for a device that is
@@ -78,8 +78,27 @@ pub fn plan<T: Element, O: Output<T>>(
     emulated(device)?;
     let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
     gemm.plan_by(a, b, c, |gpu, problem, _| {
+        check(gpu, choice, problem)?;
         Ok((GpuPlan::new(gpu, *choice, problem)?, Origin::Rule))
     })
+}
+
+/// An error unless the kernel of `choice` can run `problem`, packed or not.
+fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
+    let problem = match choice.transposed {
+        true => problem.transposed(),
+        false => *problem,
+    };
+    let (kernel, target) = (&choice.kernel, gpu.info().target());
+    match select::check(gpu.backend().catalog(), kernel, &problem, &target) {
+        // The copies are what it reads.
+        Err(Rejection::Tma { .. }) if choice.packed.any() => Ok(()),
+        Err(reason) => Err(Error::KernelCannotRun {
+            kernel: kernel.name,
+            reason,
+        }),
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Copies `from` to `to`, of one shape on one device, by `kernel`, which is of
