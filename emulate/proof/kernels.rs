@@ -12,7 +12,7 @@ use tilewise::{
     DType, Device, Element, Family, Gemm, KernelInfo, Output, OutputType, Packing, Precision,
     Schedule, TileOrder, bf16, f16, oracle,
 };
-use tilewise_bench::model::H200;
+use tilewise_benches::modelled::selection::H200;
 use tilewise_emulate::{Case, Placement, Values, operands, run};
 
 use crate::tally::{Difference, Tally};

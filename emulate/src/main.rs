@@ -10,11 +10,11 @@ use clap::Parser;
 use gpu_kernels::{Block, DType, KernelInfo, OutputType, Schedule, TileOrder};
 use indicatif::{ProgressBar, ProgressStyle};
 use tilewise::emulator::{EmulatedGpu, Estimate, Progress};
-use tilewise_bench::choice::{
+use tilewise_benches::modelled::selection::H200;
+use tilewise_benches::problem::names::{
     KernelChoice, parse_dtype, parse_output, parse_schedule, schedule_name,
 };
-use tilewise_bench::model::H200;
-use tilewise_bench::shape::{Layout, Shape};
+use tilewise_benches::problem::shape::{BlasLayout, GemmShape};
 use tilewise_emulate::{Case, Outcome, Values, limits, pick, run};
 
 /// Runs a kernel on the CPU, checks what it does, compares its product with f64, and
@@ -28,20 +28,20 @@ struct Arguments {
     kernel: KernelChoice,
     /// MxNxK, or one number for a cube
     #[arg(long, default_value = "512x512x512")]
-    shape: Shape,
+    shape: GemmShape,
     /// f16, bf16, tf32 or f32
     #[arg(long, default_value = "f16", value_parser = parse_dtype)]
     dtype: DType,
     /// How A and B are stored: nn, nt, tn or tt [default: as the kernel reads them
     /// best, nt for a family]
     #[arg(long)]
-    layout: Option<Layout>,
+    layout: Option<BlasLayout>,
     /// Type of C: input or f32
     #[arg(long, default_value = "input", value_parser = parse_output)]
     output: OutputType,
     /// A CTA's tile, MxNxK [default: the rule's]
     #[arg(long)]
-    block: Option<Shape>,
+    block: Option<GemmShape>,
     /// row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE, serpentinen:SIZE, morton
     /// or hilbert; several, with commas between, are compared [default: the rule's]
     #[arg(long, value_delimiter = ',')]
@@ -170,10 +170,10 @@ fn case(arguments: &Arguments, order: Option<TileOrder>) -> Result<Case, String>
     let size = |name: &str, extent: usize| {
         u32::try_from(extent).map_err(|_| format!("{name} is {extent}, accepted: below 2^32"))
     };
-    let Shape { m, n, k } = arguments.shape;
+    let GemmShape { m, n, k } = arguments.shape;
     let (m, n, k) = (size("M", m)?, size("N", n)?, size("K", k)?);
     let block = match arguments.block {
-        Some(Shape { m, n, k }) => Some(Block {
+        Some(GemmShape { m, n, k }) => Some(Block {
             m: size("the block's M", m)?,
             n: size("the block's N", n)?,
             k: size("the block's K", k)?,

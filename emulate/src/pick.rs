@@ -4,7 +4,7 @@
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Block, DType, Family, GemmParams, Major, OutputType, Schedule, TileOrder};
 use tilewise::select::{self, Catalog, Problem, Request, Target};
-use tilewise_bench::model::H200;
+use tilewise_benches::modelled::selection::H200;
 
 use crate::case::{self, Case};
 use crate::operand::Placement;

@@ -27,10 +27,10 @@ mod cache;
 mod key;
 mod race;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{env, fmt};
 
 use crate::element::{Element, Output};
 use crate::error::Error;
@@ -108,11 +108,11 @@ pub struct Tuner {
 impl Tuner {
     /// A tuner with the cache file of the user.
     pub fn new() -> Tuner {
-        let file = cache::default_file(|name| env::var_os(name));
+        let file = cache::default_file();
         if file.is_none() {
             log::warn!(
-                "none of TILEWISE_CACHE, XDG_CACHE_HOME and HOME is set; what is measured \
-                 lasts as long as this tuner"
+                "TILEWISE_CACHE is not set, and the user has no home folder; what is \
+                 measured lasts as long as this tuner"
             );
         }
         Tuner::with_cache(Cache::new(file))

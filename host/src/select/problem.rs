@@ -105,7 +105,7 @@ impl Catalog<'static> {
     pub fn embedded() -> Self {
         Catalog {
             kernels: gpu_kernels::entry::KERNELS,
-            is_built: |name| crate::embedded::ptx(name).is_some(),
+            is_built: crate::embedded::is_built,
         }
     }
 }
