@@ -9,7 +9,7 @@
 //! send      one thread starts TMA stores, or all copy        (barrier before)
 //! ```
 //!
-//! A 16-bit C goes in batches of [`TileStore::BATCH`] tiles, f32 tile by tile. The
+//! A 16-bit C goes in batches of `TileStore::BATCH` tiles, f32 tile by tile. The
 //! buffers alternate, also from one tile of C to the next, so that one batch is filled
 //! while the one before it is still on its way. While both consumers of a cooperative
 //! kernel do this the tensor cores wait, so its length counts: with buffers for a whole

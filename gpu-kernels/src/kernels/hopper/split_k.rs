@@ -22,7 +22,7 @@
 //! acquire semantics (PTX ISA, "barrier.cluster"), which orders both pairs.
 //!
 //! The producer arrives too, since the barrier waits for every thread that has not
-//! exited, but ahead of time and without ordering anything ([`ProducerArrivals`]).
+//! exited, but ahead of time and without ordering anything (`ProducerArrivals`).
 //! Phases, with one arrival and one wait of every thread in each:
 //!
 //! ```text
