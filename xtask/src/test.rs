@@ -49,7 +49,7 @@ const STEPS: &[Step] = &[
         let exclude = ["--exclude=tilewise-emulate", "--exclude=tilewise-emulator"];
         project::run(cargo().args(["test", "--workspace"]).args(exclude))
     }),
-    ("book", book::run),
+    ("book", book::test),
     ("every kernel in the emulator", || {
         project::run(emulate::tests(&mut cargo()))
     }),
