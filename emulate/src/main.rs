@@ -9,10 +9,10 @@ use std::time::Instant;
 use clap::Parser;
 use gpu_kernels::{Block, DType, KernelInfo, OutputType, Schedule, TileOrder};
 use indicatif::{ProgressBar, ProgressStyle};
+use tilewise_benches::modelled::selection::H200;
 use tilewise_benches::problem::names::{
     KernelChoice, parse_dtype, parse_output, parse_schedule, schedule_name,
 };
-use tilewise_benches::modelled::selection::H200;
 use tilewise_benches::problem::shape::{BlasLayout, GemmShape};
 use tilewise_emulate::{Case, Outcome, Values, pick, run_watched};
 use tilewise_emulator::Options;
