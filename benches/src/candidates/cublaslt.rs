@@ -63,7 +63,7 @@ impl CublasLt {
 
     fn stream(&self) -> Result<&cust::stream::Stream, Error> {
         let no_gpu = || Error::Usage("cuBLASLt needs a GPU".to_owned());
-        self.device.stream().ok_or_else(no_gpu)
+        self.device.cust_stream().ok_or_else(no_gpu)
     }
 }
 

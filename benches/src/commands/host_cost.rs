@@ -69,7 +69,7 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
 
 fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Error> {
     let no_stream = || Error::Usage("launches are timed on a GPU".to_owned());
-    let stream = device.stream().ok_or_else(no_stream)?;
+    let stream = device.cust_stream().ok_or_else(no_stream)?;
     let problem = ProblemSpec::row_major(args.shape, DType::F16);
     watch.begin(Duration::ZERO, format!("planning, {problem}"));
     let mut workload = ProblemData::<f16, f16>::new(device, problem, args.seed)?;

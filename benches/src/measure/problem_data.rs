@@ -90,7 +90,7 @@ impl<T: Element, O: Output<T>> ProblemData<T, O> {
 
     fn poison(&mut self) -> Result<(), Error> {
         let device = self.c.device().clone();
-        if let Some(stream) = device.stream() {
+        if let Some(stream) = device.cust_stream() {
             return memset::set_bytes(&mut self.c, POISON, stream);
         }
         let poison: O = bytemuck::pod_read_unaligned(&[POISON; 4][..size_of::<O>()]);

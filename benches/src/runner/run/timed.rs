@@ -23,7 +23,7 @@ impl Runner<'_> {
         rows: &mut Rows,
     ) -> Result<(), Error> {
         let device = self.device.clone();
-        let (Some(stream), Some(info)) = (device.stream(), device.gpu_info()) else {
+        let (Some(stream), Some(info)) = (device.cust_stream(), device.gpu_info()) else {
             return Ok(());
         };
         let Some(flush) = &mut self.flush else {
