@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise_emulator::{Memory, Options};
 
-use crate::{Shape, run_with};
+use crate::{LaunchConfig, run_with};
 
 /// Rows by columns, and which index moves by one element.
 struct Stored {
@@ -95,13 +95,13 @@ fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
         store_by_tma: 0,
         sharers: 0,
     };
-    let shape = Shape {
+    let config = LaunchConfig {
         ctas: 2,
         ctas_per_cluster: 1,
         threads: info.threads,
         shared_bytes: info.shared_bytes,
     };
-    run_with(&mut memory, shape, &Options::default(), || {
+    run_with(&mut memory, config, &Options::default(), || {
         // SAFETY: launched as `INFO` says; every access is looked up.
         unsafe { K::run(&params) };
     })
