@@ -36,7 +36,7 @@ fn time<T: Element>(
             planned.launch(workload).expect("it ran before");
         }
     };
-    match device.stream() {
+    match device.cust_stream() {
         Some(stream) => {
             let interval = Interval::new().expect("the driver makes events");
             interval.start(stream).expect("the stream takes events");

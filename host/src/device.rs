@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::driver::gpu::{self, Gpu, GpuInfo};
-use crate::driver::wait;
 use crate::element::Element;
 use crate::error::Error;
 use crate::gemm::{Gemm, check_shapes};
+use crate::gpu::backend::CudaStream;
+use crate::gpu::opened::{Gpu, GpuInfo};
+use crate::gpu::{self, wait};
 use crate::layout::Layout;
 use crate::matrix::Matrix;
 use crate::view::AsView;
@@ -37,6 +38,16 @@ impl Device {
         Ok(Device(Kind::Gpu(gpu::open(ordinal)?)))
     }
 
+    /// An emulated GPU, another at each call: the kernels run on the CPU, and what they do
+    /// is checked. Feature `emulator`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmulatedGpu`].
+    #[cfg(feature = "emulator")]
+    pub fn emulated(gpu: crate::emulator::EmulatedGpu) -> Result<Device, Error> {
+        Ok(Device(Kind::Gpu(gpu::emulated::open(gpu)?)))
+    }
+
     /// GPUs the driver offers; 0 without a driver.
     pub fn gpu_count() -> usize {
         gpu::count().unwrap_or(0)
@@ -47,8 +58,19 @@ impl Device {
         Device(Kind::Cpu)
     }
 
-    /// The first GPU that opens and that a kernel was built for, else the CPU.
+    /// The first GPU that opens and that a kernel was built for, else the CPU. With the
+    /// environment variable `TILEWISE_DEVICE=cpu` the CPU in any case; with `emulated` (and
+    /// the feature `emulator`) an emulated H200.
     pub fn best() -> Device {
+        match std::env::var("TILEWISE_DEVICE").as_deref() {
+            Ok("cpu") => return Device::cpu(),
+            #[cfg(feature = "emulator")]
+            Ok("emulated") => {
+                let gpu = crate::emulator::EmulatedGpu::default();
+                return Device::emulated(gpu).expect("an H200 is in range");
+            }
+            _ => {}
+        }
         (0..Device::gpu_count())
             .filter_map(|ordinal| Device::gpu(ordinal).ok())
             .find(|device| device.gpu_info().is_some_and(crate::embedded::runs_on))
@@ -77,17 +99,26 @@ impl Device {
         }
     }
 
-    /// The stream on which all work of this device is enqueued; `None` for the
-    /// CPU, which works before it returns.
-    pub fn stream(&self) -> Option<&cust::stream::Stream> {
+    /// The driver's stream on which all work of this device is enqueued; `None` for the
+    /// CPU and emulated GPUs, which work before they return.
+    pub fn stream(&self) -> Option<CudaStream> {
         match &self.0 {
             Kind::Cpu => None,
-            Kind::Gpu(gpu) => Some(gpu.stream()),
+            Kind::Gpu(gpu) => gpu.backend().stream(),
         }
     }
 
-    /// Makes this GPU's context the calling thread's, for calls of `cust` or
-    /// the driver of your own. tilewise's calls do so themselves.
+    /// The same, for programs that use `cust` themselves. Feature `cust`.
+    #[cfg(feature = "cust")]
+    pub fn cust_stream(&self) -> Option<&cust::stream::Stream> {
+        match &self.0 {
+            Kind::Cpu => None,
+            Kind::Gpu(gpu) => gpu.backend().cust_stream(),
+        }
+    }
+
+    /// Makes this GPU's context the calling thread's, for calls of the
+    /// driver of your own. tilewise's calls do so themselves.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when

@@ -6,8 +6,8 @@ use gpu_kernels::Arch;
 use gpu_kernels::entry::KERNELS;
 use miniz_oxide::inflate::decompress_to_vec;
 
-use crate::driver::gpu::GpuInfo;
 use crate::error::Error;
+use crate::gpu::opened::GpuInfo;
 
 /// `CODE_GENERATOR`, `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
 mod generated {

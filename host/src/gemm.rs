@@ -11,13 +11,13 @@ use gpu_kernels::{Block, DType, Family, GemmParams, Operand, Schedule, TileOrder
 
 use crate::cpu::CpuPlan;
 use crate::device::{Device, Kind};
-use crate::driver::gpu::Gpu;
-use crate::driver::launch_plan::GpuPlan;
 use crate::element::{Element, Output};
 use crate::error::Error;
+use crate::gpu::opened::Gpu;
+use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
 use crate::plan_info::{Origin, PlanInfo};
-use crate::select::{self, Catalog, Packing, Problem, Request};
+use crate::select::{self, Packing, Problem, Request};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
 /// How f32 elements are multiplied. Sums are f32 either way.
@@ -134,7 +134,7 @@ impl Gemm {
             c.as_view_mut(),
             |gpu, problem, request| {
                 let target = gpu.info().target();
-                let choice = select::choose(Catalog::embedded(), problem, &target, request)?;
+                let choice = select::choose(gpu.backend().catalog(), problem, &target, request)?;
                 Ok((GpuPlan::new(gpu, choice, problem)?, Origin::Rule))
             },
         )

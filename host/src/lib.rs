@@ -39,6 +39,7 @@
 //! | [`l2`] | what a tile order asks of L2 and DRAM |
 //! | [`tma`] | which matrices the hopper kernels can read |
 //! | [`oracle`] | products in f64, for tests |
+//! | `emulator` | GPUs that are emulated, with every kernel checked (feature `emulator`) |
 //! | [`Error`] | everything that can go wrong |
 //!
 //! Elements are [`f32`], [`struct@f16`] or [`bf16`]; sums are f32; C has the type of
@@ -51,11 +52,13 @@
 
 mod cpu;
 mod device;
-mod driver;
 mod element;
 mod embedded;
+#[cfg(feature = "emulator")]
+pub mod emulator;
 mod error;
 mod gemm;
+mod gpu;
 mod layout;
 mod matrix;
 pub mod oracle;
@@ -73,11 +76,12 @@ mod view;
 pub use tilewise_model as l2;
 
 pub use device::Device;
-pub use driver::gpu::GpuInfo;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, CodeGenerator, build_info};
 pub use error::Error;
 pub use gemm::{Gemm, Plan, Precision};
+pub use gpu::backend::CudaStream;
+pub use gpu::opened::GpuInfo;
 pub use gpu_kernels::{
     Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, Tile, TileGrid,
     TileOrder,

@@ -4,9 +4,9 @@ use std::alloc::{self, handle_alloc_error};
 use std::ptr::NonNull;
 
 use crate::device::{Device, Kind};
-use crate::driver::memory::DeviceBuffer;
 use crate::element::Element;
 use crate::error::Error;
+use crate::gpu::buffer::DeviceBuffer;
 use crate::layout::Layout;
 
 /// An allocation of `len` elements on one device.

@@ -1,5 +1,5 @@
-//! `tilewise-bench host-cost`: what `Plan::run` costs on the host beyond the
-//! driver's own launch.
+//! `tilewise-bench host-cost`: the host's time for `Plan::run` beyond the driver's own
+//! launch.
 //!
 //! The reference is `cuLaunchKernel` of the very same launch: the plan's launch
 //! is captured into a graph, and function, grid and arguments are read back
@@ -69,7 +69,7 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
 
 fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Error> {
     let no_stream = || Error::Usage("launches are timed on a GPU".to_owned());
-    let stream = device.stream().ok_or_else(no_stream)?;
+    let stream = device.cust_stream().ok_or_else(no_stream)?;
     let problem = ProblemSpec::row_major(args.shape, DType::F16);
     watch.begin(Duration::ZERO, format!("planning, {problem}"));
     let mut workload = ProblemData::<f16, f16>::new(device, problem, args.seed)?;
@@ -77,7 +77,7 @@ fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Err
     let label = format!("{problem}, {}", Candidate::<f16, f16>::label(&planned));
     let product = Candidate::<f16, f16>::estimate(&planned);
     watch.begin(product, format!("checking, {label}"));
-    // Run once before the capture: what a first run prepares cannot be captured.
+    // The first run comes before the capture, because its preparations cannot be captured.
     checked(workload.check(|workload| planned.launch(workload))?)?;
     let bare = BareLaunch::captured(stream, || planned.launch(&mut workload))?;
     checked(workload.check(|_| bare.launch(stream))?)?;
@@ -88,7 +88,7 @@ fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Err
     };
     let mut synchronise = || {
         stream.synchronize()?;
-        // What is launched from here on, and the next wait for it.
+        // Covers the launches from here on, and the next wait for them.
         watch.begin(SYNCHRONISE_EVERY as u32 * product, label.as_str());
         Ok(())
     };

@@ -38,6 +38,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: usize,
 
+    /// A small set, on emulated GPUs
+    #[cfg(feature = "emulator")]
+    #[arg(long)]
+    pub emulated: bool,
+
     /// Ends the program with an error that names the case when one case has the GPU for
     /// longer than this
     // The longest load every Hopper kernel, which the driver compiles for seconds each, or
@@ -57,12 +62,29 @@ pub struct Args {
 impl Args {
     /// How many random cases there are.
     pub fn random_cases(&self) -> usize {
-        let default = if self.quick {
-            random::QUICK_CASES
-        } else {
-            random::CASES
+        let default = match (self.emulated(), self.quick) {
+            (true, _) => random::EMULATED_CASES,
+            (_, true) => random::QUICK_CASES,
+            _ => random::CASES,
         };
         self.random.unwrap_or(default)
+    }
+
+    /// Whether emulated GPUs are asked for.
+    pub fn emulated(&self) -> bool {
+        #[cfg(feature = "emulator")]
+        return self.emulated;
+        #[cfg(not(feature = "emulator"))]
+        false
+    }
+
+    /// SMs of the GPU that tests are made for.
+    pub fn sms(&self) -> u32 {
+        match self.emulated() {
+            #[cfg(feature = "emulator")]
+            true => crate::emulated::SMS,
+            _ => crate::repeat::SMS,
+        }
     }
 
     /// Whether a case is asked for.

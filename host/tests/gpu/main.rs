@@ -20,6 +20,9 @@ mod case;
 mod cases;
 mod chain;
 mod compare;
+mod driver;
+#[cfg(feature = "emulator")]
+mod emulated;
 mod endless;
 mod errors;
 mod graph;
@@ -69,20 +72,16 @@ fn main() -> ExitCode {
 }
 
 fn run_all(args: &Args, tests: Vec<Test>) -> ExitCode {
-    let watchdog = Watchdog::new(|| {
-        println!("the rest is not run (--wait-limit SECONDS allows more)");
-    });
-    let opening = watchdog.arm(args.wait_limit, "opening the GPU");
-    let device = Device::gpu(args.device);
-    drop(opening);
+    let device = open(args);
     let (cases, seed) = (tests.len(), args.seed);
     match &device {
-        Ok(device) => println!("{cases} cases on {device}, {}, seed {seed}", compiler()),
+        Ok(device) => {
+            let device = device.device();
+            println!("{cases} cases on {device}, {}, seed {seed}", compiler());
+        }
         Err(error) => println!("{cases} cases without a GPU, {}: {error}", compiler()),
     }
-    let device = device
-        .ok()
-        .map(|device| Shared::watched(device, watchdog, args.wait_limit));
+    let device = device.ok();
     let report = Arc::new(Report::new(seed));
     let mut trials = Vec::new();
     for test in tests {
@@ -91,14 +90,19 @@ fn run_all(args: &Args, tests: Vec<Test>) -> ExitCode {
             let _ = report.add(&test, Verdict::Skipped("no GPU"));
             continue;
         }
-        let (report, device) = (Arc::clone(&report), device.clone());
+        let report = Arc::clone(&report);
+        // The GPU, which all threads share; or an emulated one of the case's own.
+        let device = match args.emulated() {
+            true => open(args).ok(),
+            false => device.clone(),
+        };
         trials.push(Trial::ignorable_test(test.name.clone(), move || {
             report.add(&test, test.run(device.as_ref(), seed))
         }));
     }
     let conclusion = libtest_mimic::run(&args.libtest, trials);
     report.finish();
-    let usable = device.is_some() && KERNELS.iter().any(is_built);
+    let usable = device.is_some() && (args.emulated() || KERNELS.iter().any(is_built));
     if let Some(device) = device {
         device.close();
     }
@@ -107,6 +111,21 @@ fn run_all(args: &Args, tests: Vec<Test>) -> ExitCode {
         return ExitCode::FAILURE;
     }
     conclusion.exit_code()
+}
+
+/// Opens the GPU; or an emulated one, another at each call.
+fn open(args: &Args) -> Result<Shared, tilewise::Error> {
+    #[cfg(feature = "emulator")]
+    if args.emulated {
+        return emulated::device(args.seed).map(Shared::new);
+    }
+    let watchdog = Watchdog::new(|| {
+        println!("the rest is not run (--wait-limit SECONDS allows more)");
+    });
+    let opening = watchdog.arm(args.wait_limit, "opening the GPU");
+    let device = Device::gpu(args.device);
+    drop(opening);
+    Ok(Shared::watched(device?, watchdog, args.wait_limit))
 }
 
 /// What compiled the kernels: results of two compilers are not those of one.

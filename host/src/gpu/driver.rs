@@ -1,0 +1,68 @@
+//! The GPUs of the CUDA driver.
+//!
+//! `cust` manages contexts, streams and device queries. What it does not wrap
+//! (one error code too few, the compiler's log, function attributes, tensor
+//! maps) goes through `cust_raw`, with each `CUresult` checked by [`check`].
+
+mod calls;
+mod launch;
+pub(super) mod libcuda;
+mod module;
+pub(super) mod open;
+mod tensor_map;
+mod timer;
+
+use std::ffi::CStr;
+
+use cust_raw::{CUresult, cudaError_enum as Code};
+
+use crate::error::Error;
+
+/// An error unless `result` is success.
+fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
+    match result {
+        Code::CUDA_SUCCESS => Ok(()),
+        failed => Err(failure(call, failed as u32)),
+    }
+}
+
+/// The error for a call through `cust`.
+fn cust_failure(call: &'static str) -> impl FnOnce(cust::error::CudaError) -> Error {
+    move |error| failure(call, error as u32)
+}
+
+/// The error for `call`, which answered `code`.
+fn failure(call: &'static str, code: u32) -> Error {
+    if let Some(function) = libcuda::take_missing_function() {
+        return Error::DriverTooOld {
+            driver: open::driver_version(),
+            lacks: format!("function {function}"),
+        };
+    }
+    Error::Driver {
+        call,
+        code,
+        name: code_name(code),
+    }
+}
+
+/// The driver's name for a `CUresult`.
+fn code_name(code: u32) -> String {
+    type GetErrorName = unsafe extern "C" fn(u32, *mut *const std::ffi::c_char) -> u32;
+    let mut name = std::ptr::null();
+    if let Some(address) = libcuda::symbol(c"cuGetErrorName") {
+        // By address: an enum argument could not hold a code newer than it.
+        // SAFETY: the signature is that of the driver API, "Error Handling";
+        // `name` is written with a static string or null.
+        unsafe {
+            std::mem::transmute::<*const std::ffi::c_void, GetErrorName>(address)(code, &mut name)
+        };
+    }
+    if name.is_null() {
+        return "no name known".into();
+    }
+    // SAFETY: not null, so a static string of the driver's.
+    unsafe { CStr::from_ptr(name) }
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,128 @@
+//! Enqueues one launch.
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+use cust_raw::{CUfunction, CUstream};
+use gpu_kernels::GemmParams;
+
+use super::{check, failure, libcuda, open};
+use crate::error::Error;
+use crate::gpu::backend::{Function, LaunchConfig};
+
+/// `cuLaunchKernelEx` and its arguments, which are newer than `cust_raw` (CUDA
+/// driver API, "Execution Control").
+mod extended {
+    use std::ffi::c_void;
+
+    /// `CUlaunchConfig`.
+    #[repr(C)]
+    pub(super) struct Config {
+        pub(super) grid: [u32; 3],
+        pub(super) block: [u32; 3],
+        pub(super) shared_bytes: u32,
+        pub(super) stream: *mut c_void,
+        pub(super) attributes: *const Attribute,
+        pub(super) attribute_count: u32,
+    }
+
+    /// `CUlaunchAttribute`: an id, and a value in a union of 64 bytes.
+    #[repr(C, align(8))]
+    pub(super) struct Attribute {
+        pub(super) id: u32,
+        pub(super) padding: u32,
+        pub(super) value: [u32; 16],
+    }
+
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+    pub(super) const PROGRAMMATIC_STREAM_SERIALIZATION: u32 = 6;
+
+    pub(super) type Launch = unsafe extern "C" fn(
+        config: *const Config,
+        function: *mut c_void,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) -> u32;
+}
+
+/// First driver whose stream capture knows launches that overlap (CUDA 12.3
+/// release notes).
+const OVERLAP_SINCE: (u32, u32) = (12, 3);
+
+/// `cuLaunchKernelEx`, if the driver has it and may be asked for overlap.
+fn launch_extended() -> Option<extended::Launch> {
+    static LAUNCH: OnceLock<Option<extended::Launch>> = OnceLock::new();
+    *LAUNCH.get_or_init(|| {
+        let symbol = libcuda::symbol(c"cuLaunchKernelEx")
+            .filter(|_| open::driver_version() >= OVERLAP_SINCE)?;
+        // SAFETY: the signature is that of the driver API since CUDA 11.8.
+        Some(unsafe { std::mem::transmute::<*const c_void, extended::Launch>(symbol) })
+    })
+}
+
+/// Enqueues `function` with `params` on `stream`, whose context is current.
+///
+/// # Safety
+/// `function` is loaded in that context and takes a [`GemmParams`]; `params` describes
+/// live allocations there, which nobody frees before the stream is through.
+pub(super) unsafe fn launch(
+    stream: CUstream,
+    function: &Function,
+    config: LaunchConfig,
+    params: &GemmParams,
+) -> Result<(), Error> {
+    let kernel = &function.kernel;
+    let handle: CUfunction = function.handle.0.cast();
+    // The driver copies the parameters before it returns ("cuLaunchKernel").
+    let mut arguments: [*mut c_void; 1] = [std::ptr::from_ref(params).cast_mut().cast()];
+    let (x, y) = config.ctas;
+    if config.overlaps
+        && let Some(launch) = launch_extended()
+    {
+        let mut value = [0; 16];
+        value[0] = 1;
+        let overlap = extended::Attribute {
+            id: extended::PROGRAMMATIC_STREAM_SERIALIZATION,
+            padding: 0,
+            value,
+        };
+        let launch_config = extended::Config {
+            grid: [x, y, 1],
+            block: [kernel.threads, 1, 1],
+            shared_bytes: kernel.shared_bytes,
+            stream: stream.cast(),
+            attributes: &overlap,
+            attribute_count: 1,
+        };
+        // SAFETY: the caller's duty; config and arguments outlive the call.
+        let code = unsafe {
+            launch(
+                &launch_config,
+                handle.cast(),
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        return match code {
+            0 => Ok(()),
+            code => Err(failure("cuLaunchKernelEx", code)),
+        };
+    }
+    // SAFETY: the caller's duty.
+    let result = unsafe {
+        cust_raw::cuLaunchKernel(
+            handle,
+            x,
+            y,
+            1,
+            kernel.threads,
+            1,
+            1,
+            kernel.shared_bytes,
+            stream,
+            arguments.as_mut_ptr(),
+            std::ptr::null_mut(),
+        )
+    };
+    check("cuLaunchKernel", result)
+}

@@ -1,0 +1,167 @@
+//! From embedded PTX to a function that can be launched.
+//!
+//! One module a kernel, loaded when a plan first asks for it: the driver then
+//! compiles only what is used, and keeps the result in its own cache on disk.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cust_raw::{
+    CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption, CUmodule,
+    cudaError_enum as Code,
+};
+use gpu_kernels::KernelInfo;
+
+use super::{check, open};
+use crate::embedded;
+use crate::error::Error;
+use crate::gpu::backend::{Function, FunctionHandle};
+
+/// Shared memory that a CTA may have without being allowed more (CUDA C++
+/// programming guide, "Technical specifications per compute capability").
+const SHARED_BYTES_WITHOUT_OPT_IN: u32 = 48 * 1024;
+
+/// Bytes for the driver's compiler to explain itself.
+const LOG_BYTES: usize = 8 * 1024;
+
+/// The kernels that one GPU has loaded.
+#[derive(Default)]
+pub(super) struct Modules {
+    loaded: Mutex<HashMap<&'static str, Loaded>>,
+}
+
+/// A loaded module; unloaded on drop, while the context is current.
+struct Loaded {
+    module: CUmodule,
+    function: Function,
+}
+
+// SAFETY: driver handles may be used from any thread.
+unsafe impl Send for Loaded {}
+
+/// The function of `kernel`, loaded into the current context if it is not among
+/// `modules`. Threads load different kernels at once: the driver's compiler takes seconds
+/// for one.
+pub(super) fn function(modules: &Modules, kernel: &KernelInfo) -> Result<Function, Error> {
+    if let Some(found) = modules.lock().get(kernel.name) {
+        return Ok(found.function);
+    }
+    let module = Loaded::new(kernel)?;
+    // Should another thread have loaded it meanwhile, ours is unloaded.
+    Ok(modules.lock().entry(kernel.name).or_insert(module).function)
+}
+
+impl Modules {
+    fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Loaded {
+    fn new(kernel: &KernelInfo) -> Result<Self, Error> {
+        let ptx = embedded::ptx(kernel.name)?;
+        let mut loaded = Loaded {
+            module: load(kernel.name, &ptx)?,
+            function: Function {
+                kernel: *kernel,
+                ctas_per_sm: 0,
+                handle: FunctionHandle(std::ptr::null_mut()),
+            },
+        };
+        let mut function = std::ptr::null_mut();
+        let name = CString::new(kernel.name).expect("an identifier holds no NUL");
+        // SAFETY: the module is loaded; the handle outlives the call.
+        check("cuModuleGetFunction", unsafe {
+            cust_raw::cuModuleGetFunction(&mut function, loaded.module, name.as_ptr())
+        })?;
+        loaded.function.handle = FunctionHandle(function.cast());
+        if kernel.shared_bytes > SHARED_BYTES_WITHOUT_OPT_IN {
+            // SAFETY: the function is loaded.
+            check("cuFuncSetAttribute", unsafe {
+                cust_raw::cuFuncSetAttribute(
+                    function,
+                    FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    kernel.shared_bytes as i32,
+                )
+            })?;
+        }
+        let mut ctas = 0;
+        // SAFETY: the function is loaded; the count outlives the call.
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
+            cust_raw::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut ctas,
+                function,
+                kernel.threads as i32,
+                kernel.shared_bytes as usize,
+            )
+        })?;
+        loaded.function.ctas_per_sm = ctas as u32;
+        Ok(loaded)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: loaded once, unloaded once.
+        unsafe { cust_raw::cuModuleUnload(self.module) };
+    }
+}
+
+/// Compiles and loads `ptx` into the current context.
+fn load(kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
+    let text = CString::new(ptx).expect("PTX is text");
+    let mut log = vec![0_u8; LOG_BYTES];
+    let mut options = [
+        JitOption::CU_JIT_ERROR_LOG_BUFFER,
+        JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // The driver takes integers as pointers ("CUjit_option", `optionValues`).
+    let mut values = [log.as_mut_ptr().cast(), LOG_BYTES as *mut c_void];
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the text ends in NUL; the log has the stated bytes; everything
+    // outlives the call.
+    let result = unsafe {
+        cust_raw::cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    match result {
+        Code::CUDA_SUCCESS => Ok(module),
+        Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Err(Error::DriverTooOld {
+            driver: open::driver_version(),
+            lacks: format!("PTX ISA {} (kernel {kernel})", ptx_version(ptx)),
+        }),
+        Code::CUDA_ERROR_INVALID_PTX
+        | Code::CUDA_ERROR_NO_BINARY_FOR_GPU
+        | Code::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => {
+            let end = log.iter().position(|&byte| byte == 0).unwrap_or(LOG_BYTES);
+            Err(Error::Compile {
+                kernel,
+                code: result as u32,
+                log: String::from_utf8_lossy(&log[..end]).trim().to_owned(),
+            })
+        }
+        other => check("cuModuleLoadDataEx", other).map(|()| module),
+    }
+}
+
+/// What a PTX text's `.version` directive says.
+fn ptx_version(ptx: &str) -> &str {
+    ptx.lines()
+        .find_map(|line| line.trim().strip_prefix(".version"))
+        .map_or("of no stated version", str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_directive_is_read() {
+        let ptx = "//\n// Generated by LLVM NVPTX Back-End\n//\n\n.version 8.0\n.target sm_90a\n";
+        assert_eq!(super::ptx_version(ptx), "8.0");
+    }
+}

@@ -1,0 +1,127 @@
+//! The three tensor maps of a hopper launch, in memory that the plan owns.
+//!
+//! A map holds an address, so new operands need new maps, while the shapes are
+//! the plan's. [`HopperMaps::update`] copies them only when an address changed.
+
+use std::sync::Arc;
+
+use gpu_kernels::{KernelInfo, Operand};
+
+use super::buffer::DeviceBuffer;
+use super::opened::Gpu;
+use super::tensor_map::{EncodedMap, TensorMapSpec};
+use crate::error::Error;
+use crate::select::{self, Problem, Rejection};
+use crate::tma::{self, Lines};
+
+/// The maps of one plan, in the order A, B, C.
+#[derive(Debug)]
+pub(crate) struct HopperMaps {
+    device: DeviceBuffer,
+    kernel: &'static str,
+    /// Whether the kernel has no other way to write C.
+    c_by_tma_only: bool,
+    a: TensorMapSpec,
+    b: TensorMapSpec,
+    /// `None` when C cannot be written through TMA.
+    c: Option<TensorMapSpec>,
+    /// Addresses in the maps on the device.
+    copied: Option<[u64; 3]>,
+}
+
+/// What the device needs to know of the maps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapsInUse {
+    /// Device address of the three maps.
+    pub(crate) address: u64,
+    /// Whether the map of C is there.
+    pub(crate) store_by_tma: bool,
+}
+
+impl HopperMaps {
+    /// Maps for `problem` as `kernel` sees it.
+    pub(crate) fn new(
+        gpu: &Arc<Gpu>,
+        kernel: &KernelInfo,
+        problem: &Problem,
+    ) -> Result<Self, Error> {
+        let unreadable = |operand| {
+            move |reason| Error::KernelCannotRun {
+                kernel: kernel.name,
+                reason: Rejection::Tma { operand, reason },
+            }
+        };
+        let a_major = select::a_major(kernel, problem);
+        let b_major = select::b_major(kernel, problem);
+        let a = Lines::of_a(problem, a_major).map_err(unreadable("A"))?;
+        let b = Lines::of_b(problem, b_major).map_err(unreadable("B"))?;
+        // C may move to another address, which `update` looks at.
+        let c = Lines::of_c(&Problem {
+            c: Operand {
+                address: 0,
+                ..problem.c
+            },
+            ..*problem
+        });
+        let c_dtype = tma::output_dtype(problem);
+        let spec = |dtype, lines: Lines, box_dims| TensorMapSpec {
+            dtype,
+            dims: lines.dims,
+            pitch_bytes: lines.pitch_bytes,
+            box_dims,
+            swizzle_bytes: tma::BOX_BYTES,
+        };
+        Ok(HopperMaps {
+            device: DeviceBuffer::zeroed(gpu, 3 * EncodedMap::BYTES)?,
+            kernel: kernel.name,
+            c_by_tma_only: kernel.c_by_tma_only,
+            a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
+            b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem.n)),
+            c: c.map(|lines| spec(c_dtype, lines, tma::c_box(kernel, c_dtype))),
+            copied: None,
+        })
+    }
+
+    /// Makes the device's maps those of operands at these addresses, in the
+    /// stream's order. The context of `gpu` is current.
+    pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
+        let [a, b, c] = addresses;
+        let through_tma = [("a", a, true), ("b", b, true), ("c", c, self.c_by_tma_only)];
+        for (operand, address, always) in through_tma {
+            if always && !address.is_multiple_of(tma::ALIGNMENT) {
+                return Err(Error::Misaligned {
+                    operand,
+                    address,
+                    kernel: self.kernel,
+                });
+            }
+        }
+        let c_map = self.c.filter(|_| c.is_multiple_of(tma::ALIGNMENT));
+        // Where C is not written through TMA, its address does not matter.
+        let addresses = [a, b, c_map.map_or(0, |_| c)];
+        if self.copied != Some(addresses) {
+            if gpu.backend().is_capturing()? {
+                return Err(Error::Capturing {
+                    kernel: self.kernel,
+                });
+            }
+            let mut bytes = [0; 3 * EncodedMap::BYTES];
+            let maps = [("a", Some(self.a)), ("b", Some(self.b)), ("c", c_map)];
+            for (index, (operand, spec)) in maps.into_iter().enumerate() {
+                if let Some(spec) = spec {
+                    let map = gpu.backend().encode(operand, &spec, addresses[index])?;
+                    bytes[index * EncodedMap::BYTES..][..EncodedMap::BYTES]
+                        .copy_from_slice(map.bytes());
+                }
+            }
+            // Should the copy fail, what the device holds is unknown.
+            self.copied = None;
+            self.device.enqueue_write(0, &bytes)?;
+            self.copied = Some(addresses);
+        }
+        Ok(MapsInUse {
+            address: self.device.address(),
+            store_by_tma: c_map.is_some(),
+        })
+    }
+}

@@ -1,0 +1,212 @@
+//! A product on a GPU, ready to launch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gpu_kernels::{Family, GemmParams, KernelInfo};
+
+use super::backend::{Function, LaunchConfig};
+use super::buffer::DeviceBuffer;
+use super::hopper_maps::HopperMaps;
+use super::opened::Gpu;
+use super::pack::Pack;
+use crate::error::Error;
+use crate::plan_info::{Origin, PlanInfo};
+use crate::select::{self, Choice, PackedMatrix, Problem, cost};
+
+/// Products up to this many cycles, by [`cost`], may start while the kernel ahead
+/// still runs. Back to back on an H200 that wins 5 % at 512³ and 1024³ and 4 % at
+/// 2048³; larger ones, which run at the power or memory limit without a pause,
+/// lose up to 6 % (`docs/perf-log.md`).
+const SHORT_CYCLES: u64 = 40_000;
+
+/// Bytes at the end of the workspace of a CTA that shares tiles: its flag, on a line of its
+/// own.
+const FLAG_BYTES: usize = 128;
+
+/// Everything a launch needs but the addresses.
+#[derive(Debug)]
+pub(crate) struct GpuPlan {
+    gpu: Arc<Gpu>,
+    choice: Choice,
+    function: Function,
+    config: LaunchConfig,
+    /// By [`cost`], at the highest clock.
+    estimate: Duration,
+    /// Copies of A and B, as the kernel sees them, made before the product.
+    packs: [Option<Pack>; 2],
+    /// Of the problem as the kernel sees it. The addresses are those of the
+    /// last run; of packed operands, the workspace's.
+    params: GemmParams,
+    maps: Option<HopperMaps>,
+    /// Where CTAs leave the sums of tiles that they share.
+    sums: Option<DeviceBuffer>,
+}
+
+impl GpuPlan {
+    /// Loads the kernels of `choice`, made for `problem`, and allocates
+    /// workspaces.
+    pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
+        let target = gpu.info().target();
+        let cycles = cost::of_choice(&choice, problem, &target).cycles;
+        let is_short = cycles <= SHORT_CYCLES;
+        let estimate = gpu.info().time_of(cycles);
+        let mut problem = if choice.transposed {
+            problem.transposed()
+        } else {
+            *problem
+        };
+        let kernel = &choice.kernel;
+        let function = gpu.load(kernel)?;
+        let empty = problem.m == 0 || problem.n == 0;
+        let mut packs = [None, None];
+        if let (Some(copies), false) = (choice.pack, empty) {
+            if choice.packed.a {
+                let matrix = PackedMatrix::of_a(kernel, &problem);
+                let pack = Pack::new(gpu, &copies, problem.a, matrix)?;
+                problem.a = pack.packed();
+                packs[0] = Some(pack);
+            }
+            if choice.packed.b {
+                let matrix = PackedMatrix::of_b(kernel, &problem);
+                let pack = Pack::new(gpu, &copies, problem.b, matrix)?;
+                problem.b = pack.packed();
+                packs[1] = Some(pack);
+            }
+        }
+        let maps = match kernel.family {
+            Family::Hopper if !empty => Some(HopperMaps::new(gpu, kernel, &problem)?),
+            _ => None,
+        };
+        let ctas = select::ctas(&choice, gpu.resident_ctas(&function));
+        let sums = match select::shared_tiles(&choice, ctas) {
+            0 => None,
+            _ => Some(workspace_of_sharers(gpu, kernel, choice.sharers)?),
+        };
+        Ok(GpuPlan {
+            gpu: gpu.clone(),
+            choice,
+            function,
+            config: LaunchConfig {
+                ctas,
+                overlaps: kernel.family == Family::Hopper && is_short,
+            },
+            estimate,
+            packs,
+            params: GemmParams {
+                a: problem.a,
+                b: problem.b,
+                c: problem.c,
+                tensor_maps: 0,
+                workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
+                m: problem.m,
+                n: problem.n,
+                k: problem.k,
+                output: problem.output,
+                order: choice.order,
+                schedule: choice.schedule,
+                store_by_tma: 0,
+                sharers: choice.sharers,
+            },
+            maps,
+            sums,
+        })
+    }
+
+    /// What the product is estimated to take, at the GPU's highest clock.
+    pub(crate) fn estimate(&self) -> Duration {
+        self.estimate
+    }
+
+    /// What it does, chosen by `origin`.
+    pub(crate) fn info(&self, origin: Origin) -> PlanInfo {
+        let (x, y) = self.config.ctas;
+        let (m, n) = if self.choice.transposed {
+            (self.params.n, self.params.m)
+        } else {
+            (self.params.m, self.params.n)
+        };
+        let mut packed = [0, 1].map(|index: usize| self.packs[index].is_some());
+        if self.choice.transposed {
+            packed.reverse();
+        }
+        let [packed_a, packed_b] = packed;
+        let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
+        let sums = self.sums.as_ref().map_or(0, DeviceBuffer::bytes);
+        PlanInfo {
+            m: m as usize,
+            n: n as usize,
+            k: self.params.k as usize,
+            kernel: Some(self.choice.kernel),
+            origin,
+            transposed: self.choice.transposed,
+            order: self.choice.order,
+            schedule: self.choice.schedule,
+            grid: self.choice.grid,
+            ctas: x * y,
+            shared_bytes: self.choice.kernel.shared_bytes,
+            packed_a,
+            packed_b,
+            workspace_bytes: packed.sum::<u64>() + sums as u64,
+            estimate: self.estimate,
+        }
+    }
+
+    /// Enqueues the product of operands at the addresses of A, B and C.
+    ///
+    /// # Safety
+    /// They are live on the plan's GPU, in the planned layouts, and stay until
+    /// the stream is through.
+    pub(crate) unsafe fn run(&mut self, [a, b, c]: [u64; 3]) -> Result<(), Error> {
+        if self.params.m == 0 || self.params.n == 0 {
+            return Ok(());
+        }
+        self.gpu.make_current()?;
+        let (a, b) = if self.choice.transposed {
+            (b, a)
+        } else {
+            (a, b)
+        };
+        let [pack_a, pack_b] = &self.packs;
+        let params = &mut self.params;
+        if pack_a.is_none() {
+            params.a.address = a;
+        }
+        if pack_b.is_none() {
+            params.b.address = b;
+        }
+        params.c.address = c;
+        if let Some(maps) = &mut self.maps {
+            let addresses = [params.a.address, params.b.address, c];
+            let maps = maps.update(&self.gpu, addresses)?;
+            params.tensor_maps = maps.address;
+            params.store_by_tma = maps.store_by_tma.into();
+        }
+        for (pack, address) in [(pack_a, a), (pack_b, b)] {
+            if let Some(pack) = pack {
+                // SAFETY: the caller's duty.
+                unsafe { pack.run(&self.gpu, address) }?;
+            }
+        }
+        let backend = self.gpu.backend();
+        // SAFETY: the caller's duty; the function takes `GemmParams` like every
+        // entry point.
+        unsafe { backend.launch(&self.function, self.config, &self.params) }
+    }
+}
+
+/// Where `sharers` CTAs leave the sums of tiles that they share, for `kernel`: for each
+/// of them the sums, and at the end a flag, which is 0 before the first launch. Nothing
+/// else need be.
+fn workspace_of_sharers(
+    gpu: &Arc<Gpu>,
+    kernel: &KernelInfo,
+    sharers: u32,
+) -> Result<DeviceBuffer, Error> {
+    let (each, sharers) = (kernel.stream_k_bytes as usize, sharers as usize);
+    let workspace = DeviceBuffer::zeroed(gpu, sharers * each)?;
+    for sharer in 0..sharers {
+        workspace.leave_undefined(sharer * each, each - FLAG_BYTES);
+    }
+    Ok(workspace)
+}

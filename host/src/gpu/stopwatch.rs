@@ -1,0 +1,65 @@
+//! How long work takes on a GPU that did something else before.
+//!
+//! As Triton's `do_bench` does: the L2 cache is overwritten first, so that the
+//! work finds its operands in DRAM whoever ran before, and two events on the
+//! stream take the time on the GPU's own clock. The overwrite also keeps the
+//! GPU busy while the host enqueues the work, so that no gap is timed.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::backend::Timer;
+use super::buffer::DeviceBuffer;
+use super::opened::Gpu;
+use super::wait;
+use crate::error::Error;
+
+/// Times work on the stream of one GPU.
+#[derive(Debug)]
+pub(crate) struct Stopwatch {
+    /// Start and stop.
+    timer: ManuallyDrop<Box<dyn Timer>>,
+    /// What overwrites L2: twice as large.
+    overwrite: DeviceBuffer,
+    // Last: dropping the others needs the context.
+    gpu: Arc<Gpu>,
+}
+
+impl Stopwatch {
+    /// Allocates two events, and twice the bytes of the L2 cache.
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self, Error> {
+        let overwrite = DeviceBuffer::zeroed(gpu, 2 * gpu.info().l2_bytes as usize)?;
+        Ok(Stopwatch {
+            timer: ManuallyDrop::new(gpu.backend().timer()?),
+            overwrite,
+            gpu: gpu.clone(),
+        })
+    }
+
+    /// Milliseconds that the GPU takes for what `work` enqueues. Waits for it, but no
+    /// longer than `limit`: [`Error::TimedOut`].
+    pub(crate) fn time(
+        &self,
+        limit: Duration,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<f64, Error> {
+        self.gpu.make_current()?;
+        self.overwrite.enqueue_zeros()?;
+        self.timer.start()?;
+        work()?;
+        self.timer.stop()?;
+        wait::within(&self.gpu, limit)?;
+        Ok(self.timer.milliseconds()?.into())
+    }
+}
+
+impl Drop for Stopwatch {
+    fn drop(&mut self) {
+        // An overdue GPU might be waited for.
+        if self.gpu.make_current().is_ok() {
+            // SAFETY: it is dropped here, and this value is gone.
+            unsafe { ManuallyDrop::drop(&mut self.timer) };
+        }
+    }
+}
