@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::npy::{self, NpyElement, Values};
 use crate::watch::{self, Watch};
 use std::time::{Duration, Instant};
-use tilewise::{Device, Gemm, Matrix, MatrixView};
+use tilewise::{Device, Gemm, Matrix, MatrixView, PlanInfo};
 
 /// Reads A and B, multiplies, writes C; returns a line that says what was done.
 ///
@@ -79,18 +79,19 @@ fn multiply<T: NpyElement>(
     let mut c = device.zeros::<T>(a.rows(), b.cols())?;
     let mut plan = gemm.plan(a, b, c.view_mut())?;
     let info = *plan.info();
-    let how = match info.kernel {
-        Some(kernel) => format!(
+    let how = match info {
+        PlanInfo::Gpu(gpu) => format!(
             "{} {} {}",
-            kernel.name,
-            info.order,
-            schedule_name(info.schedule)
+            gpu.kernel.name,
+            gpu.order,
+            schedule_name(gpu.schedule)
         ),
-        None => "the gemm crate".to_owned(),
+        PlanInfo::Cpu(_) => "the gemm crate".to_owned(),
     };
+    let [m, n, k] = info.shape();
     let product = c.rows() * c.cols() * size_of::<T>();
-    let product = info.estimate + watch::copying(product);
-    watch.begin(product, format!("{}x{}x{}, {how}", info.m, info.n, info.k));
+    let product = info.estimate() + watch::copying(product);
+    watch.begin(product, format!("{m}x{n}x{k}, {how}"));
     let start = Instant::now();
     plan.run(a, b, c.view_mut())?;
     device.synchronize()?;
@@ -100,14 +101,9 @@ fn multiply<T: NpyElement>(
     npy::write(&args.out, c.rows(), c.cols(), &elements)?;
     watch.begin(copied, "freeing A, B and C");
     Ok(format!(
-        "{}: {}x{} = {}x{} times {}x{}, {}, by {how} on {}, {milliseconds:.3} ms with the launch",
+        "{}: {m}x{n} = {m}x{k} times {k}x{n}, {}, by {how} on {}, {milliseconds:.3} ms with the \
+         launch",
         args.out.display(),
-        info.m,
-        info.n,
-        info.m,
-        info.k,
-        info.k,
-        info.n,
         T::DTYPE.name(),
         device.name(),
     ))

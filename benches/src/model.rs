@@ -10,10 +10,10 @@ use crate::choice::{KernelChoice, Placement};
 use crate::shape::Shape;
 use crate::workload::Problem;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{KernelInfo, Operand, TileOrder};
+use gpu_kernels::{KernelInfo, TileOrder};
 use tilewise::l2;
 use tilewise::l2::gpu::GPUS;
-use tilewise::select::{self, Catalog, Choice, Request, Target};
+use tilewise::select::{self, Catalog, Choice, Request, Strides, Target};
 
 pub use product::{Product, comparison};
 
@@ -56,12 +56,7 @@ pub fn choose(
             false => (cols as u64, 1),
             true => (1, cols as u64),
         };
-        // Any address that the driver may return: 256-byte aligned.
-        Operand {
-            address: 1 << 20,
-            row_stride,
-            col_stride,
-        }
+        Strides::new(row_stride, col_stride)
     };
     let described = select::Problem {
         m: size(shape.m)?,

@@ -67,7 +67,7 @@ impl Case {
             grid: select::tile_grid(&self.kernel, self.m, self.n),
             order: self.order,
             schedule: self.schedule,
-            sharers: self.sharers,
+            stream_k_ctas: self.sharers,
         }
     }
 

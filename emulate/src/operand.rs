@@ -1,6 +1,7 @@
 //! Matrices in emulated memory, any strides.
 
 use gpu_kernels::Operand;
+use tilewise::select::Strides;
 use tilewise_emulator::{Memory, NoSuchMemory};
 
 /// What lies in C, and between its elements, before a launch.
@@ -51,6 +52,16 @@ impl Placement {
         }
     }
 
+    /// As the selection sees it.
+    pub(crate) fn strides(&self, element_bytes: u32) -> Strides {
+        let operand = self.operand_at(0, element_bytes);
+        Strides {
+            row_stride: operand.row_stride,
+            col_stride: operand.col_stride,
+            alignment: Strides::alignment_of(operand.address),
+        }
+    }
+
     fn index(&self, row: u32, col: u32) -> u64 {
         self.offset + u64::from(row) * self.row_stride + u64::from(col) * self.col_stride
     }
@@ -96,6 +107,11 @@ impl Placed {
     /// As a launch parameter.
     pub(crate) fn operand(&self) -> Operand {
         self.placement.operand_at(self.start, self.element_bytes)
+    }
+
+    /// As the selection sees it.
+    pub(crate) fn strides(&self) -> Strides {
+        self.placement.strides(self.element_bytes)
     }
 
     fn address(&self, row: u32, col: u32) -> u64 {

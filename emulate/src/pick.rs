@@ -73,9 +73,9 @@ impl Wish<'_> {
             k,
             input,
             output: self.output,
-            a: a.operand_at(0, bytes),
-            b: b.operand_at(0, bytes),
-            c: c.operand_at(0, bytes),
+            a: a.strides(bytes),
+            b: b.strides(bytes),
+            c: c.strides(bytes),
         };
         let target = Target {
             sms: self.sms,
@@ -114,7 +114,7 @@ impl Wish<'_> {
         case.order = choice.order;
         case.schedule = choice.schedule;
         case.resident = self.sms;
-        case.sharers = choice.sharers;
+        case.sharers = choice.stream_k_ctas;
         Ok(case)
     }
 }

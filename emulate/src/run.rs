@@ -4,7 +4,7 @@ use gpu_kernels::{DType, Family, GemmParams, OutputType};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise::select::{self, Problem};
-use tilewise::tma::{self, Lines};
+use tilewise::tma::{self, GlobalTensor};
 use tilewise::{Device, Element, bf16, f16, oracle};
 use tilewise_emulator::semantics::convert::tf32_from_f32;
 use tilewise_emulator::semantics::swizzle::Swizzle;
@@ -130,19 +130,24 @@ fn run_as<T: Element>(
         k,
         input: kernel.input,
         output: case.output,
-        a: a.operand(),
-        b: b.operand(),
-        c: c.operand(),
+        a: a.strides(),
+        b: b.strides(),
+        c: c.strides(),
     };
+    let [a_operand, b_operand, c_operand] = [&a, &b, &c].map(Placed::operand);
     let ctas = select::ctas(&case.choice(), case.resident);
     let maps = match kernel.family {
-        Family::Hopper => Some(tensor_maps(case, &problem)?),
+        Family::Hopper => Some(tensor_maps(
+            case,
+            &problem,
+            [a_operand, b_operand, c_operand].map(|operand| operand.address),
+        )?),
         _ => None,
     };
     let mut params = GemmParams {
-        a: problem.a,
-        b: problem.b,
-        c: problem.c,
+        a: a_operand,
+        b: b_operand,
+        c: c_operand,
         tensor_maps: 0,
         workspace: 0,
         m,
@@ -303,7 +308,11 @@ fn compare_copies<T: Element>(
 }
 
 /// The maps of A, B and, where TMA can write it, C.
-fn tensor_maps(case: &Case, problem: &Problem) -> Result<[Option<TensorMap>; 3], Error> {
+fn tensor_maps(
+    case: &Case,
+    problem: &Problem,
+    addresses: [u64; 3],
+) -> Result<[Option<TensorMap>; 3], Error> {
     let kernel = &case.kernel;
     let refused = |operand| {
         move |reason: tma::Unreadable| Error::Operand {
@@ -314,9 +323,9 @@ fn tensor_maps(case: &Case, problem: &Problem) -> Result<[Option<TensorMap>; 3],
     };
     let a_major = kernel.a_major.unwrap_or(problem.a_major());
     let b_major = kernel.b_major.unwrap_or(problem.b_major());
-    let a = Lines::of_a(problem, a_major).map_err(refused("A"))?;
-    let b = Lines::of_b(problem, b_major).map_err(refused("B"))?;
-    let c = Lines::of_c(problem);
+    let a = GlobalTensor::of_a(problem, a_major).map_err(refused("A"))?;
+    let b = GlobalTensor::of_b(problem, b_major).map_err(refused("B"))?;
+    let c = GlobalTensor::of_c(problem);
     if c.is_none() && kernel.c_by_tma_only {
         return Err(Error::Operand {
             kernel: kernel.name,
@@ -324,28 +333,28 @@ fn tensor_maps(case: &Case, problem: &Problem) -> Result<[Option<TensorMap>; 3],
             reason: "TMA cannot write it".into(),
         });
     }
-    let map = |address, dtype: DType, lines: Lines, box_dims| TensorMap {
+    let map = |address, dtype: DType, tensor: GlobalTensor, box_dims| TensorMap {
         address,
         dtype: dtype.into(),
-        dims: lines.dims,
-        pitch_bytes: lines.pitch_bytes,
+        dims: tensor.dims,
+        pitch_bytes: tensor.pitch_bytes,
         box_dims,
         swizzle: Swizzle::Bytes128,
     };
     let output = tma::output_dtype(problem);
     Ok([
         Some(map(
-            problem.a.address,
+            addresses[0],
             kernel.input,
             a,
             tma::a_box(kernel, a_major, problem.m),
         )),
         Some(map(
-            problem.b.address,
+            addresses[1],
             kernel.input,
             b,
             tma::b_box(kernel, b_major, problem.n),
         )),
-        c.map(|lines| map(problem.c.address, output, lines, tma::c_box(kernel, output))),
+        c.map(|tensor| map(addresses[2], output, tensor, tma::c_box(kernel, output))),
     ])
 }

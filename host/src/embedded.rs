@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use gpu_kernels::Arch;
 use gpu_kernels::entry::KERNELS;
 
-use crate::driver::gpu::GpuInfo;
-
 /// `CODE_GENERATOR`, `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
 mod generated {
     use super::CodeGenerator;
@@ -23,9 +21,8 @@ pub(crate) fn ptx(name: &str) -> Option<&'static str> {
 /// Tells this build of the kernels from others.
 pub(crate) const DIGEST: u64 = generated::DIGEST;
 
-/// Whether any embedded kernel runs on a GPU.
-pub(crate) fn runs_on(gpu: &GpuInfo) -> bool {
-    let (major, minor) = gpu.compute_capability;
+/// Whether any embedded kernel runs on a GPU of this compute capability, (major, minor).
+pub(crate) fn runs_on((major, minor): (u32, u32)) -> bool {
     KERNELS
         .iter()
         .any(|kernel| kernel.arch.runs_on(major, minor) && ptx(kernel.name).is_some())

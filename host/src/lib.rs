@@ -41,8 +41,8 @@
 //! | [`oracle`] | products in f64, for tests |
 //! | [`Error`] | everything that can go wrong |
 //!
-//! Elements are [`f32`], [`struct@f16`] or [`bf16`]; sums are f32; C has the type of
-//! A and B or f32. Strides count elements and are not negative.
+//! Elements are [`f32`], [`struct@f16`] or [`bf16`], and accumulators f32; C has the type
+//! of A and B or f32. Strides count elements and are not negative.
 //!
 //! The driver is opened at run time, so one program runs with and without a
 //! GPU. Building needs no CUDA: `cust` looks for `libcuda` in the folder that
@@ -56,18 +56,28 @@ mod element;
 mod embedded;
 mod error;
 mod gemm;
+mod host_memory;
 mod layout;
+mod matmul;
 mod matrix;
+mod operand;
+mod operands;
 pub mod oracle;
+mod plan;
+mod plan_cache;
 mod plan_info;
 #[cfg(feature = "probes")]
 pub mod probe;
+mod problem;
+mod rejection;
 pub mod select;
 mod storage;
 pub mod tma;
 mod transfer;
 mod tune;
+mod untyped_plan;
 mod view;
+mod window;
 
 #[doc(inline)]
 pub use tilewise_model as l2;
@@ -77,14 +87,17 @@ pub use driver::gpu::GpuInfo;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, CodeGenerator, build_info};
 pub use error::Error;
-pub use gemm::{Gemm, Plan, Precision};
+pub use gemm::{Gemm, Precision};
+pub use gpu_kernels::order::ParseOrderError;
 pub use gpu_kernels::{
-    Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, Tile, TileGrid,
+    Arch, Block, Cluster, DType, Family, KernelInfo, Major, OutputType, Schedule, Tile, TileGrid,
     TileOrder,
 };
 pub use layout::Layout;
 pub use matrix::Matrix;
-pub use plan_info::{Origin, PlanInfo};
+pub use operand::Operand;
+pub use plan::Plan;
+pub use plan_info::{CpuPlanInfo, GpuPlanInfo, Origin, PlanInfo};
 pub use select::Packing;
 pub use tune::Tuner;
 pub use view::{AsView, AsViewMut, MatrixView, MatrixViewMut};

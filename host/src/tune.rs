@@ -38,7 +38,8 @@ use crate::driver::stopwatch::Stopwatch;
 use crate::driver::wait;
 use crate::element::{Element, Output};
 use crate::error::Error;
-use crate::gemm::{Gemm, Plan};
+use crate::gemm::Gemm;
+use crate::plan::Plan;
 use crate::plan_info::Origin;
 use crate::select::{self, Catalog, Choice, Problem, Request, cost};
 use crate::view::{AsView, AsViewMut};
@@ -162,13 +163,16 @@ impl Tuner {
         self.cache.file()
     }
 
-    /// The remembered or measured plan for `problem`, whose operands are live,
-    /// and whose C is the caller's alone.
-    fn plan(
+    /// The remembered or measured plan for `problem`, whose A, B and C are at `addresses`.
+    ///
+    /// # Safety
+    /// They are live on `gpu`, and C is the caller's alone, until this returns.
+    unsafe fn plan(
         &mut self,
         gpu: &Arc<Gpu>,
         problem: &Problem,
         request: &Request,
+        addresses: [u64; 3],
     ) -> Result<(GpuPlan, Origin), Error> {
         gpu.make_current()?;
         if gpu.is_capturing()? {
@@ -198,7 +202,11 @@ impl Tuner {
         wait::within(gpu, self.wait_limit.unwrap_or(EARLIER_WORK))?;
         let race = Race::new(&groups(&choices), self.budget, 0);
         let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
-        let (fastest, plan) = measure(gpu, problem, &choices, race, limit);
+        let time = |stopwatch: &Stopwatch, plan: &mut GpuPlan| {
+            // SAFETY: the caller's duty, and the stopwatch waits for the stream.
+            stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
+        };
+        let (fastest, plan) = measure(gpu, problem, &choices, race, time);
         if let Some((choice, milliseconds)) = fastest {
             log::debug!("{key}: {} wins, {milliseconds:.4} ms", Named(&choice));
             let winner = Winner::new(&choice, milliseconds);
@@ -220,9 +228,8 @@ impl Gemm {
     /// measured before, else by running the candidates now. Then C holds the
     /// product, and what it held is lost. Waits for the GPU.
     ///
-    /// On the CPU device, which has one way to multiply, this is
-    /// [`Gemm::plan`]. [`PlanInfo::origin`](crate::PlanInfo::origin) tells which it
-    /// was.
+    /// On the CPU device, which has one way to multiply, this is [`Gemm::plan`].
+    /// [`PlanInfo::origin`](crate::PlanInfo::origin) tells who chose.
     ///
     /// # Errors
     /// Those of [`Gemm::plan`], and [`Error::TuningWhileCapturing`].
@@ -241,12 +248,15 @@ impl Gemm {
         mut c: impl AsViewMut<O>,
         tuner: &mut Tuner,
     ) -> Result<Plan<T, O>, Error> {
-        self.plan_by(
-            a.as_view(),
-            b.as_view(),
-            c.as_view_mut(),
-            |gpu, problem, request| tuner.plan(gpu, problem, request),
-        )
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        let operands = self.operands(a, b, &c)?;
+        let addresses = [a.address(), b.address(), c.address()];
+        let plan = self.plan_by::<T, O>(operands, |gpu, problem, request| {
+            // SAFETY: the views are live until here, on this device and of the problem's
+            // layouts, and C is the caller's alone.
+            unsafe { tuner.plan(gpu, problem, request, addresses) }
+        })?;
+        Ok(Plan::new(self.device(), plan))
     }
 }
 
@@ -277,25 +287,19 @@ fn longest_wait(estimate: Duration) -> Duration {
     LEAST_WAIT.saturating_add(estimate.saturating_mul(ROOM))
 }
 
-/// Runs `choices` against each other; a launch may take what `limit` says. Returns the
-/// fastest that was timed, with the median of its times in milliseconds, and the winner's
-/// plan: none, if a launch did not end.
+/// Runs `choices` against each other; `time` runs a plan once, and says in how many
+/// milliseconds. Returns the fastest that was timed, with the median of its times, and the
+/// winner's plan: none, if a launch did not end.
 fn measure(
     gpu: &Arc<Gpu>,
     problem: &Problem,
     choices: &[Choice],
     mut race: Race,
-    limit: impl Fn(&GpuPlan) -> Duration,
+    time: impl Fn(&Stopwatch, &mut GpuPlan) -> Result<f64, Error>,
 ) -> (Option<(Choice, f64)>, Result<GpuPlan, Error>) {
     let stopwatch = match Stopwatch::new(gpu) {
         Ok(stopwatch) => stopwatch,
         Err(error) => return (None, Err(error)),
-    };
-    let addresses = [&problem.a, &problem.b, &problem.c].map(|operand| operand.address);
-    let time = |plan: &mut GpuPlan| {
-        // SAFETY: `Tuner::plan`'s operands are live and of the planned layouts;
-        // this waits for the stream.
-        stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
     };
     let mut spent = Duration::ZERO;
     let mut turn = |plan: Option<GpuPlan>, choice| {
@@ -307,9 +311,9 @@ fn measure(
         let begin = Instant::now();
         if is_new {
             // The first launch of a plan is slower: it copies tensor maps.
-            time(&mut plan)?;
+            time(&stopwatch, &mut plan)?;
         }
-        let milliseconds = time(&mut plan)?;
+        let milliseconds = time(&stopwatch, &mut plan)?;
         spent += begin.elapsed();
         Ok::<_, Error>((plan, milliseconds, spent))
     };

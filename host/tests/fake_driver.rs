@@ -16,8 +16,8 @@ use std::{env, fs};
 
 use common::Random;
 use tilewise::{
-    Device, Error, Family, Gemm, Matrix, Packing, Precision, Schedule, TileGrid, TileOrder,
-    build_info, oracle, select::Rejection,
+    Device, Error, Family, Gemm, Matrix, Operand, Packing, Precision, Schedule, TileGrid,
+    TileOrder, build_info, oracle, select::Rejection,
 };
 
 /// Runs `body` in a process that has the fake driver, in the state `scenario`.
@@ -140,7 +140,7 @@ fn plans_launch_every_order_and_schedule() {
             let mut c = device.zeros_strided::<f32>(m, n, 1, m + 3).unwrap();
             c.view_mut().fill(f32::NAN).unwrap();
             let mut plan = gemm.plan(a.view(), b.view(), c.view_mut()).unwrap();
-            let info = *plan.info();
+            let info = plan.info().gpu().unwrap();
             assert_eq!((info.m, info.n, info.k, info.ctas), (m, n, k, ctas));
             assert_eq!((info.order, info.schedule), (order, schedule));
             let (tiles_m, tiles_n) = (5, 6);
@@ -210,7 +210,7 @@ fn pack_and_multiply(
     let mut plan = gemm
         .plan(matrices[0].view(), b.view(), c.view_mut())
         .unwrap();
-    let info = *plan.info();
+    let info = *plan.info().gpu().unwrap();
     // Whatever the strides: the copy is rounded.
     assert_eq!((info.packed_a, info.packed_b), (true, true));
     assert_eq!(info.transposed, c_strides.1 != 1);
@@ -286,9 +286,12 @@ fn operands_on_different_devices() {
             found: found.into(),
             expected: expected.into(),
         };
-        assert_eq!(error, mismatch("b", "GPU 1 (Fake 1)", "GPU 0 (Fake 0)"));
+        assert_eq!(
+            error,
+            mismatch(Operand::B, "GPU 1 (Fake 1)", "GPU 0 (Fake 0)")
+        );
         let error = Device::cpu().matmul(&a, &a).unwrap_err();
-        assert_eq!(error, mismatch("a", "GPU 0 (Fake 0)", "the CPU"));
+        assert_eq!(error, mismatch(Operand::A, "GPU 0 (Fake 0)", "the CPU"));
     });
 }
 

@@ -12,7 +12,7 @@ use super::module::Modules;
 use super::wait::Overdue;
 use super::{check, cust_failure, libcuda};
 use crate::error::Error;
-use crate::select::Target;
+use crate::problem::Target;
 
 /// What the driver says of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,8 +12,11 @@ use super::memory::DeviceBuffer;
 use super::module::{self, Function};
 use super::pack::Pack;
 use crate::error::Error;
-use crate::plan_info::{Origin, PlanInfo};
-use crate::select::{self, Choice, PackedMatrix, Problem, cost};
+use crate::plan_info::{GpuPlanInfo, Origin};
+use crate::problem::Problem;
+use crate::select::choice::Choice;
+use crate::select::pack::PackedMatrix;
+use crate::select::{cost, grid};
 
 /// Products up to this many cycles, by [`cost`], may start while the kernel ahead
 /// still runs. Back to back on an H200 that wins 5 % at 512³ and 1024³ and 4 % at
@@ -61,13 +64,13 @@ impl GpuPlan {
             if choice.packed.a {
                 let matrix = PackedMatrix::of_a(kernel, &problem);
                 let pack = Pack::new(gpu, &copies, problem.a, matrix)?;
-                problem.a = pack.packed();
+                problem.a = matrix.strides();
                 packs[0] = Some(pack);
             }
             if choice.packed.b {
                 let matrix = PackedMatrix::of_b(kernel, &problem);
                 let pack = Pack::new(gpu, &copies, problem.b, matrix)?;
-                problem.b = pack.packed();
+                problem.b = matrix.strides();
                 packs[1] = Some(pack);
             }
         }
@@ -76,11 +79,11 @@ impl GpuPlan {
             _ => None,
         };
         let resident = gpu.info().sms * function.ctas_per_sm;
-        let ctas = select::ctas(&choice, resident);
-        let sums = match select::shared_tiles(&choice, ctas) {
+        let ctas = grid::ctas(&choice, resident);
+        let sums = match grid::stream_k_tiles(&choice, ctas) {
             0 => None,
             _ => {
-                let bytes = u64::from(choice.sharers) * u64::from(kernel.stream_k_bytes);
+                let bytes = u64::from(choice.stream_k_ctas) * u64::from(kernel.stream_k_bytes);
                 Some(DeviceBuffer::zeroed(gpu, bytes as usize)?)
             }
         };
@@ -95,11 +98,10 @@ impl GpuPlan {
                 overlaps: kernel.family == Family::Hopper && is_short,
             },
             estimate,
-            packs,
             params: GemmParams {
-                a: problem.a,
-                b: problem.b,
-                c: problem.c,
+                a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
+                b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
+                c: problem.c.at(0),
                 tensor_maps: 0,
                 workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
                 m: problem.m,
@@ -109,8 +111,9 @@ impl GpuPlan {
                 order: choice.order,
                 schedule: choice.schedule,
                 store_by_tma: 0,
-                sharers: choice.sharers,
+                sharers: choice.stream_k_ctas,
             },
+            packs,
             maps,
             sums,
         })
@@ -122,7 +125,7 @@ impl GpuPlan {
     }
 
     /// What it does, chosen by `origin`.
-    pub(crate) fn info(&self, origin: Origin) -> PlanInfo {
+    pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
         let (x, y) = self.shape.ctas;
         let (m, n) = if self.choice.transposed {
             (self.params.n, self.params.m)
@@ -136,11 +139,11 @@ impl GpuPlan {
         let [packed_a, packed_b] = packed;
         let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
         let sums = self.sums.as_ref().map_or(0, DeviceBuffer::bytes);
-        PlanInfo {
+        GpuPlanInfo {
             m: m as usize,
             n: n as usize,
             k: self.params.k as usize,
-            kernel: Some(self.choice.kernel),
+            kernel: self.choice.kernel,
             origin,
             transposed: self.choice.transposed,
             order: self.choice.order,

@@ -9,7 +9,8 @@ use super::launch::{self, Shape};
 use super::memory::DeviceBuffer;
 use super::module::{self, Function};
 use crate::error::Error;
-use crate::select::PackedMatrix;
+use crate::problem::Strides;
+use crate::select::pack::PackedMatrix;
 
 /// One operand's workspace, and the launch that fills it.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Pack {
     pub(crate) fn new(
         gpu: &Arc<Gpu>,
         kernel: &KernelInfo,
-        from: Operand,
+        from: Strides,
         packed: PackedMatrix,
     ) -> Result<Self, Error> {
         let bytes = packed.bytes().ok_or(Error::SizeOverflow {
@@ -44,13 +45,13 @@ impl Pack {
                 overlaps: false,
             },
             params: GemmParams {
-                a: from,
+                a: from.at(0),
                 b: Operand {
                     address: 0,
                     row_stride: 0,
                     col_stride: 0,
                 },
-                c: packed.at(workspace.address()),
+                c: packed.strides().at(workspace.address()),
                 tensor_maps: 0,
                 workspace: 0,
                 m: packed.rows,
@@ -66,9 +67,9 @@ impl Pack {
         })
     }
 
-    /// Where the product reads the operand.
-    pub(crate) fn packed(&self) -> Operand {
-        self.params.c
+    /// Address of the workspace, where the product reads the operand.
+    pub(crate) fn address(&self) -> u64 {
+        self.params.c.address
     }
 
     /// Bytes of the workspace.

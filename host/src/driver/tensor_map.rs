@@ -11,6 +11,7 @@ use gpu_kernels::DType;
 
 use super::libcuda;
 use crate::error::Error;
+use crate::operand::Operand;
 
 /// An encoded map. The driver asks for 64-byte alignment.
 #[derive(Clone, Copy)]
@@ -78,8 +79,8 @@ impl TensorMap {
 
 impl TensorMapSpec {
     /// Encodes the map for the matrix at device address `address`, a multiple
-    /// of 16. `operand` (`a`, `b` or `c`) is for the error.
-    pub(crate) fn encode(&self, operand: &'static str, address: u64) -> Result<TensorMap, Error> {
+    /// of 16. `operand` is for the error.
+    pub(crate) fn encode(&self, operand: Operand, address: u64) -> Result<TensorMap, Error> {
         let encode =
             libcuda::symbol(c"cuTensorMapEncodeTiled").ok_or_else(|| Error::DriverTooOld {
                 driver: super::gpu::driver_version(),

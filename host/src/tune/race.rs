@@ -1,20 +1,19 @@
-//! Which contender is timed next, and when the winner is known. Knows nothing
-//! of GPUs.
+//! Which contender is timed next, and when the winner is known. Needs no GPU.
 //!
 //! A racing algorithm (Birattari and others, "A Racing Algorithm for
-//! Configuring Metaheuristics", 2002): all are timed in turns, and whoever is
-//! clearly slower than the leader leaves, so that the budget goes to those that
-//! are hard to tell apart.
+//! Configuring Metaheuristics", 2002): all contenders are timed in turns, and one that
+//! is clearly slower than the leader leaves, so that the budget goes to the contenders
+//! that are hard to tell apart.
 //!
-//! - **Heats.** Contenders come in groups, a kernel with its orders. First only
-//!   the first of each group runs, in the order given, which is the best guess
-//!   first: should the budget not suffice, the guess has been timed. The others
-//!   join where that first one came near the leader.
-//! - **Turns.** After that, rounds in a new random order each. A clock that
-//!   drifts, and the neighbour before, meet all alike.
-//! - **Who leaves.** Whoever is never near the leader's median ([`is_far`]);
-//!   later, whoever has three quarters of its times above three quarters of the
-//!   leader's. Times on a GPU are skewed (slow ones happen), hence quartiles.
+//! - **Heats.** Contenders come in groups, a kernel with its orders. At first only
+//!   the first of each group runs, and the best guess before all: should the budget not
+//!   suffice, the guess has been timed. The others of a group join if its first one came
+//!   near the leader.
+//! - **Rounds.** After that, every contender runs once a round, in a new random order
+//!   each time: a clock that drifts, and what ran just before, affect all alike.
+//! - **Leaving.** A contender leaves if its fastest time is far from the leader's median
+//!   ([`is_far`]); later, if three quarters of its times are above three quarters of the
+//!   leader's. Times on a GPU are skewed towards slow ones, hence quartiles.
 
 use std::time::Duration;
 
