@@ -14,6 +14,17 @@ impl Device {
     /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
     /// in f32. The kernel and its order are chosen by [`select`](crate::select).
     ///
+    /// The first product of given layouts plans, as [`Gemm::plan`] does: kernels are loaded
+    /// and workspaces allocated. The device keeps the plan, so that another product of the
+    /// same layouts, types and alignment costs the host the allocation of C and some
+    /// microseconds. It keeps the 64 plans used last, and of workspaces 256 MiB in all; a
+    /// plan with more than that is not kept. They are dropped where an allocation would
+    /// otherwise fail with [`Error::OutOfMemory`], and with the last handle of the device.
+    /// While the stream records a graph, plans are neither kept nor taken.
+    ///
+    /// Threads may call this at once. [`Gemm::plan`] has what this does not: a C that is
+    /// there already, another type of C, and forced choices.
+    ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
     /// let device = tilewise::Device::best();
@@ -67,5 +78,69 @@ impl Device {
             Kind::Cpu => Ok(true),
             Kind::Gpu(gpu) => Ok(!gpu.is_capturing()?),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{bf16, f16};
+
+    /// How many plans the CPU keeps for A·B; takes them out.
+    fn kept<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> usize {
+        let device = Device::cpu();
+        let mut c = device.zeros::<T>(a.rows(), b.cols()).unwrap();
+        let gemm = Gemm::new(&device);
+        let operands = gemm.operands(a, b, &c.view_mut()).unwrap();
+        let dtype = T::DTYPE;
+        let key = Key { dtype, operands };
+        std::iter::from_fn(|| device.plans().take(&key)).count()
+    }
+
+    #[test]
+    fn a_plan_is_made_once_for_each_type_and_layout() {
+        // A handle that outlives the products, and shapes of this test alone.
+        let device = Device::cpu();
+        let a = device.from_slice(&[f16::ONE; 33], 3, 11).unwrap();
+        let b = device.from_slice(&[f16::ONE; 55], 11, 5).unwrap();
+        let turned = device.from_slice(&[f16::ONE; 55], 5, 11).unwrap();
+        let others = [(3, 11), (11, 5)].map(|(m, n)| device.zeros::<bf16>(m, n).unwrap());
+        for _ in 0..3 {
+            let c = device.matmul(&a, &b).unwrap();
+            assert_eq!(c.to_vec().unwrap(), [f16::from_f32(11.0); 15]);
+            let c = Device::cpu().matmul(&a, turned.view().t()).unwrap();
+            assert_eq!(c.to_vec().unwrap(), [f16::from_f32(11.0); 15]);
+            device.matmul(&others[0], &others[1]).unwrap();
+        }
+        assert_eq!(kept(a.view(), b.view()), 1);
+        assert_eq!(kept(a.view(), turned.view().t()), 1);
+        assert_eq!(kept(others[0].view(), others[1].view()), 1);
+    }
+
+    #[test]
+    fn threads_multiply_at_once() {
+        let device = Device::cpu();
+        let operand = |factor: f32| {
+            let elements: Vec<f16> = (0..169)
+                .map(|i| f16::from_f32(factor * (i % 7) as f32))
+                .collect();
+            device.from_slice(&elements, 13, 13).unwrap()
+        };
+        let (threads, rounds) = (4, 50);
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (a, b) = (operand(1.0 + thread as f32), operand(1.0));
+                scope.spawn(move || {
+                    let expected = crate::oracle::product(a.view(), b.view()).unwrap();
+                    for _ in 0..rounds {
+                        let c = Device::cpu().matmul(&a, &b).unwrap().to_vec().unwrap();
+                        assert_eq!(expected.worst(&c, f16::DTYPE), None);
+                    }
+                });
+            }
+        });
+        let any = operand(1.0);
+        let plans = kept(any.view(), any.view());
+        assert!((1..=threads).contains(&plans), "{plans}");
     }
 }

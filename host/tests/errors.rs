@@ -170,6 +170,33 @@ fn other_operands_than_planned() {
 }
 
 #[test]
+fn layouts_that_no_operands_have() {
+    let gemm = Gemm::new(&Device::cpu());
+    let square = Layout::row_major(4, 4);
+    let plan = |a, b, c| gemm.plan_for::<f32, f32>(a, b, c).map(drop);
+    assert_eq!(plan(square, square, square), Ok(()));
+    assert_eq!(
+        plan(square, Layout::row_major(5, 4), square),
+        Err(Error::ShapeMismatch {
+            a: (4, 4),
+            b: (5, 4),
+            c: (4, 4)
+        })
+    );
+    let repeated = layout(4, 4, 0, 1);
+    assert_eq!(plan(repeated, square, square), Ok(()), "inputs may repeat");
+    assert_eq!(
+        plan(square, square, repeated),
+        Err(Error::Aliasing { layout: repeated })
+    );
+    let vast = layout(4, 4, usize::MAX / 8, 1);
+    assert_eq!(
+        plan(vast, square, square),
+        Err(Error::SizeOverflow { layout: vast })
+    );
+}
+
+#[test]
 fn nothing_is_silently_ignored_on_the_cpu() {
     let device = Device::cpu();
     let a = device.zeros::<f32>(2, 2).unwrap();
@@ -200,6 +227,13 @@ fn nothing_is_silently_ignored_on_the_cpu() {
     assert_eq!(
         plan.info().to_string(),
         "the CPU, without tiles, order hilbert ignored, schedule Grid1d ignored"
+    );
+
+    let error = gemm().alignment(24).plan(&a, &a, &mut c).unwrap_err();
+    assert_eq!(error, Error::Alignment { bytes: 24 });
+    assert_eq!(
+        error.to_string(),
+        "alignment = 24 bytes; accepted: a power of two"
     );
 
     let half = device.zeros::<f16>(2, 2).unwrap();
