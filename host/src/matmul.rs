@@ -14,13 +14,14 @@ impl Device {
     /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
     /// in f32. The kernel and its order are chosen by [`select`](crate::select).
     ///
-    /// The first product of given layouts plans, as [`Gemm::plan`] does: kernels are loaded
-    /// and workspaces allocated. The device keeps the plan, so that another product of the
-    /// same layouts, types and alignment costs the host the allocation of C and some
-    /// microseconds. It keeps the 64 plans used last, and of workspaces 256 MiB in all; a
-    /// plan with more than that is not kept. They are dropped where an allocation would
-    /// otherwise fail with [`Error::OutOfMemory`], and with the last handle of the device.
-    /// While the stream records a graph, plans are neither kept nor taken.
+    /// The first product of given layouts is planned, as by [`Gemm::plan`]: kernels are
+    /// loaded and workspaces allocated. The device keeps the plan, so that another product of
+    /// the same layouts, type and alignment takes the allocation of C and [`Plan::run`].
+    /// It keeps at most 64 plans, with workspaces of at most 256 MiB in all; the plan used
+    /// longest ago leaves first, and one with a larger workspace is not kept. The plans are
+    /// freed where an allocation would otherwise fail with [`Error::OutOfMemory`], and with
+    /// the last handle of the device. While the stream records a graph, none is kept or
+    /// taken.
     ///
     /// Threads may call this at once. [`Gemm::plan`] has what this does not: a C that is
     /// there already, another type of C, and forced choices.
