@@ -9,8 +9,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_slice_box;
+
 use super::clock::{Epoch, Knowledge, Message};
 use super::report::Check;
+
+/// Below all allocations.
+const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
 
 /// Bytes that one shadow cell stands for.
 const GRANULE: u64 = 2;
@@ -26,6 +32,8 @@ const CONSTANT: u64 = 1 << 63;
 pub struct Memory {
     /// Ascending.
     buffers: Vec<Buffer>,
+    /// Past the last allocation that was made.
+    end: u64,
     /// What raised flags say, by address.
     messages: Mutex<HashMap<u64, Message>>,
 }
@@ -38,13 +46,16 @@ struct Buffer {
     shadow: Box<[Cell]>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cell {
     /// 0: nobody; else a packed [`Writer`] or [`BEFORE_LAUNCH`].
     write: AtomicU64,
     /// 0: nobody; else a packed [`Writer`], perhaps with [`CONSTANT`].
     read: AtomicU64,
 }
+
+// SAFETY: both of its atomics may be zero.
+unsafe impl Zeroable for Cell {}
 
 /// Who touches global memory.
 #[derive(Clone, Copy)]
@@ -92,20 +103,59 @@ impl Memory {
 
     /// `bytes` that nothing has written, at a multiple of 256; with a gap of at
     /// least 1 MiB to everything else, so that nobody gets there by accident.
+    ///
+    /// # Panics
+    /// The host has not enough memory.
     pub fn allocate(&mut self, bytes: u64) -> u64 {
-        let end = self
-            .buffers
-            .last()
-            .map_or(0x7f00_0000_0000, |buffer| buffer.start + buffer.bytes);
-        let start = (end + (1 << 20)).next_multiple_of(256);
-        let granules = bytes.div_ceil(GRANULE) as usize;
+        let address = self.try_allocate(bytes);
+        address.unwrap_or_else(|| panic!("no memory for {bytes} bytes and their shadow"))
+    }
+
+    /// As [`Memory::allocate`]; `None` where the host has not enough memory.
+    pub fn try_allocate(&mut self, bytes: u64) -> Option<u64> {
+        let start = (self.end.max(FIRST_ADDRESS) + (1 << 20)).next_multiple_of(256);
+        let granules = usize::try_from(bytes.div_ceil(GRANULE)).ok()?;
         self.buffers.push(Buffer {
             start,
             bytes,
-            data: (0..granules).map(|_| AtomicU16::new(0)).collect(),
-            shadow: (0..granules).map(|_| Cell::default()).collect(),
+            data: try_zeroed_slice_box(granules).ok()?,
+            shadow: try_zeroed_slice_box(granules).ok()?,
         });
-        start
+        self.end = start + bytes;
+        Some(start)
+    }
+
+    /// Frees the allocation that starts at `address`, which no later one will have.
+    pub fn free(&mut self, address: u64) {
+        self.buffers.retain(|buffer| buffer.start != address);
+    }
+
+    /// Bytes in all allocations.
+    pub fn allocated_bytes(&self) -> u64 {
+        self.buffers.iter().map(|buffer| buffer.bytes).sum()
+    }
+
+    /// Writes `byte` to `bytes` (a multiple of 2) at `address`, which is even.
+    ///
+    /// # Errors
+    /// [`NoSuchMemory`].
+    pub fn fill(&self, address: u64, bytes: u64, byte: u8) -> Result<(), NoSuchMemory> {
+        let (buffer, granules) = self.host_range(address, bytes)?;
+        for index in granules {
+            buffer.data[index].store(u16::from_le_bytes([byte, byte]), Relaxed);
+            buffer.shadow[index].write.store(BEFORE_LAUNCH, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Makes what lies in `bytes` from `address` on such as nothing has written; outside of
+    /// allocations there is nothing.
+    pub fn leave_undefined(&self, address: u64, bytes: u64) {
+        if let Ok((buffer, granules)) = self.host_range(address, bytes) {
+            for cell in &buffer.shadow[granules] {
+                cell.write.store(0, Relaxed);
+            }
+        }
     }
 
     /// Copies `bytes` (a multiple of 2) to `address`, which is even.

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::driver::gpu::{self, Gpu, GpuInfo};
-use crate::driver::wait;
 use crate::embedded;
 use crate::error::Error;
+use crate::gpu::backend::CudaStream;
+use crate::gpu::opened::{Gpu, GpuInfo};
+use crate::gpu::{self, wait};
 use crate::plan_cache::PlanCache;
 
 /// A GPU or the CPU. A cheap handle: clones, and calls of [`Device::gpu`] with
@@ -39,6 +40,16 @@ impl Device {
     /// [`Error::DriverTooOld`] where the driver lacks what this library calls.
     pub fn gpu(ordinal: usize) -> Result<Device, Error> {
         Ok(Device::of(Kind::Gpu(gpu::open(ordinal)?)))
+    }
+
+    /// An emulated GPU, another at each call: the kernels run on the CPU, and what they do
+    /// is checked. Feature `emulator`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmulatedGpu`].
+    #[cfg(feature = "emulator")]
+    pub fn emulated(gpu: crate::emulator::EmulatedGpu) -> Result<Device, Error> {
+        Ok(Device::of(Kind::Gpu(gpu::emulated::open(gpu)?)))
     }
 
     /// GPUs the driver offers; 0 without a driver.
@@ -113,17 +124,26 @@ impl Device {
         }
     }
 
-    /// The stream on which all work of this device is enqueued; `None` for the
-    /// CPU, which works before it returns.
-    pub fn stream(&self) -> Option<&cust::stream::Stream> {
+    /// The driver's stream on which all work of this device is enqueued; `None` for the
+    /// CPU and emulated GPUs, which work before they return.
+    pub fn stream(&self) -> Option<CudaStream> {
         match self.kind() {
             Kind::Cpu => None,
-            Kind::Gpu(gpu) => Some(gpu.stream()),
+            Kind::Gpu(gpu) => gpu.backend().stream(),
         }
     }
 
-    /// Makes this GPU's context the calling thread's, for calls of `cust` or
-    /// the driver of your own. tilewise's calls do so themselves.
+    /// The same, for programs that use `cust` themselves. Feature `cust`.
+    #[cfg(feature = "cust")]
+    pub fn cust_stream(&self) -> Option<&cust::stream::Stream> {
+        match self.kind() {
+            Kind::Cpu => None,
+            Kind::Gpu(gpu) => gpu.backend().cust_stream(),
+        }
+    }
+
+    /// Makes this GPU's context the calling thread's, for calls of the
+    /// driver of your own. tilewise's calls do so themselves.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when

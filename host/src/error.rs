@@ -330,6 +330,67 @@ pub enum Error {
         /// The kernel of the plan.
         kernel: &'static str,
     },
+
+    /// A kernel broke a rule of the PTX ISA on an emulated GPU, or its threads wait for
+    /// ever: what the emulator found.
+    #[cfg(feature = "emulator")]
+    #[error("{}", lines(reports))]
+    KernelBroken {
+        /// At least one report, by CTA.
+        reports: Vec<tilewise_emulator::Report>,
+    },
+
+    /// The emulator cannot run a launch.
+    #[cfg(feature = "emulator")]
+    #[error("kernel {kernel} cannot be emulated: {reason}")]
+    CannotEmulate {
+        /// The kernel.
+        kernel: &'static str,
+        /// Why.
+        reason: String,
+    },
+
+    /// A launch would be emulated for longer than is allowed.
+    #[cfg(feature = "emulator")]
+    #[error(
+        "emulating kernel {kernel} would take about {estimate:.0?}; accepted: {limit:.0?}, or \
+         what EmulatedGpu::time_limit says"
+    )]
+    EmulationTooLong {
+        /// The kernel.
+        kernel: &'static str,
+        /// About how long it would take.
+        estimate: Duration,
+        /// What is allowed.
+        limit: Duration,
+    },
+
+    /// A GPU to emulate that there cannot be.
+    #[cfg(feature = "emulator")]
+    #[error("EmulatedGpu::{field} is {value}; accepted: {accepted}")]
+    InvalidEmulatedGpu {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// What is accepted.
+        accepted: &'static str,
+    },
+
+    /// Something that is for emulated GPUs alone was asked of another device.
+    #[cfg(feature = "emulator")]
+    #[error("{device} is not emulated; accepted: a device of Device::emulated")]
+    NotEmulated {
+        /// The device's name.
+        device: String,
+    },
+}
+
+/// One report below the other.
+#[cfg(feature = "emulator")]
+fn lines(reports: &[tilewise_emulator::Report]) -> String {
+    let reports: Vec<String> = reports.iter().map(ToString::to_string).collect();
+    reports.join("\n")
 }
 
 /// `name: reason; name: reason`, one a family.

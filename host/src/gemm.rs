@@ -9,15 +9,15 @@ use gpu_kernels::{Block, DType, Family, Schedule, TileOrder};
 
 use crate::cpu::CpuPlan;
 use crate::device::{Device, Kind};
-use crate::driver::gpu::Gpu;
-use crate::driver::launch_plan::GpuPlan;
 use crate::element::{Element, Output};
 use crate::error::Error;
+use crate::gpu::opened::Gpu;
+use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
 use crate::operands::Operands;
 use crate::plan::{Plan, check_devices};
 use crate::plan_info::{CpuPlanInfo, Origin, PlanInfo};
-use crate::select::{self, Catalog, Packing, Problem, Request};
+use crate::select::{self, Packing, Problem, Request};
 use crate::untyped_plan::{UntypedPlan, Work};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
@@ -210,7 +210,7 @@ impl Gemm {
         self.device.with_room(|| {
             self.plan_by::<T, O>(operands, |gpu, problem, request| {
                 let target = gpu.info().target();
-                let choice = select::choose(Catalog::embedded(), problem, &target, request)?;
+                let choice = select::choose(gpu.backend().catalog(), problem, &target, request)?;
                 Ok((GpuPlan::new(gpu, choice, problem)?, Origin::Rule))
             })
         })

@@ -12,12 +12,11 @@ use tilewise_emulator::semantics::tensor_map::TensorMap;
 pub use gpu_kernels::probe::{PROBES, Probe};
 
 use crate::device::{Device, Kind};
-use crate::driver::launch::{self, Shape};
-use crate::driver::memory::DeviceBuffer;
-use crate::driver::tensor_map::{self, TensorMapSpec};
-use crate::driver::{gpu::Gpu, module};
-use crate::embedded;
 use crate::error::Error;
+use crate::gpu::backend::LaunchConfig;
+use crate::gpu::buffer::DeviceBuffer;
+use crate::gpu::opened::Gpu;
+use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
 
 /// Whether probes run on `device`.
 ///
@@ -38,7 +37,7 @@ pub fn load(device: &Device, kernels: &[KernelInfo]) -> Result<(), Error> {
     let next = AtomicUsize::new(0);
     let load_some = || {
         while let Some(kernel) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
-            module::function(gpu, kernel)?;
+            gpu.load(kernel)?;
         }
         Ok(())
     };
@@ -62,7 +61,7 @@ fn gpu(device: &Device) -> Result<&Arc<Gpu>, Error> {
         Kind::Gpu(gpu) => {
             let (major, minor) = gpu.info().compute_capability;
             let fits = |probe: &Probe| probe.info.arch.runs_on(major, minor);
-            let is_built = |probe: &Probe| embedded::ptx(probe.info.name).is_some();
+            let is_built = |probe: &Probe| (gpu.backend().catalog().is_built)(probe.info.name);
             if !PROBES.iter().all(fits) {
                 let found = format!("one of compute capability {major}.{minor}, accepted: 9.0");
                 (gpu.info().ordinal, found)
@@ -150,7 +149,7 @@ impl Launch {
             Ok::<_, Error>(buffer)
         };
         let (a, b, c) = (operand(&self.a)?, operand(&self.b)?, operand(&self.c)?);
-        let mut maps = [0; 3 * tensor_map::TensorMap::BYTES];
+        let mut maps = [0; 3 * EncodedMap::BYTES];
         for (index, operand, map, address) in [
             (0, crate::Operand::A, self.a_map, a.address()),
             (2, crate::Operand::C, self.c_map, c.address()),
@@ -163,7 +162,9 @@ impl Launch {
                     box_dims: map.box_dims,
                     swizzle_bytes: map.swizzle.span_bytes(),
                 };
-                let encoded = spec.encode(operand, address + map.address)?;
+                let encoded = gpu
+                    .backend()
+                    .encode(operand, &spec, address + map.address)?;
                 maps[index * encoded.bytes().len()..][..encoded.bytes().len()]
                     .copy_from_slice(encoded.bytes());
             }
@@ -174,15 +175,13 @@ impl Launch {
             [a.address(), b.address(), c.address()],
             maps_on_device.address(),
         );
-        let function = module::function(gpu, &self.probe.info)?;
-        let shape = Shape {
+        let function = gpu.load(&self.probe.info)?;
+        let config = LaunchConfig {
             ctas: (self.ctas, 1),
-            threads: self.probe.info.threads,
-            shared_bytes: self.probe.info.shared_bytes,
             overlaps: false,
         };
         // SAFETY: the operands are allocated, and outlive the read below, which waits.
-        unsafe { launch::launch(gpu, function, shape, &params)? };
+        unsafe { gpu.backend().launch(&function, config, &params)? };
         let mut result = vec![0; self.c.len()];
         c.read(0, &mut result)?;
         Ok(result)

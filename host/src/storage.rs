@@ -1,9 +1,9 @@
 //! The memory behind a matrix, on the host or on a GPU.
 
 use crate::device::{Device, Kind};
-use crate::driver::memory::DeviceBuffer;
 use crate::element::Element;
 use crate::error::Error;
+use crate::gpu::buffer::DeviceBuffer;
 use crate::host_memory::HostBuffer;
 use crate::layout::Layout;
 

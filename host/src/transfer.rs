@@ -1,10 +1,12 @@
-//! Elements between a window and the caller's slices.
+//! Elements between a window and the caller's slices, and fills.
 //!
 //! A dense window moves as it is. A strided one on a GPU moves as the span it
-//! covers, and the host picks or places the elements.
+//! covers, and the host picks or places the elements. A fill happens where the window
+//! is.
 
 use crate::element::Element;
 use crate::error::Error;
+use crate::gpu::backend::Pattern;
 use crate::layout::Layout;
 use crate::storage::Memory;
 use crate::window::Window;
@@ -71,6 +73,111 @@ pub(crate) unsafe fn write<T: Element>(window: Window<T>, row_major: &[T]) -> Re
     }
 }
 
+/// Writes `value` to every element of `window`, leaving what lies between them.
+///
+/// # Safety
+/// Nobody else reads or writes the storage meanwhile, and no two elements of the window
+/// share a place.
+pub(crate) unsafe fn fill<T: Element>(window: Window<T>, value: T) -> Result<(), Error> {
+    let layout = window.layout();
+    if layout.is_empty() {
+        return Ok(());
+    }
+    match window.storage().memory() {
+        Memory::Host(buffer) => {
+            // SAFETY: the window's offset lies inside the buffer.
+            let first = unsafe { buffer.pointer().add(window.offset()) };
+            for (row, col) in places(layout) {
+                let place = row * layout.row_stride + col * layout.col_stride;
+                // SAFETY: the window lies inside the buffer, which is the caller's alone.
+                unsafe { *first.add(place) = value };
+            }
+            Ok(())
+        }
+        Memory::Gpu(buffer) => {
+            let size = size_of::<T>();
+            let lines = Lines::of(layout, MAX_FILL_PITCH / size);
+            let first = window.offset();
+            let offsets =
+                (0..lines.groups).map(|group| (first + group * lines.group_stride) * size);
+            let pattern = match *bytemuck::bytes_of(&value) {
+                [a, b] => Pattern::Two(u16::from_ne_bytes([a, b])),
+                [a, b, c, d] => Pattern::Four(u32::from_ne_bytes([a, b, c, d])),
+                _ => unreachable!("elements have two or four bytes"),
+            };
+            buffer.fill(
+                offsets,
+                (lines.length, lines.count, lines.pitch * size),
+                pattern,
+            )
+        }
+    }
+}
+
+/// Largest pitch of a fill in two dimensions, bytes (CUDA driver API,
+/// `CU_DEVICE_ATTRIBUTE_MAX_PITCH`).
+const MAX_FILL_PITCH: usize = i32::MAX as usize;
+
+/// A matrix as groups of lines of contiguous elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lines {
+    /// Elements of a line.
+    length: usize,
+    /// Lines of a group.
+    count: usize,
+    /// Elements from one line of a group to the next.
+    pitch: usize,
+    /// Groups.
+    groups: usize,
+    /// Elements from one group to the next.
+    group_stride: usize,
+}
+
+impl Lines {
+    /// Of a layout that is not empty and in which no two elements share a place: in as few
+    /// groups as lines with a pitch up to `max_pitch` allow.
+    fn of(layout: Layout, max_pitch: usize) -> Lines {
+        // (extent, stride), the smaller stride first; that of one element does not matter.
+        let mut along = [
+            (layout.cols, layout.col_stride),
+            (layout.rows, layout.row_stride),
+        ];
+        along.sort_by_key(|&(extent, stride)| if extent == 1 { 0 } else { stride });
+        let [(inner, inner_stride), (outer, outer_stride)] = along;
+        let lines = |length, (count, pitch), (groups, group_stride)| Lines {
+            length,
+            count,
+            pitch,
+            groups,
+            group_stride,
+        };
+        let one = (1, 0);
+        if inner > 1 && inner_stride != 1 {
+            // Not contiguous in either direction: lines of one element, along the longer.
+            let (many, few) = match inner >= outer && inner_stride <= max_pitch {
+                true => ((inner, inner_stride), (outer, outer_stride)),
+                false => ((outer, outer_stride), (inner, inner_stride)),
+            };
+            return match many.1 <= max_pitch {
+                true => lines(1, many, few),
+                false => lines(1, few, many),
+            };
+        }
+        if outer == 1 || outer_stride == inner {
+            lines(inner * outer, one, one)
+        } else if outer_stride <= max_pitch {
+            lines(inner, (outer, outer_stride), one)
+        } else {
+            lines(inner, one, (outer, outer_stride))
+        }
+    }
+}
+
+/// Rows and columns, row by row.
+fn places(layout: Layout) -> impl Iterator<Item = (usize, usize)> {
+    (0..layout.rows).flat_map(move |row| (0..layout.cols).map(move |col| (row, col)))
+}
+
 /// Elements from the first to one past the farthest.
 fn span(layout: Layout) -> usize {
     layout.span().expect("a window's span fits its allocation")
@@ -103,5 +210,69 @@ unsafe fn scatter<T: Element>(row_major: &[T], first: *mut T, layout: Layout) {
             // SAFETY: the caller's duty.
             unsafe { *first.add(place) = *element };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every element once, and nothing else, whatever the pitch may be.
+    #[test]
+    fn lines_cover_a_layout() {
+        for (rows, cols) in [(1, 1), (1, 5), (5, 1), (3, 4), (4, 3)] {
+            for row_stride in 1..14 {
+                for col_stride in 1..14 {
+                    let layout = Layout {
+                        rows,
+                        cols,
+                        row_stride,
+                        col_stride,
+                    };
+                    if layout.aliases() {
+                        continue;
+                    }
+                    for max_pitch in [3, 100] {
+                        check(layout, Lines::of(layout, max_pitch));
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(layout: Layout, lines: Lines) {
+        let mut expected: Vec<usize> = places(layout)
+            .map(|(row, col)| row * layout.row_stride + col * layout.col_stride)
+            .collect();
+        let mut found = Vec::new();
+        for group in 0..lines.groups {
+            for line in 0..lines.count {
+                let first = group * lines.group_stride + line * lines.pitch;
+                found.extend(first..first + lines.length);
+            }
+        }
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{layout}: {lines:?}");
+    }
+
+    #[test]
+    fn lines_are_as_long_as_they_can_be() {
+        let of = |rows, cols, row_stride, col_stride| {
+            let layout = Layout {
+                rows,
+                cols,
+                row_stride,
+                col_stride,
+            };
+            let lines = Lines::of(layout, 1000);
+            (lines.length, lines.count, lines.pitch, lines.groups)
+        };
+        assert_eq!(of(30, 40, 40, 1), (1200, 1, 0, 1), "dense");
+        assert_eq!(of(30, 40, 1, 30), (1200, 1, 0, 1), "dense, by columns");
+        assert_eq!(of(30, 40, 48, 1), (40, 30, 48, 1), "a pitch");
+        assert_eq!(of(30, 40, 1, 32), (30, 40, 32, 1), "a pitch, by columns");
+        assert_eq!(of(30, 40, 2000, 1), (40, 1, 0, 30), "too wide a pitch");
+        assert_eq!(of(30, 40, 100, 2), (1, 40, 2, 30), "gaps both ways");
     }
 }

@@ -33,16 +33,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::driver::gpu::Gpu;
-use crate::driver::launch_plan::GpuPlan;
-use crate::driver::stopwatch::Stopwatch;
-use crate::driver::wait;
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
+use crate::gpu::opened::Gpu;
+use crate::gpu::plan::GpuPlan;
+use crate::gpu::stopwatch::Stopwatch;
+use crate::gpu::wait;
 use crate::plan::Plan;
 use crate::plan_info::Origin;
-use crate::select::{self, Catalog, Choice, Problem, Request, cost};
+use crate::select::{self, Choice, Problem, Request, cost};
 use crate::view::{AsView, AsViewMut};
 use cache::{Cache, Winner};
 use key::Machine;
@@ -177,11 +177,11 @@ impl Tuner {
         addresses: [u64; 3],
     ) -> Result<(GpuPlan, Origin), Error> {
         gpu.make_current()?;
-        if gpu.is_capturing()? {
+        if gpu.backend().is_capturing()? {
             return Err(Error::TuningWhileCapturing);
         }
         let target = gpu.info().target();
-        let choices = select::choices(Catalog::embedded(), problem, &target, request)?;
+        let choices = select::choices(gpu.backend().catalog(), problem, &target, request)?;
         let mut choices: Vec<Choice> = choices.collect();
         if choices.len() == 1 || problem.m == 0 || problem.n == 0 {
             return Ok((GpuPlan::new(gpu, choices[0], problem)?, Origin::Rule));

@@ -1,7 +1,7 @@
 //! [`UntypedPlan`]: a plan without its element types and its device, as it is kept.
 
 use crate::cpu::CpuPlan;
-use crate::driver::launch_plan::GpuPlan;
+use crate::gpu::plan::GpuPlan;
 use crate::operands::Operands;
 use crate::plan_info::PlanInfo;
 

@@ -214,8 +214,8 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
     /// # Errors
     /// [`Error::Driver`] when the device has failed.
     pub fn fill(&mut self, value: T) -> Result<(), Error> {
-        let Layout { rows, cols, .. } = self.layout();
-        self.copy_from_slice(&vec![value; rows * cols])
+        // SAFETY: `&mut self` is the only access to the storage.
+        unsafe { crate::transfer::fill(self.0, value) }
     }
 }
 

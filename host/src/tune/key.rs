@@ -5,8 +5,8 @@ use std::fs;
 
 use gpu_kernels::OutputType;
 
-use crate::driver::gpu::GpuInfo;
 use crate::embedded;
+use crate::gpu::opened::GpuInfo;
 use crate::select::{Packing, Problem, Request, Strides};
 
 /// A GPU, and what makes old measurements of it useless.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::race::Race;
-use crate::driver::gpu::Gpu;
-use crate::driver::launch_plan::GpuPlan;
-use crate::driver::stopwatch::Stopwatch;
 use crate::error::Error;
+use crate::gpu::opened::Gpu;
+use crate::gpu::plan::GpuPlan;
+use crate::gpu::stopwatch::Stopwatch;
 use crate::select::{Choice, Problem};
 
 /// Runs `choices` against each other; `time` runs a plan once, and says in how many

@@ -4,7 +4,7 @@ use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{DType, Family, KernelInfo, OutputType};
 
 use super::*;
-use crate::select::{Strides, Target};
+use crate::select::{Catalog, Strides, Target};
 
 const H200: Target = Target {
     compute_capability: (9, 0),

@@ -1,16 +1,14 @@
-//! A driver without a GPU, for `tests/fake_driver.rs`: device memory is the
-//! process's, and `cuLaunchKernel` does the work of three kinds of kernels on
-//! the CPU, from the very parameters that a GPU would get: naive_f32 CTA by CTA,
-//! in order and schedule; pack_tf32, without rounding; hopper TF32 kernels, with
-//! a look at the tensor maps.
+//! A driver without a GPU, for `tests/fake_driver.rs`: device memory is the process's, and
+//! a launch computes nothing.
 //!
 //! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules,
 //! `capturing` has a stream that records a graph, `endless_others` and
-//! `endless_tiled` have kernels that never end: those in another order or under
-//! another schedule than the first, and the tiled ones.
-//! A kernel named `endless` never ends anywhere, and one named `slow` takes 0.4 s. What
-//! a driver may wait in, or for, ends the process while one of them runs ([`busy`]).
-//! Compiled with `--cfg old_driver`, a function is missing.
+//! `endless_tiled` have kernels that never end: those of another grid than the first, and
+//! the tiled ones. A kernel named `endless` never ends anywhere, and one named `slow` takes
+//! 0.4 s. What a driver may wait in, or for, ends the process while one of them runs
+//! ([`busy`]). Compiled with `--cfg old_driver`, a function is missing.
+//!
+//! `FAKE_DRIVER_LOG` names a file that gets a line for each call that works on the stream.
 
 #![allow(non_snake_case, dead_code)]
 #![allow(
@@ -18,27 +16,11 @@
     reason = "each function is the driver's side of a call; its contract is the driver API's"
 )]
 
-// As gpu-kernels has it, whose modules follow.
-extern crate alloc;
-
-/// What the orders and schedules need of the instructions: nothing that a host executes.
-#[path = "../../../gpu-kernels/src/isa"]
-mod isa {
-    pub mod hint;
-}
-#[path = "../../../gpu-kernels/src/order.rs"]
-mod order;
-#[path = "../../../gpu-kernels/src/problem.rs"]
-mod problem;
-#[path = "../../../gpu-kernels/src/schedule.rs"]
-mod schedule;
-
-use order::TileGrid;
-use problem::{GemmParams, Operand};
-use schedule::{CtaPosition, TileWalk};
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::fs::File;
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -70,8 +52,18 @@ enum Busy {
 
 static BUSY: Mutex<Option<Busy>> = Mutex::new(None);
 
-/// How the first kernel was launched.
-static FIRST: Mutex<Option<(order::TileOrder, schedule::Schedule)>> = Mutex::new(None);
+/// The first grid of a kernel.
+static FIRST: Mutex<Option<[c_uint; 2]>> = Mutex::new(None);
+
+/// Writes down a call.
+macro_rules! log {
+    ($($text:tt)*) => {
+        if let Some(path) = std::env::var_os("FAKE_DRIVER_LOG") {
+            let mut file = File::options().create(true).append(true).open(path).unwrap();
+            writeln!(file, $($text)*).unwrap();
+        }
+    };
+}
 
 /// Whether a kernel runs.
 fn busy() -> bool {
@@ -106,6 +98,7 @@ macro_rules! block {
         unsafe extern "C" fn $name($($arg: $ty),*) -> u32 {
             $(let _ = $arg;)*
             must_not_block(stringify!($name));
+            log!(stringify!($name));
             SUCCESS
         }
     )*};
@@ -202,6 +195,7 @@ unsafe extern "C" fn cuEventCreate(event: *mut *mut Event, _: c_uint) -> u32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventRecord(event: *mut Event, _: *mut c_void) -> u32 {
+    log!("cuEventRecord");
     *event = Some(Instant::now());
     SUCCESS
 }
@@ -234,6 +228,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
     if bytes > FREE {
         return OUT_OF_MEMORY;
     }
+    log!("cuMemAlloc {bytes}");
     let layout = Layout::from_size_align(bytes, 256).unwrap();
     let memory = alloc(layout) as u64;
     let mut allocations = ALLOCATIONS.lock().unwrap();
@@ -245,6 +240,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFree_v2(address: u64) -> u32 {
     must_not_block("cuMemFree");
+    log!("cuMemFree");
     let mut allocations = ALLOCATIONS.lock().unwrap();
     match allocations.get_or_insert_default().remove(&address) {
         Some(layout) => {
@@ -263,8 +259,45 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemsetD8Async(at: u64, byte: u8, bytes: usize, _: *mut c_void) -> u32 {
+    log!("cuMemsetD8Async {byte} x {bytes}");
     (at as *mut u8).write_bytes(byte, bytes);
     SUCCESS
+}
+
+macro_rules! memset {
+    ($($line:ident, $lines:ident: $ty:ty;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $line(at: *mut $ty, value: $ty, count: usize, _: *mut c_void) -> u32 {
+            log!("{} {value:#x} x {count}", stringify!($line));
+            for place in 0..count {
+                *at.add(place) = value;
+            }
+            SUCCESS
+        }
+
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $lines(
+            at: *mut $ty,
+            pitch: usize,
+            value: $ty,
+            width: usize,
+            height: usize,
+            _: *mut c_void,
+        ) -> u32 {
+            log!("{} {value:#x} x {width} x {height} pitch {pitch}", stringify!($lines));
+            for row in 0..height {
+                for place in 0..width {
+                    *at.byte_add(row * pitch).add(place) = value;
+                }
+            }
+            SUCCESS
+        }
+    )*};
+}
+
+memset! {
+    cuMemsetD16Async, cuMemsetD2D16Async: u16;
+    cuMemsetD32Async, cuMemsetD2D32Async: u32;
 }
 
 #[unsafe(no_mangle)]
@@ -275,6 +308,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     _: *mut c_void,
 ) -> u32 {
     must_not_block("cuMemcpyHtoDAsync");
+    log!("cuMemcpyHtoDAsync {bytes}");
     (to as *mut u8).copy_from(from, bytes);
     SUCCESS
 }
@@ -287,6 +321,7 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     _: *mut c_void,
 ) -> u32 {
     must_not_block("cuMemcpyDtoHAsync");
+    log!("cuMemcpyDtoHAsync {bytes}");
     to.copy_from(from as *const u8, bytes);
     SUCCESS
 }
@@ -348,158 +383,62 @@ unsafe extern "C" fn cuLaunchKernel(
     threads: c_uint,
     threads_y: c_uint,
     threads_z: c_uint,
-    _shared: c_uint,
+    shared: c_uint,
     _: *mut c_void,
-    params: *const *const GemmParams,
+    _params: *const *const c_void,
     _: *const *const c_void,
 ) -> u32 {
-    const SIDE: u32 = 16;
     must_not_block("cuLaunchKernel");
     let entry = (*function.cast::<Module>()).entry.as_str();
-    let busy = match entry {
-        "endless" => Some(Busy::ForEver),
-        "slow" => Some(Busy::Until(Instant::now() + Duration::from_millis(400))),
+    // What the driver refuses, too: a grid without CTAs.
+    if [grid_x, grid_y].contains(&0) || [grid_z, threads_y, threads_z] != [1, 1, 1] {
+        return INVALID_VALUE;
+    }
+    log!("cuLaunchKernel {entry} {grid_x}x{grid_y} threads {threads} shared {shared}");
+    let grid = [grid_x, grid_y];
+    let busy = match (entry, scenario().as_str()) {
+        ("endless", _) => Some(Busy::ForEver),
+        ("slow", _) => Some(Busy::Until(Instant::now() + Duration::from_millis(400))),
+        (_, "endless_others") if *FIRST.lock().unwrap().get_or_insert(grid) != grid => {
+            Some(Busy::ForEver)
+        }
+        (tiled, "endless_tiled") if tiled.starts_with("tiled") => Some(Busy::ForEver),
         _ => None,
     };
     if busy.is_some() {
-        // It has no parameters.
         *BUSY.lock().unwrap() = busy;
-        return SUCCESS;
-    }
-    let params = &**params;
-    let is_endless = match scenario().as_str() {
-        "endless_others" => {
-            let walk = (params.order, params.schedule);
-            *FIRST.lock().unwrap().get_or_insert(walk) != walk
-        }
-        "endless_tiled" => entry.starts_with("tiled"),
-        _ => false,
-    };
-    if is_endless {
-        *BUSY.lock().unwrap() = Some(Busy::ForEver);
-        return SUCCESS;
-    }
-    // What the driver refuses, too: a grid without CTAs.
-    let grid = [grid_x, grid_y, grid_z];
-    if grid.contains(&0) || [threads_y, threads_z] != [1, 1] {
-        return INVALID_VALUE;
-    }
-    match entry {
-        "naive_f32" if threads == SIDE * SIDE => {}
-        "pack_tf32" => {
-            let tiles = params.m.div_ceil(64) * params.n.div_ceil(64);
-            assert_eq!((grid_x, grid_y, threads), (tiles, 1, 256));
-            return pack(params);
-        }
-        hopper if hopper.starts_with("hopper_tf32_ak_bk") => return hopper_tf32(params),
-        _ => return INVALID_VALUE,
-    }
-    let tiles = TileGrid::cover(params.m, params.n, SIDE, SIDE);
-    for (y, x) in (0..grid_y).flat_map(|y| (0..grid_x).map(move |x| (y, x))) {
-        let position = CtaPosition { x, y, grid_x };
-        let mut walk = TileWalk::new(params.schedule, params.order, tiles, position);
-        while let Some(tile) = walk.next() {
-            for thread in 0..threads {
-                let row = tile.m * SIDE + thread / SIDE;
-                let col = tile.n * SIDE + thread % SIDE;
-                if row < params.m && col < params.n {
-                    element(params, row.into(), col.into());
-                }
-            }
-        }
     }
     SUCCESS
 }
 
-/// Element (row, col) of an operand.
-fn at(operand: &Operand, row: u64, col: u64) -> *mut f32 {
-    let index = row * operand.row_stride + col * operand.col_stride;
-    (operand.address + 4 * index) as *mut f32
-}
-
-unsafe fn pack(params: &GemmParams) -> u32 {
-    for row in 0..params.m.into() {
-        for col in 0..params.n.into() {
-            *at(&params.c, row, col) = *at(&params.a, row, col);
-        }
-    }
-    SUCCESS
-}
-
-/// What the fake keeps in the 128 bytes of a tensor map.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[repr(C)]
-struct Map {
-    address: u64,
-    dims: [u64; 2],
-    pitch_bytes: u64,
-    data_type: u32,
-    box_width: u32,
-}
-
+/// What a map says is in the log; that it has come to the device shows by its first byte.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuTensorMapEncodeTiled(
-    map: *mut Map,
+    map: *mut [u8; 128],
     data_type: u32,
     rank: u32,
     address: u64,
     dims: *const [u64; 2],
     strides: *const u64,
     box_dims: *const [u32; 2],
-    _element_strides: *const u32,
-    _interleave: u32,
-    _swizzle: u32,
-    _l2_promotion: u32,
-    _oob_fill: u32,
+    element_strides: *const [u32; 2],
+    interleave: u32,
+    swizzle: u32,
+    l2_promotion: u32,
+    oob_fill: u32,
 ) -> u32 {
-    let pitch_bytes = *strides;
-    if rank != 2 || !address.is_multiple_of(16) || !pitch_bytes.is_multiple_of(16) {
+    let (dims, pitch, box_dims) = (*dims, *strides, *box_dims);
+    if rank != 2 || !address.is_multiple_of(16) || !pitch.is_multiple_of(16) {
         return INVALID_VALUE;
     }
-    *map = Map {
-        address,
-        dims: *dims,
-        pitch_bytes,
-        data_type,
-        box_width: (*box_dims)[0],
-    };
+    log!(
+        "cuTensorMapEncodeTiled type {data_type} dims {dims:?} pitch {pitch} box {box_dims:?} \
+         steps {:?} interleave {interleave} swizzle {swizzle} promotion {l2_promotion} fill \
+         {oob_fill}",
+        *element_strides
+    );
+    *map = [0x5a; 128];
     SUCCESS
-}
-
-/// Checks that the maps of A and B say what the parameters say, in the f32 type
-/// (7), then multiplies.
-unsafe fn hopper_tf32(params: &GemmParams) -> u32 {
-    let maps = params.tensor_maps as *const [u8; 128];
-    let expected = |operand: &Operand, lines: u32, pitch: u64| Map {
-        address: operand.address,
-        dims: [params.k.into(), lines.into()],
-        pitch_bytes: 4 * pitch,
-        data_type: 7,
-        box_width: 32,
-    };
-    let (a, b) = (&params.a, &params.b);
-    assert_eq!((a.col_stride, b.row_stride), (1, 1));
-    assert_eq!(*maps.cast::<Map>(), expected(a, params.m, a.row_stride));
-    let b_map = *maps.add(1).cast::<Map>();
-    assert_eq!(b_map, expected(b, params.n, b.col_stride));
-    if params.store_by_tma != 0 {
-        let c_map = *maps.add(2).cast::<Map>();
-        assert_eq!((c_map.address, c_map.data_type), (params.c.address, 7));
-    }
-    for row in 0..params.m.into() {
-        for col in 0..params.n.into() {
-            element(params, row, col);
-        }
-    }
-    SUCCESS
-}
-
-unsafe fn element(params: &GemmParams, row: u64, col: u64) {
-    let mut sum = 0.0;
-    for k in 0..params.k.into() {
-        sum += *at(&params.a, row, k) * *at(&params.b, k, col);
-    }
-    *at(&params.c, row, col) = sum;
 }
 
 #[unsafe(no_mangle)]

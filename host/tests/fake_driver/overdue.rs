@@ -2,8 +2,8 @@
 //! at whatever could wait for them.
 
 use std::ffi::CString;
-use std::mem;
 use std::time::{Duration, Instant};
+use std::{mem, ptr};
 
 use cust::module::Module;
 use tilewise::{Device, Error};
@@ -18,9 +18,25 @@ fn launch(device: &Device, name: &str) {
     device.make_current().unwrap();
     let module = Module::from_ptx_cstr(&text.unwrap(), &[]).unwrap();
     let kernel = module.get_function(name).unwrap();
-    let stream = device.stream().unwrap();
+    let stream = device.stream().unwrap().as_raw();
+    let (no_params, no_extra) = (ptr::null_mut(), ptr::null_mut());
     // SAFETY: the kernel takes no parameters.
-    unsafe { cust::launch!(kernel<<<1, 1, 0, stream>>>()) }.unwrap();
+    let launched = unsafe {
+        cust_raw::cuLaunchKernel(
+            kernel.to_raw(),
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            stream.cast(),
+            no_params,
+            no_extra,
+        )
+    };
+    assert_eq!(launched, cust_raw::cudaError_enum::CUDA_SUCCESS);
     // Unloading it would wait.
     mem::forget(module);
 }

@@ -25,6 +25,8 @@ pub struct Args {
     pub require_gpu: bool,
     /// The driver's number of the GPU.
     pub device: usize,
+    /// Run a small set on emulated GPUs instead.
+    pub emulated: bool,
     /// The longest turn with the device.
     pub wait_limit: Duration,
     /// Be the child process of [`endless`](crate::endless) that has this name.
@@ -44,6 +46,7 @@ usage: gpu [FILTER ...] [options]
   --list                 print the names of the cases and stop
   --require-gpu          fail where there is no GPU or no kernel, instead of skipping
   --device N             the GPU (default: 0)
+  --emulated             a small set, on emulated GPUs
   --wait-limit SECONDS   end the program with an error that names the case when one has the
                          GPU for longer than this (default: 300)";
 
@@ -58,6 +61,7 @@ impl Args {
             list: false,
             require_gpu: false,
             device: 0,
+            emulated: false,
             wait_limit: WAIT_LIMIT,
             endless: None,
         };
@@ -72,6 +76,8 @@ impl Args {
                 "--filter" => args.filters.push(value()?),
                 "--quick" => args.quick = true,
                 "--list" => args.list = true,
+                "--emulated" if cfg!(feature = "emulator") => args.emulated = true,
+                "--emulated" => return Err("built without the feature `emulator`".into()),
                 "--require-gpu" => args.require_gpu = true,
                 // What `cargo test` passes on to every test program.
                 "--nocapture" | "--quiet" | "-q" => {}
@@ -84,12 +90,21 @@ impl Args {
 
     /// How many random cases there are.
     pub fn random_cases(&self) -> usize {
-        let default = if self.quick {
-            random::QUICK_CASES
-        } else {
-            random::CASES
+        let default = match (self.emulated, self.quick) {
+            (true, _) => random::EMULATED_CASES,
+            (_, true) => random::QUICK_CASES,
+            _ => random::CASES,
         };
         self.random.unwrap_or(default)
+    }
+
+    /// SMs of the GPU that tests are made for.
+    pub fn sms(&self) -> u32 {
+        match self.emulated {
+            #[cfg(feature = "emulator")]
+            true => crate::emulated::SMS,
+            _ => crate::repeat::SMS,
+        }
     }
 
     /// Whether a case is asked for.

@@ -7,10 +7,10 @@
 use gpu_kernels::entry::KERNELS;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tilewise::select::Catalog;
 use tilewise::{Device, Error, Family, Gemm, KernelInfo, Matrix, f16};
 
 use crate::errors::ErrorCase;
+use crate::test::{is_built, is_emulated};
 
 /// All of them. compute-sanitizer runs one kernel at a time: it need not see them.
 pub const CASES: [ErrorCase; 2] = [
@@ -18,14 +18,33 @@ pub const CASES: [ErrorCase; 2] = [
     ("chain/every-hopper-kernel", every_hopper_kernel, false),
 ];
 
-/// Products in a chain.
-const LINKS: usize = 60;
+/// What chains are like.
+struct Scale {
+    /// Products in a chain, an even number.
+    links: usize,
+    /// Rows and columns: one tile, some tiles, ragged.
+    sizes: &'static [usize],
+}
 
-/// Rows and columns: one tile, some tiles, ragged; launches of a few microseconds.
-const SIZES: [usize; 3] = [64, 328, 776];
+impl Scale {
+    /// Launches of a few microseconds on a GPU.
+    fn of(device: &Device) -> Scale {
+        match is_emulated(device) {
+            true => Scale {
+                links: 4,
+                sizes: &[72],
+            },
+            false => Scale {
+                links: 60,
+                sizes: &[64, 328, 776],
+            },
+        }
+    }
+}
 
 fn chosen(device: &Device) -> Result<(), String> {
-    SIZES
+    Scale::of(device)
+        .sizes
         .iter()
         .try_for_each(|size| check(device, *size, "chosen", || Gemm::new(device)))
 }
@@ -36,11 +55,12 @@ fn every_hopper_kernel(device: &Device) -> Result<(), String> {
         kernel.family == Family::Hopper
             && kernel.input == tilewise::DType::F16
             && kernel.arch.runs_on(major, minor)
-            && (Catalog::embedded().is_built)(kernel.name)
+            && (is_emulated(device) || is_built(kernel))
     };
     KERNELS.iter().filter(runs).try_for_each(|kernel| {
         let gemm = || Gemm::new(device).kernel(kernel.name);
-        SIZES
+        Scale::of(device)
+            .sizes
             .iter()
             .try_for_each(|size| check(device, *size, kernel.name, gemm))
     })
@@ -57,8 +77,9 @@ fn check(device: &Device, size: usize, name: &str, gemm: impl Fn() -> Gemm) -> R
     match waited.iter().zip(&at_once).filter(different).count() {
         0 => Ok(()),
         count => Err(format!(
-            "{name}: {count} of {} elements differ after {LINKS} products of {size}³ at once",
-            waited.len()
+            "{name}: {count} of {} elements differ after {} products of {size}³ at once",
+            waited.len(),
+            Scale::of(device).links
         )),
     }
 }
@@ -103,7 +124,8 @@ impl Chain {
         // A plan a direction, so that no launch has to wait for new addresses.
         let mut there = gemm().plan(even.view(), factor, odd.view_mut())?;
         let mut back = gemm().plan(odd.view(), factor, even.view_mut())?;
-        for link in 0..LINKS {
+        let links = Scale::of(device).links;
+        for link in 0..links {
             if link % 2 == 0 {
                 there.run(even.view(), factor, odd.view_mut())?;
             } else {
@@ -113,6 +135,6 @@ impl Chain {
                 device.synchronize()?;
             }
         }
-        self.results[LINKS % 2].to_vec()
+        self.results[links % 2].to_vec()
     }
 }

@@ -1,11 +1,14 @@
 //! Comparing buffers on the device, where it takes microseconds; a hundred
 //! copies back would take seconds.
 
+use std::ptr;
+
 use cust::error::CudaError;
-use cust::launch;
 use cust::memory::DeviceBox;
 use cust::module::Module;
 use tilewise::{Device, Element, Error, Matrix};
+
+use crate::driver;
 
 /// Adds to `differences` how many of the 16-bit `words` of `x` and `y` differ.
 /// The library's kernels multiply or copy, so this one is written out, for the
@@ -80,12 +83,11 @@ impl Comparer {
         let words = (bytes / size_of::<u16>()) as u64;
         let compare = self.module.get_function("compare");
         let compare = compare.map_err(failure("cuModuleGetFunction"))?;
-        let stream = self.device.stream().expect("a GPU has a stream");
-        let (ctas, threads) = GRID;
+        let mut values = [x, y, words, differences];
+        let mut params = values.each_mut().map(|value| ptr::from_mut(value).cast());
         // SAFETY: `compare` takes four 64-bit values and reads that many words
         // of each matrix; both are on this device, and freed behind the stream.
-        unsafe { launch!(compare<<<ctas, threads, 0, stream>>>(x, y, words, differences)) }
-            .map_err(failure("cuLaunchKernel"))
+        unsafe { driver::launch(&self.device, &compare, GRID, &mut params) }
     }
 
     /// Words that differed in all comparisons so far. Waits for them.
@@ -100,15 +102,11 @@ impl Comparer {
 /// Enqueues a copy of all of `from` to `to`: dense matrices of one shape, on one GPU.
 pub fn copy<T: Element>(from: &Matrix<T>, to: &mut Matrix<T>) -> Result<(), Error> {
     assert_eq!((from.rows(), from.cols()), (to.rows(), to.cols()));
-    let stream = from.device().stream().expect("a GPU has a stream");
+    let stream = driver::stream(from.device());
     // SAFETY: both have that many bytes, and are freed behind the stream.
-    let copied = unsafe {
-        cust_raw::cuMemcpyDtoDAsync_v2(address(to), address(from), bytes(from), stream.as_inner())
-    };
-    match copied {
-        cust_raw::CUresult::CUDA_SUCCESS => Ok(()),
-        code => Err(driver_error("cuMemcpyDtoDAsync", code as u32)),
-    }
+    driver::check("cuMemcpyDtoDAsync", unsafe {
+        cust_raw::cuMemcpyDtoDAsync_v2(address(to), address(from), bytes(from), stream)
+    })
 }
 
 fn address<T: Element>(matrix: &Matrix<T>) -> u64 {
@@ -120,14 +118,5 @@ fn bytes<T: Element>(matrix: &Matrix<T>) -> usize {
 }
 
 fn failure(call: &'static str) -> impl FnOnce(CudaError) -> Error {
-    move |error| driver_error(call, error as u32)
-}
-
-/// The library's error for a call of our own.
-pub fn driver_error(call: &'static str, code: u32) -> Error {
-    Error::Driver {
-        call,
-        code,
-        name: "called by the test".into(),
-    }
+    move |error| driver::driver_error(call, error as u32)
 }

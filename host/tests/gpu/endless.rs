@@ -11,11 +11,11 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cust::launch;
 use cust::module::Module;
 use tilewise::{Device, Error};
 use tilewise_watchdog::{EXIT_CODE, Watchdog};
 
+use crate::driver;
 use crate::errors::ErrorCase;
 
 /// All of them. compute-sanitizer does not follow children, and its own wait for kernels
@@ -88,11 +88,11 @@ fn launch_endless(device: &Device) -> Result<(), String> {
     let failed = |error| format!("the kernel that never ends: {error:?}");
     device.make_current().map_err(|error| error.to_string())?;
     let module = Module::from_ptx(PTX, &[]).map_err(failed)?;
-    let stream = device.stream().ok_or("a GPU has a stream")?;
     {
         let endless = module.get_function("endless").map_err(failed)?;
         // SAFETY: the kernel takes no parameters, and touches its module alone.
-        unsafe { launch!(endless<<<1, 1, 0, stream>>>()) }.map_err(failed)?;
+        let launched = unsafe { driver::launch(device, &endless, (1, 1), &mut []) };
+        launched.map_err(|error| error.to_string())?;
     }
     // Unloading it would wait.
     mem::forget(module);

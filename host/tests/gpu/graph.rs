@@ -3,11 +3,11 @@
 
 use std::ptr;
 
-use cust_raw::{CUgraph, CUgraphExec, CUresult, CUstreamCaptureMode};
+use cust_raw::{CUgraph, CUgraphExec, CUstreamCaptureMode};
 use tilewise::{Device, Error};
 
 use crate::case::Failure;
-use crate::compare::driver_error;
+use crate::driver::{self, check};
 
 /// What a device's stream was given to do, ready to be done again.
 pub struct Graph<'d> {
@@ -37,7 +37,7 @@ impl<'d> Graph<'d> {
         enqueue: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
         device.make_current()?;
-        let stream = device.stream().expect("a GPU has a stream").as_inner();
+        let stream = driver::stream(device);
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
         // SAFETY: the stream lives; the capture ends below, whatever happens.
         let begun = unsafe { cust_raw::cuStreamBeginCapture_v2(stream, mode) };
@@ -74,10 +74,10 @@ impl<'d> Graph<'d> {
     /// # Safety
     /// The memory that it works on is still there.
     pub unsafe fn launch(&self) -> Result<(), Error> {
-        let stream = self.device.stream().expect("a GPU has a stream");
         // SAFETY: the graph was instantiated in this context; the rest is the
         // caller's duty.
-        let launched = unsafe { cust_raw::cuGraphLaunch(self.executable, stream.as_inner()) };
+        let launched =
+            unsafe { cust_raw::cuGraphLaunch(self.executable, driver::stream(self.device)) };
         check("cuGraphLaunch", launched)
     }
 }
@@ -94,12 +94,5 @@ impl Drop for Graph<'_> {
                 cust_raw::cuGraphDestroy(self.graph);
             }
         }
-    }
-}
-
-fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
-    match result {
-        CUresult::CUDA_SUCCESS => Ok(()),
-        code => Err(driver_error(call, code as u32)),
     }
 }

@@ -18,6 +18,9 @@ mod case;
 mod cases;
 mod chain;
 mod compare;
+mod driver;
+#[cfg(feature = "emulator")]
+mod emulated;
 mod endless;
 mod errors;
 mod graph;
@@ -78,30 +81,26 @@ fn main() -> ExitCode {
 }
 
 fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
-    let watchdog = Watchdog::new(|| {
-        println!("the rest is not run (--wait-limit SECONDS allows more)");
-    });
-    let opening = watchdog.arm(args.wait_limit, "opening the GPU");
-    let device = Device::gpu(args.device);
-    drop(opening);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let devices = devices(args, threads);
     let cases = tests.len();
-    match &device {
-        Ok(device) => println!(
-            "{cases} cases on {device}, {}, seed {}",
+    match &devices {
+        Ok(devices) => println!(
+            "{cases} cases on {}, {}, seed {}",
+            devices[0].device(),
             compiler(),
             args.seed
         ),
         Err(error) => println!("{cases} cases without a GPU, {}: {error}", compiler()),
     }
-    let device = device
-        .ok()
-        .map(|device| Shared::watched(device, watchdog, args.wait_limit));
+    let devices = devices.unwrap_or_default();
     let mut report = Report::new(args.seed, tests);
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (verdicts, judged) = mpsc::channel();
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            let (verdicts, next, device) = (verdicts.clone(), &next, device.as_ref());
+        for thread in 0..threads {
+            let (verdicts, next) = (verdicts.clone(), &next);
+            let device = devices.get(thread % devices.len().max(1));
             scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
@@ -119,8 +118,8 @@ fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
         }
     });
     let failed = report.finish();
-    let usable = device.is_some() && KERNELS.iter().any(is_built);
-    if let Some(device) = device {
+    let usable = !devices.is_empty() && (args.emulated || KERNELS.iter().any(is_built));
+    for device in devices {
         device.close();
     }
     if args.require_gpu && !usable {
@@ -132,6 +131,22 @@ fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// The GPU, which all threads share; or an emulated one for each.
+fn devices(args: &Args, _threads: usize) -> Result<Vec<Shared>, tilewise::Error> {
+    #[cfg(feature = "emulator")]
+    if args.emulated {
+        let open = |thread| emulated::device(thread, args.seed).map(Shared::new);
+        return (0.._threads).map(open).collect();
+    }
+    let watchdog = Watchdog::new(|| {
+        println!("the rest is not run (--wait-limit SECONDS allows more)");
+    });
+    let opening = watchdog.arm(args.wait_limit, "opening the GPU");
+    let device = Device::gpu(args.device);
+    drop(opening);
+    Ok(vec![Shared::watched(device?, watchdog, args.wait_limit)])
 }
 
 /// What compiled the kernels: results of two compilers are not those of one.

@@ -242,7 +242,7 @@ fn drawn_cases_can_be_planned() -> Result<(), String> {
     let repeated = KERNELS
         .iter()
         .filter(|kernel| kernel.family != Family::Pack)
-        .map(repeat::in_many_tiles);
+        .map(|kernel| repeat::in_many_tiles(kernel, repeat::SMS));
     for case in random.chain(captured).chain(repeated) {
         match (choice(&case), case.is_runnable()) {
             (Ok(choice), true) => {

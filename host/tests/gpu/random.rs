@@ -32,6 +32,9 @@ pub const CASES: usize = 10_000;
 /// The same for the reduced set.
 pub const QUICK_CASES: usize = 200;
 
+/// The same on emulated GPUs, before those are left out that take too long there.
+pub const EMULATED_CASES: usize = 2000;
+
 /// Multiplications of the largest case that compute-sanitizer, a hundred times
 /// slower, may see.
 const QUICK_WORK: usize = 1 << 24;

@@ -88,7 +88,7 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     // The kernels that pack are tested with those that read what they packed.
     let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
     for kernel in KERNELS.iter().filter(products) {
-        tests.extend(of_kernel(kernel));
+        tests.extend(of_kernel(kernel, args.sms()));
     }
     tests.extend(cases::unforced().into_iter().map(|planned| Test {
         name: planned.case.to_string(),
@@ -118,10 +118,15 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
             work: Work::Product(case),
         }
     }));
+    #[cfg(feature = "emulator")]
+    if args.emulated {
+        tests.retain(crate::emulated::selects);
+    }
     tests
 }
 
-fn of_kernel(kernel: &'static KernelInfo) -> Vec<Test> {
+/// Of `kernel`, on a GPU of `sms` SMs.
+fn of_kernel(kernel: &'static KernelInfo, sms: u32) -> Vec<Test> {
     let products = cases::of_kernel(kernel).into_iter().map(|planned| {
         let name = planned.case.to_string();
         let (name, kind, work) = if planned.repeat {
@@ -143,7 +148,7 @@ fn of_kernel(kernel: &'static KernelInfo) -> Vec<Test> {
     });
     let mut tests: Vec<Test> = products.collect();
     if kernel.family == Family::Hopper || is_first_of_family(kernel) {
-        let case = repeat::in_many_tiles(kernel);
+        let case = repeat::in_many_tiles(kernel, sms);
         tests.push(Test {
             name: format!("{case}/repeat-100"),
             kind: "repeats",
@@ -172,6 +177,11 @@ fn is_first_of_family(kernel: &KernelInfo) -> bool {
             .find(|other| other.family == family && other.input == DType::F16)
     };
     first(kernel.family).is_some_and(|first| first.name == kernel.name)
+}
+
+/// Whether `device` is emulated: a GPU without a stream of the driver.
+pub fn is_emulated(device: &Device) -> bool {
+    device.is_gpu() && device.stream().is_none()
 }
 
 /// Whether this build has the PTX of `kernel`.
@@ -239,6 +249,7 @@ impl Test {
             (Some(kernel), _) if kernel.shared_bytes > info.shared_bytes_per_cta => {
                 Some("needs more shared memory")
             }
+            _ if is_emulated(device) => None,
             (Some(kernel), _) if !is_built(kernel) => Some("not in this build"),
             (None, Work::Product(_) | Work::Device(_)) if !KERNELS.iter().any(is_built) => {
                 Some("no kernel in this build")

@@ -13,6 +13,7 @@ use tilewise::{
 use crate::case::Failure;
 use crate::errors::ErrorCase;
 use crate::graph::Graph;
+use crate::test::is_emulated;
 
 /// All of them. They time, and compute-sanitizer slows some kernels more than
 /// others: it need not see them.
@@ -126,10 +127,24 @@ fn tuner(file: &Path) -> Tuner {
     Tuner::with_cache_file(file).budget(Duration::from_millis(300))
 }
 
+/// `on_gpu`, or the smaller `emulated` on an emulated GPU, where a launch takes a thousand
+/// times as long.
+fn shapes<const N: usize>(device: &Device, on_gpu: [Shape; N], emulated: [Shape; N]) -> [Shape; N] {
+    if is_emulated(device) {
+        emulated
+    } else {
+        on_gpu
+    }
+}
+
+/// M, N and K.
+type Shape = (usize, usize, usize);
+
 fn remembered(device: &Device) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("tune.json");
-    let mut product = Product::new(device, (1024, 768, 512), [false; 3]).map_err(message)?;
+    let [shape] = shapes(device, [(1024, 768, 512)], [(96, 72, 64)]);
+    let mut product = Product::new(device, shape, [false; 3]).map_err(message)?;
     let first = product.check(|product| product.tune(&mut tuner(&file)))?;
     expect(first.origin == Origin::Measured, || format!("{first:?}"))?;
     // As the next process does.
@@ -141,7 +156,8 @@ fn remembered(device: &Device) -> Result<(), String> {
 
 /// All eight, in whole lines and in lines that TMA cannot read.
 fn layouts(device: &Device) -> Result<(), String> {
-    for shape in [(512, 384, 320), (511, 385, 321)] {
+    let on_gpu = [(512, 384, 320), (511, 385, 321)];
+    for shape in shapes(device, on_gpu, [(64, 48, 40), (63, 49, 41)]) {
         for bits in 0..8 {
             let transposed = [bits & 1 != 0, bits & 2 != 0, bits & 4 != 0];
             let mut product = Product::new(device, shape, transposed).map_err(message)?;
@@ -155,12 +171,14 @@ fn layouts(device: &Device) -> Result<(), String> {
 
 /// Both ways round are measured.
 fn narrow(device: &Device) -> Result<(), String> {
-    for shape in [
+    let on_gpu = [
         (16, 1024, 2048),
         (1024, 16, 2048),
         (1, 512, 512),
         (1, 1, 64),
-    ] {
+    ];
+    let emulated = [(16, 128, 256), (128, 16, 256), (1, 64, 64), (1, 1, 64)];
+    for shape in shapes(device, on_gpu, emulated) {
         let mut product = Product::new(device, shape, [false; 3]).map_err(message)?;
         let mut tuner = Tuner::in_memory().budget(Duration::from_millis(100));
         product.check(|product| product.tune(&mut tuner))?;
@@ -170,7 +188,8 @@ fn narrow(device: &Device) -> Result<(), String> {
 
 /// The rule's choice is timed first, and then there is no time for others.
 fn no_budget(device: &Device) -> Result<(), String> {
-    let mut product = Product::new(device, (1024, 1024, 256), [false; 3]).map_err(message)?;
+    let [shape] = shapes(device, [(1024, 1024, 256)], [(128, 128, 64)]);
+    let mut product = Product::new(device, shape, [false; 3]).map_err(message)?;
     let mut tuner = Tuner::in_memory().budget(Duration::ZERO);
     let tuned = product.check(|product| product.tune(&mut tuner))?;
     let chosen = product.check(|product| {

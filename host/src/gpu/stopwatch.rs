@@ -9,11 +9,9 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cust::event::{Event, EventFlags};
-
-use super::cust_failure;
-use super::gpu::Gpu;
-use super::memory::DeviceBuffer;
+use super::backend::Timer;
+use super::buffer::DeviceBuffer;
+use super::opened::Gpu;
 use super::wait;
 use crate::error::Error;
 
@@ -21,7 +19,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     /// Start and stop.
-    events: ManuallyDrop<[Event; 2]>,
+    timer: ManuallyDrop<Box<dyn Timer>>,
     /// What overwrites L2: twice as large.
     overwrite: DeviceBuffer,
     // Last: dropping the others needs the context.
@@ -32,9 +30,8 @@ impl Stopwatch {
     /// Allocates two events, and twice the bytes of the L2 cache.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self, Error> {
         let overwrite = DeviceBuffer::zeroed(gpu, 2 * gpu.info().l2_bytes as usize)?;
-        let event = || Event::new(EventFlags::DEFAULT).map_err(cust_failure("cuEventCreate"));
         Ok(Stopwatch {
-            events: ManuallyDrop::new([event()?, event()?]),
+            timer: ManuallyDrop::new(gpu.backend().timer()?),
             overwrite,
             gpu: gpu.clone(),
         })
@@ -48,19 +45,12 @@ impl Stopwatch {
         work: impl FnOnce() -> Result<(), Error>,
     ) -> Result<f64, Error> {
         self.gpu.make_current()?;
-        let record = |event: &Event| {
-            let stream = self.gpu.stream();
-            event.record(stream).map_err(cust_failure("cuEventRecord"))
-        };
-        let [start, stop] = &*self.events;
         self.overwrite.enqueue_zeros()?;
-        record(start)?;
+        self.timer.start()?;
         work()?;
-        record(stop)?;
+        self.timer.stop()?;
         wait::within(&self.gpu, limit)?;
-        let elapsed = stop.elapsed_time_f32(start);
-        let milliseconds = elapsed.map_err(cust_failure("cuEventElapsedTime"))?;
-        Ok(milliseconds.into())
+        Ok(self.timer.milliseconds()?.into())
     }
 }
 
@@ -68,8 +58,8 @@ impl Drop for Stopwatch {
     fn drop(&mut self) {
         // An overdue GPU might be waited for.
         if self.gpu.make_current().is_ok() {
-            // SAFETY: they are dropped here, and this value is gone.
-            unsafe { ManuallyDrop::drop(&mut self.events) };
+            // SAFETY: it is dropped here, and this value is gone.
+            unsafe { ManuallyDrop::drop(&mut self.timer) };
         }
     }
 }

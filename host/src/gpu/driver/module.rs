@@ -8,15 +8,15 @@ use std::ffi::{CString, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cust_raw::{
-    CUfunction, CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption,
-    CUmodule, cudaError_enum as Code,
+    CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption, CUmodule,
+    cudaError_enum as Code,
 };
 use gpu_kernels::KernelInfo;
 
-use super::check;
-use super::gpu::Gpu;
+use super::{check, open};
 use crate::embedded;
 use crate::error::Error;
+use crate::gpu::backend::{Function, FunctionHandle};
 
 /// Shared memory that a CTA may have without being allowed more (CUDA C++
 /// programming guide, "Technical specifications per compute capability").
@@ -27,7 +27,7 @@ const LOG_BYTES: usize = 8 * 1024;
 
 /// The kernels that one GPU has loaded.
 #[derive(Default)]
-pub(crate) struct Modules {
+pub(super) struct Modules {
     loaded: Mutex<HashMap<&'static str, Loaded>>,
 }
 
@@ -37,30 +37,17 @@ struct Loaded {
     function: Function,
 }
 
-/// A kernel on a GPU, valid while the GPU is open.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Function {
-    pub(crate) handle: CUfunction,
-    /// CTAs that one SM holds at once.
-    pub(crate) ctas_per_sm: u32,
-}
-
 // SAFETY: driver handles may be used from any thread.
 unsafe impl Send for Loaded {}
-// SAFETY: as above.
-unsafe impl Send for Function {}
-// SAFETY: as above; nothing in it changes.
-unsafe impl Sync for Function {}
 
-/// The function of `kernel` on `gpu`, loaded if it was not. Threads load different
-/// kernels at once: the driver's compiler takes seconds for one.
-pub(crate) fn function(gpu: &Gpu, kernel: &KernelInfo) -> Result<Function, Error> {
-    gpu.make_current()?;
-    let modules = gpu.modules();
+/// The function of `kernel`, loaded into the current context if it is not among
+/// `modules`. Threads load different kernels at once: the driver's compiler takes seconds
+/// for one.
+pub(super) fn function(modules: &Modules, kernel: &KernelInfo) -> Result<Function, Error> {
     if let Some(found) = modules.lock().get(kernel.name) {
         return Ok(found.function);
     }
-    let module = Loaded::new(gpu, kernel)?;
+    let module = Loaded::new(kernel)?;
     // Should another thread have loaded it meanwhile, ours is unloaded.
     Ok(modules.lock().entry(kernel.name).or_insert(module).function)
 }
@@ -72,25 +59,28 @@ impl Modules {
 }
 
 impl Loaded {
-    fn new(gpu: &Gpu, kernel: &KernelInfo) -> Result<Self, Error> {
+    fn new(kernel: &KernelInfo) -> Result<Self, Error> {
         let ptx = embedded::ptx(kernel.name).expect("selection asks for built kernels only");
         let mut loaded = Loaded {
-            module: load(gpu, kernel.name, ptx)?,
+            module: load(kernel.name, ptx)?,
             function: Function {
-                handle: std::ptr::null_mut(),
+                kernel: *kernel,
                 ctas_per_sm: 0,
+                handle: FunctionHandle(std::ptr::null_mut()),
             },
         };
+        let mut function = std::ptr::null_mut();
         let name = CString::new(kernel.name).expect("an identifier holds no NUL");
         // SAFETY: the module is loaded; the handle outlives the call.
         check("cuModuleGetFunction", unsafe {
-            cust_raw::cuModuleGetFunction(&mut loaded.function.handle, loaded.module, name.as_ptr())
+            cust_raw::cuModuleGetFunction(&mut function, loaded.module, name.as_ptr())
         })?;
+        loaded.function.handle = FunctionHandle(function.cast());
         if kernel.shared_bytes > SHARED_BYTES_WITHOUT_OPT_IN {
             // SAFETY: the function is loaded.
             check("cuFuncSetAttribute", unsafe {
                 cust_raw::cuFuncSetAttribute(
-                    loaded.function.handle,
+                    function,
                     FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                     kernel.shared_bytes as i32,
                 )
@@ -101,7 +91,7 @@ impl Loaded {
         check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
             cust_raw::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &mut ctas,
-                loaded.function.handle,
+                function,
                 kernel.threads as i32,
                 kernel.shared_bytes as usize,
             )
@@ -118,8 +108,8 @@ impl Drop for Loaded {
     }
 }
 
-/// Compiles and loads `ptx`; the context of `gpu` is current.
-fn load(gpu: &Gpu, kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
+/// Compiles and loads `ptx` into the current context.
+fn load(kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
     let text = CString::new(ptx).expect("PTX is text");
     let mut log = vec![0_u8; LOG_BYTES];
     let mut options = [
@@ -143,7 +133,7 @@ fn load(gpu: &Gpu, kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
     match result {
         Code::CUDA_SUCCESS => Ok(module),
         Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Err(Error::DriverTooOld {
-            driver: gpu.info().driver_version,
+            driver: open::driver_version(),
             lacks: format!("PTX ISA {} (kernel {kernel})", ptx_version(ptx)),
         }),
         Code::CUDA_ERROR_INVALID_PTX

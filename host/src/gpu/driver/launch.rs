@@ -3,27 +3,12 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
+use cust_raw::{CUfunction, CUstream};
 use gpu_kernels::GemmParams;
 
-use super::gpu::Gpu;
-use super::module::Function;
-use super::{check, failure, libcuda};
+use super::{check, failure, libcuda, open};
 use crate::error::Error;
-
-/// The shape of a launch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    /// CTAs along x and y. For a kernel with clusters (`.reqnctapercluster`)
-    /// x is a multiple of the cluster.
-    pub(crate) ctas: (u32, u32),
-    /// Threads a CTA.
-    pub(crate) threads: u32,
-    /// Dynamic shared memory of a CTA, bytes.
-    pub(crate) shared_bytes: u32,
-    /// Whether the grid may start, and wait by itself, while the kernel ahead of it
-    /// in the stream still runs. Its kernel executes `griddepcontrol.wait`.
-    pub(crate) overlaps: bool,
-}
+use crate::gpu::backend::{Function, LaunchConfig};
 
 /// `cuLaunchKernelEx` and its arguments, which are newer than `cust_raw` (CUDA
 /// driver API, "Execution Control").
@@ -69,28 +54,29 @@ fn launch_extended() -> Option<extended::Launch> {
     static LAUNCH: OnceLock<Option<extended::Launch>> = OnceLock::new();
     *LAUNCH.get_or_init(|| {
         let symbol = libcuda::symbol(c"cuLaunchKernelEx")
-            .filter(|_| super::gpu::driver_version() >= OVERLAP_SINCE)?;
+            .filter(|_| open::driver_version() >= OVERLAP_SINCE)?;
         // SAFETY: the signature is that of the driver API since CUDA 11.8.
         Some(unsafe { std::mem::transmute::<*const c_void, extended::Launch>(symbol) })
     })
 }
 
-/// Enqueues `function` with `params` on the stream of `gpu`, whose context is
-/// current.
+/// Enqueues `function` with `params` on `stream`, whose context is current.
 ///
 /// # Safety
-/// `function` is loaded on `gpu` and takes a [`GemmParams`]; `params` describes
+/// `function` is loaded in that context and takes a [`GemmParams`]; `params` describes
 /// live allocations there, which nobody frees before the stream is through.
-pub(crate) unsafe fn launch(
-    gpu: &Gpu,
-    function: Function,
-    shape: Shape,
+pub(super) unsafe fn launch(
+    stream: CUstream,
+    function: &Function,
+    config: LaunchConfig,
     params: &GemmParams,
 ) -> Result<(), Error> {
+    let kernel = &function.kernel;
+    let handle: CUfunction = function.handle.0.cast();
     // The driver copies the parameters before it returns ("cuLaunchKernel").
     let mut arguments: [*mut c_void; 1] = [std::ptr::from_ref(params).cast_mut().cast()];
-    let (x, y) = shape.ctas;
-    if shape.overlaps
+    let (x, y) = config.ctas;
+    if config.overlaps
         && let Some(launch) = launch_extended()
     {
         let mut value = [0; 16];
@@ -100,19 +86,19 @@ pub(crate) unsafe fn launch(
             padding: 0,
             value,
         };
-        let config = extended::Config {
+        let launch_config = extended::Config {
             grid: [x, y, 1],
-            block: [shape.threads, 1, 1],
-            shared_bytes: shape.shared_bytes,
-            stream: gpu.stream().as_inner().cast(),
+            block: [kernel.threads, 1, 1],
+            shared_bytes: kernel.shared_bytes,
+            stream: stream.cast(),
             attributes: &overlap,
             attribute_count: 1,
         };
         // SAFETY: the caller's duty; config and arguments outlive the call.
         let code = unsafe {
             launch(
-                &config,
-                function.handle.cast(),
+                &launch_config,
+                handle.cast(),
                 arguments.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
@@ -125,15 +111,15 @@ pub(crate) unsafe fn launch(
     // SAFETY: the caller's duty.
     let result = unsafe {
         cust_raw::cuLaunchKernel(
-            function.handle,
+            handle,
             x,
             y,
             1,
-            shape.threads,
+            kernel.threads,
             1,
             1,
-            shape.shared_bytes,
-            gpu.stream().as_inner(),
+            kernel.shared_bytes,
+            stream,
             arguments.as_mut_ptr(),
             std::ptr::null_mut(),
         )

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use gpu_kernels::KernelInfo;
 
-use super::gpu::Gpu;
-use super::memory::DeviceBuffer;
-use super::tensor_map::{TensorMap, TensorMapSpec};
+use super::buffer::DeviceBuffer;
+use super::opened::Gpu;
+use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
 use crate::operand::Operand;
 use crate::problem::{Problem, Strides};
@@ -72,7 +72,7 @@ impl HopperMaps {
             swizzle_bytes: tma::BOX_BYTES,
         };
         Ok(HopperMaps {
-            device: DeviceBuffer::zeroed(gpu, 3 * TensorMap::BYTES)?,
+            device: DeviceBuffer::zeroed(gpu, 3 * EncodedMap::BYTES)?,
             kernel: kernel.name,
             c_by_tma_only: kernel.c_by_tma_only,
             a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
@@ -104,12 +104,12 @@ impl HopperMaps {
         // Where C is not written through TMA, its address does not matter.
         let addresses = [a, b, c_map.map_or(0, |_| c)];
         if self.copied != Some(addresses) {
-            if gpu.is_capturing()? {
+            if gpu.backend().is_capturing()? {
                 return Err(Error::Capturing {
                     kernel: self.kernel,
                 });
             }
-            let mut bytes = [0; 3 * TensorMap::BYTES];
+            let mut bytes = [0; 3 * EncodedMap::BYTES];
             let maps = [
                 (Operand::A, Some(self.a)),
                 (Operand::B, Some(self.b)),
@@ -117,8 +117,8 @@ impl HopperMaps {
             ];
             for (index, (operand, spec)) in maps.into_iter().enumerate() {
                 if let Some(spec) = spec {
-                    let map = spec.encode(operand, addresses[index])?;
-                    bytes[index * TensorMap::BYTES..][..TensorMap::BYTES]
+                    let map = gpu.backend().encode(operand, &spec, addresses[index])?;
+                    bytes[index * EncodedMap::BYTES..][..EncodedMap::BYTES]
                         .copy_from_slice(map.bytes());
                 }
             }

@@ -11,10 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cust_raw::cudaError_enum as Code;
-
-use super::check;
-use super::gpu::Gpu;
+use super::opened::Gpu;
 use crate::error::Error;
 
 /// Time in which a wait asks again and again: a small product is done by then, and a sleep
@@ -69,15 +66,9 @@ impl Overdue {
 /// # Errors
 /// [`Error::TimedOut`], and what the driver says of the work.
 pub(crate) fn within(gpu: &Arc<Gpu>, limit: Duration) -> Result<(), Error> {
-    gpu.make_current_always()?;
-    let is_done = || {
-        // SAFETY: the stream is the GPU's own.
-        match unsafe { cust_raw::cuStreamQuery(gpu.stream().as_inner()) } {
-            Code::CUDA_ERROR_NOT_READY => Ok(false),
-            result => check("cuStreamQuery", result).map(|()| true),
-        }
-    };
-    if poll(limit, is_done)? {
+    let backend = gpu.backend();
+    backend.make_current()?;
+    if poll(limit, || backend.is_done())? {
         gpu.overdue().lift();
         return Ok(());
     }

@@ -1,20 +1,16 @@
-//! The GPU side of the host library: contexts, memory, modules, launches.
+//! The GPUs of the CUDA driver.
 //!
 //! `cust` manages contexts, streams and device queries. What it does not wrap
 //! (one error code too few, the compiler's log, function attributes, tensor
 //! maps) goes through `cust_raw`, with each `CUresult` checked by [`check`].
 
-pub(crate) mod gpu;
-pub(crate) mod hopper_maps;
-pub(crate) mod launch;
-pub(crate) mod launch_plan;
-pub(crate) mod libcuda;
-pub(crate) mod memory;
-pub(crate) mod module;
-pub(crate) mod pack;
-pub(crate) mod stopwatch;
-pub(crate) mod tensor_map;
-pub(crate) mod wait;
+mod calls;
+mod launch;
+pub(super) mod libcuda;
+mod module;
+pub(super) mod open;
+mod tensor_map;
+mod timer;
 
 use std::ffi::CStr;
 
@@ -23,7 +19,7 @@ use cust_raw::{CUresult, cudaError_enum as Code};
 use crate::error::Error;
 
 /// An error unless `result` is success.
-pub(crate) fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
+fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
     match result {
         Code::CUDA_SUCCESS => Ok(()),
         failed => Err(failure(call, failed as u32)),
@@ -31,15 +27,15 @@ pub(crate) fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
 }
 
 /// The error for a call through `cust`.
-pub(crate) fn cust_failure(call: &'static str) -> impl FnOnce(cust::error::CudaError) -> Error {
+fn cust_failure(call: &'static str) -> impl FnOnce(cust::error::CudaError) -> Error {
     move |error| failure(call, error as u32)
 }
 
 /// The error for `call`, which answered `code`.
-pub(crate) fn failure(call: &'static str, code: u32) -> Error {
+fn failure(call: &'static str, code: u32) -> Error {
     if let Some(function) = libcuda::take_missing_function() {
         return Error::DriverTooOld {
-            driver: gpu::driver_version(),
+            driver: open::driver_version(),
             lacks: format!("function {function}"),
         };
     }

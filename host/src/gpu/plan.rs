@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpu_kernels::{Family, GemmParams};
+use gpu_kernels::{Family, GemmParams, KernelInfo};
 
-use super::gpu::Gpu;
+use super::backend::{Function, LaunchConfig};
+use super::buffer::DeviceBuffer;
 use super::hopper_maps::HopperMaps;
-use super::launch::{self, Shape};
-use super::memory::DeviceBuffer;
-use super::module::{self, Function};
+use super::opened::Gpu;
 use super::pack::Pack;
 use crate::error::Error;
 use crate::plan_info::{GpuPlanInfo, Origin};
@@ -24,13 +23,17 @@ use crate::select::{cost, grid};
 /// lose up to 6 % (`docs/perf-log.md`).
 const SHORT_CYCLES: u64 = 40_000;
 
+/// Bytes at the end of the workspace of a CTA that shares tiles: its flag, on a line of its
+/// own.
+const FLAG_BYTES: usize = 128;
+
 /// Everything a launch needs but the addresses.
 #[derive(Debug)]
 pub(crate) struct GpuPlan {
     gpu: Arc<Gpu>,
     choice: Choice,
     function: Function,
-    shape: Shape,
+    config: LaunchConfig,
     /// By [`cost`], at the highest clock.
     estimate: Duration,
     /// Copies of A and B, as the kernel sees them, made before the product.
@@ -57,7 +60,7 @@ impl GpuPlan {
             *problem
         };
         let kernel = &choice.kernel;
-        let function = module::function(gpu, kernel)?;
+        let function = gpu.load(kernel)?;
         let empty = problem.m == 0 || problem.n == 0;
         let mut packs = [None, None];
         if let (Some(copies), false) = (choice.pack, empty) {
@@ -78,23 +81,17 @@ impl GpuPlan {
             Family::Hopper if !empty => Some(HopperMaps::new(gpu, kernel, &problem)?),
             _ => None,
         };
-        let resident = gpu.info().sms * function.ctas_per_sm;
-        let ctas = grid::ctas(&choice, resident);
+        let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
         let sums = match grid::stream_k_tiles(&choice, ctas) {
             0 => None,
-            _ => {
-                let bytes = u64::from(choice.stream_k_ctas) * u64::from(kernel.stream_k_bytes);
-                Some(DeviceBuffer::zeroed(gpu, bytes as usize)?)
-            }
+            _ => Some(workspace_of_sharers(gpu, kernel, choice.stream_k_ctas)?),
         };
         Ok(GpuPlan {
             gpu: gpu.clone(),
             choice,
             function,
-            shape: Shape {
+            config: LaunchConfig {
                 ctas,
-                threads: kernel.threads,
-                shared_bytes: kernel.shared_bytes,
                 overlaps: kernel.family == Family::Hopper && is_short,
             },
             estimate,
@@ -126,7 +123,7 @@ impl GpuPlan {
 
     /// What it does, chosen by `origin`.
     pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
-        let (x, y) = self.shape.ctas;
+        let (x, y) = self.config.ctas;
         let (m, n) = if self.choice.transposed {
             (self.params.n, self.params.m)
         } else {
@@ -150,7 +147,7 @@ impl GpuPlan {
             schedule: self.choice.schedule,
             grid: self.choice.grid,
             ctas: x * y,
-            shared_bytes: self.shape.shared_bytes,
+            shared_bytes: self.choice.kernel.shared_bytes,
             packed_a,
             packed_b,
             workspace_bytes: packed.sum::<u64>() + sums as u64,
@@ -194,8 +191,25 @@ impl GpuPlan {
                 unsafe { pack.run(&self.gpu, address) }?;
             }
         }
+        let backend = self.gpu.backend();
         // SAFETY: the caller's duty; the function takes `GemmParams` like every
         // entry point.
-        unsafe { launch::launch(&self.gpu, self.function, self.shape, &self.params) }
+        unsafe { backend.launch(&self.function, self.config, &self.params) }
     }
+}
+
+/// Where `sharers` CTAs leave the sums of tiles that they share, for `kernel`: for each
+/// of them the sums, and at the end a flag, which is 0 before the first launch. Nothing
+/// else need be.
+fn workspace_of_sharers(
+    gpu: &Arc<Gpu>,
+    kernel: &KernelInfo,
+    sharers: u32,
+) -> Result<DeviceBuffer, Error> {
+    let (each, sharers) = (kernel.stream_k_bytes as usize, sharers as usize);
+    let workspace = DeviceBuffer::zeroed(gpu, sharers * each)?;
+    for sharer in 0..sharers {
+        workspace.leave_undefined(sharer * each, each - FLAG_BYTES);
+    }
+    Ok(workspace)
 }

@@ -171,7 +171,7 @@ forward! {
     cuMemFreeHost cuMemFree_v2 cuMemGetInfo_v2 cuMemPrefetchAsync
     cuMemcpy2D_v2 cuMemcpyAtoH_v2 cuMemcpyDtoDAsync_v2 cuMemcpyDtoD_v2 cuMemcpyDtoHAsync_v2
     cuMemcpyDtoH_v2 cuMemcpyHtoA_v2 cuMemcpyHtoDAsync_v2 cuMemcpyHtoD_v2
-    cuMemsetD16Async cuMemsetD16_v2 cuMemsetD32Async cuMemsetD32_v2 cuMemsetD8Async cuMemsetD8_v2
+    cuMemsetD16Async cuMemsetD16_v2 cuMemsetD2D16Async cuMemsetD2D32Async cuMemsetD32Async cuMemsetD32_v2 cuMemsetD8Async cuMemsetD8_v2
     cuModuleGetFunction cuModuleGetGlobal_v2 cuModuleLoad cuModuleLoadData cuModuleLoadDataEx
     cuModuleUnload
     cuOccupancyAvailableDynamicSMemPerBlock cuOccupancyMaxActiveBlocksPerMultiprocessor
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_call_of_a_missing_function_says_that_the_driver_is_too_old() {
         MISSING.set(Some("cuNoSuchFunction"));
-        let error = crate::driver::failure("cuInit", Code::CUDA_ERROR_NOT_SUPPORTED as u32);
+        let error = crate::gpu::driver::failure("cuInit", Code::CUDA_ERROR_NOT_SUPPORTED as u32);
         match error {
             crate::Error::DriverTooOld { lacks, .. } => {
                 assert_eq!(lacks, "function cuNoSuchFunction");

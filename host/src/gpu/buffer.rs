@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use cust_raw::cudaError_enum as Code;
-
-use super::check;
-use super::gpu::Gpu;
+use super::backend::{Lines, Pattern};
+use super::opened::Gpu;
 use crate::error::Error;
 
 /// Bytes in the memory of one GPU, freed on drop.
 #[derive(Debug)]
 pub(crate) struct DeviceBuffer {
     gpu: Arc<Gpu>,
-    /// 0 for a buffer without bytes. The driver aligns others to 256 bytes.
+    /// 0 for a buffer without bytes; else a multiple of 256.
     address: u64,
     bytes: usize,
 }
@@ -21,15 +19,19 @@ impl DeviceBuffer {
     /// `bytes` zeros.
     pub(crate) fn zeroed(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self, Error> {
         gpu.make_current()?;
-        let mut address = 0;
-        if bytes > 0 {
-            // SAFETY: `address` outlives the call.
-            let result = unsafe { cust_raw::cuMemAlloc_v2(&mut address, bytes) };
-            if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
-                return Err(out_of_memory(gpu, bytes));
-            }
-            check("cuMemAlloc", result)?;
-        }
+        let address = match bytes {
+            0 => 0,
+            _ => match gpu.backend().allocate(bytes)? {
+                Some(address) => address,
+                None => {
+                    return Err(Error::OutOfMemory {
+                        device: gpu.to_string(),
+                        wanted: bytes as u64,
+                        free: gpu.backend().free_bytes()?,
+                    });
+                }
+            },
+        };
         let buffer = DeviceBuffer {
             gpu: gpu.clone(),
             address,
@@ -45,11 +47,8 @@ impl DeviceBuffer {
         if self.bytes == 0 {
             return Ok(());
         }
-        let stream = self.gpu.stream().as_inner();
         // SAFETY: the buffer has that many bytes.
-        check("cuMemsetD8Async", unsafe {
-            cust_raw::cuMemsetD8Async(self.address, 0, self.bytes, stream)
-        })
+        unsafe { self.gpu.backend().zero(self.address, self.bytes) }
     }
 
     /// Its size.
@@ -68,14 +67,7 @@ impl DeviceBuffer {
         self.gpu.make_current()?;
         // SAFETY: both ranges exist; `to` is not touched before the
         // synchronisation below.
-        check("cuMemcpyDtoHAsync", unsafe {
-            cust_raw::cuMemcpyDtoHAsync_v2(
-                to.as_mut_ptr().cast(),
-                self.address + offset as u64,
-                to.len(),
-                self.gpu.stream().as_inner(),
-            )
-        })?;
+        unsafe { self.gpu.backend().read(self.address + offset as u64, to)? };
         self.gpu.synchronize()
     }
 
@@ -88,20 +80,49 @@ impl DeviceBuffer {
     }
 
     /// Copies `from` to the bytes from `offset` on, after all work enqueued so
-    /// far. The driver has read `from` when this returns: pageable memory is
-    /// staged (CUDA driver API, "API synchronization behavior"). The context
-    /// is current.
+    /// far. `from` has been read when this returns. The context is current.
     pub(crate) fn enqueue_write(&self, offset: usize, from: &[u8]) -> Result<(), Error> {
         self.check_range(offset, from.len());
+        let backend = self.gpu.backend();
         // SAFETY: both ranges exist.
-        check("cuMemcpyHtoDAsync", unsafe {
-            cust_raw::cuMemcpyHtoDAsync_v2(
-                self.address + offset as u64,
-                from.as_ptr().cast(),
-                from.len(),
-                self.gpu.stream().as_inner(),
-            )
-        })
+        unsafe { backend.write(self.address + offset as u64, from) }
+    }
+
+    /// Fills `count` lines of `length` elements with one value, after all work enqueued
+    /// so far, and waits. The first line begins at byte `offset`, and each of
+    /// the others `pitch_bytes` after the one before.
+    pub(crate) fn fill(
+        &self,
+        offsets: impl IntoIterator<Item = usize>,
+        (length, count, pitch_bytes): (usize, usize, usize),
+        value: Pattern,
+    ) -> Result<(), Error> {
+        self.gpu.make_current()?;
+        let element = match value {
+            Pattern::Two(_) => 2,
+            Pattern::Four(_) => 4,
+        };
+        let span = pitch_bytes * (count - 1) + length * element;
+        for offset in offsets {
+            self.check_range(offset, span);
+            let lines = Lines {
+                address: self.address + offset as u64,
+                length,
+                count,
+                pitch_bytes,
+            };
+            // SAFETY: the lines lie in the buffer.
+            unsafe { self.gpu.backend().fill(lines, value)? };
+        }
+        self.gpu.synchronize()
+    }
+
+    /// Says that `len` bytes from `offset` on hold nothing that a kernel may count on:
+    /// see [`Backend::leave_undefined`](super::backend::Backend::leave_undefined).
+    pub(crate) fn leave_undefined(&self, offset: usize, len: usize) {
+        self.check_range(offset, len);
+        let backend = self.gpu.backend();
+        backend.leave_undefined(self.address + offset as u64, len as u64);
     }
 
     fn check_range(&self, offset: usize, len: usize) {
@@ -124,22 +145,7 @@ impl Drop for DeviceBuffer {
         // that may use the memory later: then it stays allocated.
         if self.gpu.synchronize().is_ok() {
             // SAFETY: allocated by `zeroed`, and nothing is under way.
-            unsafe { cust_raw::cuMemFree_v2(self.address) };
+            unsafe { self.gpu.backend().free(self.address) };
         }
-    }
-}
-
-/// The error for `wanted` bytes that the GPU refused; its context is current.
-fn out_of_memory(gpu: &Gpu, wanted: usize) -> Error {
-    let (mut free, mut total) = (0, 0);
-    // SAFETY: both outlive the call.
-    let result = unsafe { cust_raw::cuMemGetInfo_v2(&mut free, &mut total) };
-    match check("cuMemGetInfo", result) {
-        Err(error) => error,
-        Ok(()) => Error::OutOfMemory {
-            device: gpu.to_string(),
-            wanted: wanted as u64,
-            free: free as u64,
-        },
     }
 }

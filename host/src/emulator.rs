@@ -1,0 +1,146 @@
+//! Emulated GPUs: the whole library on the CPU, kernels included. Feature `emulator`.
+//!
+//! [`Device::emulated`] opens one. Selection, packing, tensor maps, workspaces and launches
+//! are those of a GPU; the kernels run on the emulator (crate `tilewise-emulator`), which
+//! checks what they do and counts it. `docs/emulator.md` says how far its answers go.
+//!
+//! ```
+//! use tilewise::emulator::{self, EmulatedGpu};
+//! use tilewise::{Device, f16};
+//!
+//! # fn main() -> Result<(), tilewise::Error> {
+//! let device = Device::emulated(EmulatedGpu { sms: 4, ..EmulatedGpu::default() })?;
+//! let a = device.from_slice(&[f16::ONE; 16 * 64], 16, 64)?;
+//! let b = device.from_slice(&[f16::ONE; 64 * 8], 64, 8)?;
+//! let c = device.matmul(&a, &b)?;
+//! assert_eq!(c.to_vec()?, [f16::from_f32(64.0); 16 * 8]);
+//! let counts = emulator::counts(&device).expect("a launch");
+//! assert!(counts.tensor_operations >= 2 * 16 * 64 * 8);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a kernel does wrong is an error of the call that launched it,
+//! [`Error::KernelBroken`]; the device stays usable.
+
+mod estimate;
+mod options;
+
+use gpu_kernels::{Family, KernelInfo, Schedule, TileOrder};
+pub use tilewise_emulator::{Address, Check, Counts, Fault, Instruction, Report, Request, Site};
+
+pub use estimate::{Estimate, time};
+pub use options::{EmulatedGpu, Progress};
+
+use crate::device::{Device, Kind};
+use crate::element::{Element, Output};
+use crate::error::Error;
+use crate::gemm::Gemm;
+use crate::gpu::emulated::Emulated;
+use crate::gpu::opened::Gpu;
+use crate::gpu::pack::Copy;
+use crate::gpu::plan::GpuPlan;
+use crate::layout::Layout;
+use crate::plan::Plan;
+use crate::plan_info::Origin;
+use crate::problem::Strides;
+use crate::select::{self, Choice, Packed};
+use crate::view::{AsView, AsViewMut};
+
+/// What the last launch on `device` did; `None` before the first, and for a device that is
+/// not emulated.
+pub fn counts(device: &Device) -> Option<Counts> {
+    emulated(device).ok()?.1.counts()
+}
+
+/// Makes `bytes` at `address`, in the memory of `device`, such as nothing has written: a
+/// kernel that reads them is reported ([`Check::Uninitialized`]).
+///
+/// # Errors
+/// [`Error::NotEmulated`].
+pub fn leave_undefined(device: &Device, address: u64, bytes: u64) -> Result<(), Error> {
+    let (gpu, _) = emulated(device)?;
+    gpu.backend().leave_undefined(address, bytes);
+    Ok(())
+}
+
+/// Plans what `choice` says, whether [`select`](crate::select) would choose it or not: for
+/// tests of kernels. What it must not say shows as a report of the emulator.
+///
+/// # Errors
+/// [`Error::NotEmulated`]; those of [`Gemm::plan`] that are about the operands.
+pub fn plan<T: Element, O: Output<T>>(
+    gemm: &Gemm,
+    device: &Device,
+    choice: &Choice,
+    a: impl AsView<T>,
+    b: impl AsView<T>,
+    mut c: impl AsViewMut<O>,
+) -> Result<Plan<T, O>, Error> {
+    emulated(device)?;
+    let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+    let operands = gemm.operands(a, b, &c)?;
+    let plan = gemm.plan_by::<T, O>(operands, |gpu, problem, _| {
+        Ok((GpuPlan::new(gpu, *choice, problem)?, Origin::Rule))
+    })?;
+    Ok(Plan::new(device, plan))
+}
+
+/// Copies `from` to `to`, of one shape on one device, by `kernel`, which is of
+/// [`Family::Pack`], tile by tile as `order` and `schedule` say: for tests of such kernels.
+///
+/// # Errors
+/// [`Error::NotEmulated`], [`Error::KernelBroken`], and those that say that kernel and
+/// matrices do not belong together.
+pub fn copy<T: Element>(
+    kernel: &KernelInfo,
+    (order, schedule): (TileOrder, Schedule),
+    from: impl AsView<T>,
+    mut to: impl AsViewMut<T>,
+) -> Result<(), Error> {
+    let (from, to) = (from.as_view(), to.as_view_mut());
+    let (gpu, _) = emulated(from.device())?;
+    let layouts = [from.layout(), to.layout()];
+    let shapes = layouts.map(|layout| (layout.rows, layout.cols));
+    let packs = kernel.family == Family::Pack && kernel.input.bytes() as usize == size_of::<T>();
+    if shapes[0] != shapes[1] || from.device() != to.device() || !packs {
+        return Err(Error::CannotEmulate {
+            kernel: kernel.name,
+            reason: format!("it does not copy {} to {}", layouts[0], layouts[1]),
+        });
+    }
+    let size = |extent: usize| u32::try_from(extent).unwrap_or(u32::MAX);
+    let (rows, cols) = (size(shapes[0].0), size(shapes[0].1));
+    let operand = |address, layout: Layout| {
+        Strides::new(layout.row_stride as u64, layout.col_stride as u64).at(address)
+    };
+    let places = [
+        operand(from.address(), layouts[0]),
+        operand(to.address(), layouts[1]),
+    ];
+    let mut copy = Copy::new(gpu, kernel, (rows, cols), places[0], places[1])?;
+    let choice = Choice {
+        kernel: *kernel,
+        transposed: false,
+        packed: Packed::default(),
+        pack: None,
+        grid: select::tile_grid(kernel, rows, cols),
+        order,
+        schedule,
+        stream_k_ctas: 0,
+    };
+    copy.walk(gpu, &choice);
+    // SAFETY: both views are live, and an emulated launch has ended when it returns.
+    unsafe { copy.run(gpu, places[0].address) }
+}
+
+/// The emulator of `device`.
+fn emulated(device: &Device) -> Result<(&Gpu, &Emulated), Error> {
+    let found = match device.kind() {
+        Kind::Gpu(gpu) => gpu.backend().emulated().map(|emulated| (&**gpu, emulated)),
+        Kind::Cpu => None,
+    };
+    found.ok_or_else(|| Error::NotEmulated {
+        device: device.to_string(),
+    })
+}

@@ -1,0 +1,117 @@
+//! What emulating a product will take.
+
+use std::time::Duration;
+
+use gpu_kernels::{Family, KernelInfo, Schedule};
+
+use super::options::EmulatedGpu;
+use crate::select::{self, Choice, Problem};
+
+/// Nanoseconds of one host thread for a multiplication with its addition, by family, with
+/// checks: measured on two cores of a cloud machine, 2026-11-22, by `tilewise-emulate`
+/// at 512×512×512 (naive: 128×128×128), and good within a factor of two elsewhere.
+const NANOSECONDS: [(Family, f64); 5] = [
+    (Family::Hopper, 7.0),
+    (Family::TensorCore, 8.0),
+    (Family::Tiled, 30.0),
+    (Family::Naive, 150.0),
+    (Family::Pack, 150.0),
+];
+
+/// Host bytes for each byte of emulated memory: itself, and who has accessed it.
+const HOST_BYTES: u64 = 9;
+
+/// Host bytes that the stack of an emulated thread takes: those of its pages that it
+/// touches.
+const STACK_BYTES: u64 = 16 << 10;
+
+/// What it will take to emulate one launch of a product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Tiles of C, of a CTA or a cluster.
+    pub tiles: u64,
+    /// K-blocks of all tiles together: the steps of the emulation.
+    pub k_blocks: u64,
+    /// CTAs.
+    pub ctas: u64,
+    /// Memory of the host for operands, their shadow and the stacks of threads, bytes.
+    pub host_bytes: u64,
+    /// Memory of the emulated GPU for operands and workspaces, bytes.
+    pub device_bytes: u64,
+    /// Time, within a factor of two or so.
+    pub time: Duration,
+}
+
+impl Estimate {
+    /// Of `problem` on `gpu`, launched as `choice` says.
+    pub fn of(choice: &Choice, problem: &Problem, gpu: &EmulatedGpu) -> Estimate {
+        let kernel = &choice.kernel;
+        let (m, n, k) = (problem.m, problem.n, problem.k);
+        let resident = gpu
+            .sms
+            .saturating_mul(gpu.ctas_per_sm.unwrap_or(kernel.ctas_per_sm));
+        let (x, y) = select::ctas(choice, resident);
+        let ctas = u64::from(x) * u64::from(y);
+        let tiles = u64::from(choice.grid.tiles_m) * u64::from(choice.grid.tiles_n);
+        let bytes = |rows: u32, cols: u32, element: u32| {
+            (u64::from(rows) * u64::from(cols)).saturating_mul(element.into())
+        };
+        let input = problem.input.bytes();
+        let (a, b) = (bytes(m, k, input), bytes(k, n, input));
+        let c = bytes(m, n, crate::tma::output_dtype(problem).bytes());
+        let packed = [(choice.packed.a, a), (choice.packed.b, b)];
+        let packed = packed.iter().filter(|(packed, _)| *packed);
+        let packed: u64 = packed.fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let sums = u64::from(choice.stream_k_ctas) * u64::from(kernel.stream_k_bytes);
+        let device_bytes = [a, b, c, packed, sums]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        let is_stream_k = choice.schedule == Schedule::StreamK;
+        let clusters = ctas / u64::from(kernel.cluster.ctas());
+        let slots = if is_stream_k {
+            clusters
+        } else {
+            clusters.min(gpu.slots.into())
+        };
+        let threads = slots * u64::from(kernel.cluster.ctas() * kernel.threads);
+        let workers = (gpu.workers(is_stream_k) as u64).clamp(1, slots.max(1));
+        let one_thread = nanoseconds(kernel, tiles, k);
+        Estimate {
+            tiles,
+            k_blocks: k_blocks(kernel, tiles, k),
+            ctas,
+            host_bytes: device_bytes
+                .saturating_mul(HOST_BYTES)
+                .saturating_add(threads * STACK_BYTES),
+            device_bytes,
+            time: duration(one_thread / workers as f64),
+        }
+    }
+}
+
+/// Steps along K of `tiles`.
+fn k_blocks(kernel: &KernelInfo, tiles: u64, k: u32) -> u64 {
+    tiles.saturating_mul(k.div_ceil(kernel.block.k.max(1)).into())
+}
+
+/// What `tiles` with depth `k` take on one host thread.
+fn nanoseconds(kernel: &KernelInfo, tiles: u64, k: u32) -> f64 {
+    let (height, width) = kernel.cluster_tile();
+    let block = f64::from(height) * f64::from(width) * f64::from(kernel.block.k);
+    let found = NANOSECONDS
+        .iter()
+        .find(|(family, _)| *family == kernel.family);
+    let (_, each) = found.expect("all families are listed");
+    k_blocks(kernel, tiles, k) as f64 * block * each
+}
+
+/// About how long it takes to emulate `kernel` for M, N and K on so many host threads.
+pub fn time(kernel: &KernelInfo, (m, n, k): (u32, u32, u32), workers: usize) -> Duration {
+    let grid = select::tile_grid(kernel, m, n);
+    let tiles = u64::from(grid.tiles_m) * u64::from(grid.tiles_n);
+    duration(nanoseconds(kernel, tiles, k.max(1)) / workers.max(1) as f64)
+}
+
+fn duration(nanoseconds: f64) -> Duration {
+    Duration::try_from_secs_f64(nanoseconds * 1e-9).unwrap_or(Duration::MAX)
+}

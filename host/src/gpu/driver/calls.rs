@@ -1,0 +1,163 @@
+//! The driver's side of the seam: a call of the driver for each call of the library.
+
+use cust::context::CurrentContext;
+use cust_raw::{CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
+use gpu_kernels::{GemmParams, KernelInfo};
+
+use super::open::DriverGpu;
+use super::timer::EventTimer;
+use super::{check, cust_failure, launch, module, tensor_map};
+use crate::error::Error;
+use crate::gpu::backend::{Backend, CudaStream, Function, LaunchConfig, Lines, Pattern, Timer};
+use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
+use crate::operand::Operand;
+use crate::problem::Catalog;
+
+impl Backend for DriverGpu {
+    fn catalog(&self) -> Catalog<'static> {
+        Catalog::embedded()
+    }
+
+    fn make_current(&self) -> Result<(), Error> {
+        CurrentContext::set_current(&self.context).map_err(cust_failure("cuCtxSetCurrent"))
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
+        let mut address = 0;
+        // SAFETY: `address` outlives the call.
+        let result = unsafe { cust_raw::cuMemAlloc_v2(&mut address, bytes) };
+        if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
+            return Ok(None);
+        }
+        check("cuMemAlloc", result).map(|()| Some(address))
+    }
+
+    fn free_bytes(&self) -> Result<u64, Error> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both outlive the call.
+        let result = unsafe { cust_raw::cuMemGetInfo_v2(&mut free, &mut total) };
+        check("cuMemGetInfo", result).map(|()| free as u64)
+    }
+
+    unsafe fn free(&self, address: u64) {
+        // SAFETY: the caller's duty. A failure would be an earlier call's.
+        unsafe { cust_raw::cuMemFree_v2(address) };
+    }
+
+    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error> {
+        // SAFETY: the caller's duty.
+        check("cuMemsetD8Async", unsafe {
+            cust_raw::cuMemsetD8Async(address, 0, bytes, DriverGpu::stream(self))
+        })
+    }
+
+    unsafe fn fill(&self, lines: Lines, value: Pattern) -> Result<(), Error> {
+        let Lines {
+            address,
+            length,
+            count,
+            pitch_bytes,
+        } = lines;
+        let stream = DriverGpu::stream(self);
+        let is_one_line = count == 1;
+        // SAFETY: the caller's duty, for all four.
+        match value {
+            Pattern::Two(bits) if is_one_line => check("cuMemsetD16Async", unsafe {
+                cust_raw::cuMemsetD16Async(address, bits, length, stream)
+            }),
+            Pattern::Four(bits) if is_one_line => check("cuMemsetD32Async", unsafe {
+                cust_raw::cuMemsetD32Async(address, bits, length, stream)
+            }),
+            Pattern::Two(bits) => check("cuMemsetD2D16Async", unsafe {
+                cust_raw::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
+            }),
+            Pattern::Four(bits) => check("cuMemsetD2D32Async", unsafe {
+                cust_raw::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
+            }),
+        }
+    }
+
+    /// The driver has read `from` when this returns: pageable memory is staged (CUDA
+    /// driver API, "API synchronization behavior").
+    unsafe fn write(&self, address: u64, from: &[u8]) -> Result<(), Error> {
+        // SAFETY: the caller's duty.
+        check("cuMemcpyHtoDAsync", unsafe {
+            cust_raw::cuMemcpyHtoDAsync_v2(
+                address,
+                from.as_ptr().cast(),
+                from.len(),
+                DriverGpu::stream(self),
+            )
+        })
+    }
+
+    unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
+        // SAFETY: the caller's duty.
+        check("cuMemcpyDtoHAsync", unsafe {
+            cust_raw::cuMemcpyDtoHAsync_v2(
+                to.as_mut_ptr().cast(),
+                address,
+                to.len(),
+                DriverGpu::stream(self),
+            )
+        })
+    }
+
+    fn encode(
+        &self,
+        operand: Operand,
+        spec: &TensorMapSpec,
+        address: u64,
+    ) -> Result<EncodedMap, Error> {
+        tensor_map::encode(operand, spec, address)
+    }
+
+    fn load(&self, kernel: &KernelInfo) -> Result<Function, Error> {
+        module::function(&self.modules, kernel)
+    }
+
+    unsafe fn launch(
+        &self,
+        function: &Function,
+        config: LaunchConfig,
+        params: &GemmParams,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's duty.
+        unsafe { launch::launch(DriverGpu::stream(self), function, config, params) }
+    }
+
+    fn timer(&self) -> Result<Box<dyn Timer>, Error> {
+        Ok(Box::new(EventTimer::new(DriverGpu::stream(self))?))
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        // SAFETY: the stream is ours.
+        let result = unsafe { cust_raw::cuStreamSynchronize(DriverGpu::stream(self)) };
+        check("cuStreamSynchronize", result)
+    }
+
+    fn is_done(&self) -> Result<bool, Error> {
+        // SAFETY: the stream is ours.
+        match unsafe { cust_raw::cuStreamQuery(DriverGpu::stream(self)) } {
+            Code::CUDA_ERROR_NOT_READY => Ok(false),
+            result => check("cuStreamQuery", result).map(|()| true),
+        }
+    }
+
+    fn is_capturing(&self) -> Result<bool, Error> {
+        let mut status = CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: `status` outlives the call, and the stream is ours.
+        let result = unsafe { cust_raw::cuStreamIsCapturing(DriverGpu::stream(self), &mut status) };
+        check("cuStreamIsCapturing", result)?;
+        Ok(status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+    }
+
+    fn stream(&self) -> Option<CudaStream> {
+        Some(CudaStream(DriverGpu::stream(self).cast()))
+    }
+
+    #[cfg(feature = "cust")]
+    fn cust_stream(&self) -> Option<&cust::stream::Stream> {
+        Some(self.as_cust())
+    }
+}

@@ -1,0 +1,120 @@
+//! Opening a GPU of the driver, each once.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use cust::context::Context;
+use cust::stream::{Stream, StreamFlags};
+use cust_raw::{CUdevice_attribute_enum as Attribute, CUstream};
+
+use super::module::Modules;
+use super::{check, cust_failure, libcuda};
+use crate::error::Error;
+use crate::gpu::opened::{Gpu, GpuInfo};
+
+/// A GPU of the driver: its primary context, its stream, its loaded kernels.
+pub(super) struct DriverGpu {
+    // Dropped in this order, with the context current: the context last.
+    pub(super) modules: Modules,
+    stream: Stream,
+    pub(super) context: Context,
+}
+
+/// GPUs the driver offers.
+pub(crate) fn count() -> Result<usize, Error> {
+    let mut count = 0;
+    // SAFETY: `count` outlives its call.
+    unsafe {
+        check("cuInit", cust_raw::cuInit(0))?;
+        check("cuDeviceGetCount", cust_raw::cuDeviceGetCount(&mut count))?;
+    }
+    Ok(count as usize)
+}
+
+/// The newest CUDA version the driver supports; (0, 0) without a driver.
+pub(crate) fn driver_version() -> (u32, u32) {
+    cust::CudaApiVersion::get().map_or((0, 0), |version| {
+        (version.major() as u32, version.minor() as u32)
+    })
+}
+
+/// Opens GPU `ordinal`, or finds it opened: two handles of one GPU share its
+/// stream, so that their work stays in order.
+pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
+    static OPENED: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+
+    let no_device = |found: String| Error::NoDevice { ordinal, found };
+    if !libcuda::is_present() {
+        return Err(no_device("libcuda.so.1 is not on this machine".into()));
+    }
+    let count = match count() {
+        Err(Error::Driver { call, name, .. }) => {
+            return Err(no_device(format!("{call} answers {name}")));
+        }
+        other => other?,
+    };
+    if ordinal >= count {
+        return Err(no_device(format!("the driver offers {count}, from 0")));
+    }
+
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.resize(count, Weak::new());
+    if let Some(gpu) = opened[ordinal].upgrade() {
+        return Ok(gpu);
+    }
+    let gpu = DriverGpu::new(ordinal)?;
+    opened[ordinal] = Arc::downgrade(&gpu);
+    Ok(gpu)
+}
+
+impl DriverGpu {
+    fn new(ordinal: usize) -> Result<Arc<Gpu>, Error> {
+        let device = cust::device::Device::get_device(ordinal as u32)
+            .map_err(cust_failure("cuDeviceGet"))?;
+        let attribute = |attribute: Attribute| {
+            let mut value = 0;
+            // SAFETY: `value` outlives the call, and the device exists.
+            let result =
+                unsafe { cust_raw::cuDeviceGetAttribute(&mut value, attribute, device.as_raw()) };
+            check("cuDeviceGetAttribute", result)?;
+            Ok::<_, Error>(value as u32)
+        };
+        let info = GpuInfo {
+            name: device.name().map_err(cust_failure("cuDeviceGetName"))?,
+            ordinal,
+            compute_capability: (
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            ),
+            sms: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+            memory_bytes: device
+                .total_memory()
+                .map_err(cust_failure("cuDeviceTotalMem"))? as u64,
+            shared_bytes_per_cta: attribute(
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+            )?,
+            max_clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+            driver_version: driver_version(),
+        };
+        let context = Context::new(device).map_err(cust_failure("cuDevicePrimaryCtxRetain"))?;
+        let stream =
+            Stream::new(StreamFlags::DEFAULT, None).map_err(cust_failure("cuStreamCreate"))?;
+        let gpu = DriverGpu {
+            modules: Modules::default(),
+            stream,
+            context,
+        };
+        Ok(Gpu::new(Box::new(gpu), info))
+    }
+
+    /// The stream as `cust` has it.
+    #[cfg(feature = "cust")]
+    pub(super) fn as_cust(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The driver's handle of the stream.
+    pub(super) fn stream(&self) -> CUstream {
+        self.stream.as_inner()
+    }
+}

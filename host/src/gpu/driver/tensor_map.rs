@@ -1,0 +1,99 @@
+//! Encoding a tensor map.
+//!
+//! The driver's function is newer than `cust_raw`, so it is looked up by name.
+
+use std::ffi::c_void;
+
+use gpu_kernels::DType;
+
+use super::{libcuda, open};
+use crate::error::Error;
+use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
+use crate::operand::Operand;
+
+/// Values of the driver's enums (cuda.h).
+mod cuda_h {
+    pub(super) const TENSOR_MAP_DATA_TYPE_FLOAT16: u32 = 6;
+    pub(super) const TENSOR_MAP_DATA_TYPE_FLOAT32: u32 = 7;
+    pub(super) const TENSOR_MAP_DATA_TYPE_BFLOAT16: u32 = 9;
+    pub(super) const TENSOR_MAP_INTERLEAVE_NONE: u32 = 0;
+    pub(super) const TENSOR_MAP_SWIZZLE_NONE: u32 = 0;
+    pub(super) const TENSOR_MAP_SWIZZLE_32B: u32 = 1;
+    pub(super) const TENSOR_MAP_SWIZZLE_64B: u32 = 2;
+    pub(super) const TENSOR_MAP_SWIZZLE_128B: u32 = 3;
+    pub(super) const TENSOR_MAP_L2_PROMOTION_L2_128B: u32 = 2;
+    pub(super) const TENSOR_MAP_FLOAT_OOB_FILL_NONE: u32 = 0;
+}
+
+/// `cuTensorMapEncodeTiled`.
+type EncodeTiled = unsafe extern "C" fn(
+    map: *mut c_void,
+    data_type: u32,
+    rank: u32,
+    address: *mut c_void,
+    dims: *const u64,
+    strides: *const u64,
+    box_dims: *const u32,
+    element_strides: *const u32,
+    interleave: u32,
+    swizzle: u32,
+    l2_promotion: u32,
+    oob_fill: u32,
+) -> u32;
+
+/// Encodes the map of `spec` for the matrix at device address `address`, a multiple
+/// of 16. `operand` is for the error.
+pub(super) fn encode(
+    operand: Operand,
+    spec: &TensorMapSpec,
+    address: u64,
+) -> Result<EncodedMap, Error> {
+    let encode = libcuda::symbol(c"cuTensorMapEncodeTiled").ok_or_else(|| Error::DriverTooOld {
+        driver: open::driver_version(),
+        lacks: "function cuTensorMapEncodeTiled".into(),
+    })?;
+    // SAFETY: the signature is that of the driver API since CUDA 12.0.
+    let encode = unsafe { std::mem::transmute::<*const c_void, EncodeTiled>(encode) };
+    let data_type = match spec.dtype {
+        DType::F16 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT16,
+        DType::Bf16 => cuda_h::TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        DType::F32 | DType::Tf32 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
+        // Stored as f32, rounded on the way into shared memory.
+    };
+    let swizzle = match spec.swizzle_bytes {
+        128 => cuda_h::TENSOR_MAP_SWIZZLE_128B,
+        64 => cuda_h::TENSOR_MAP_SWIZZLE_64B,
+        32 => cuda_h::TENSOR_MAP_SWIZZLE_32B,
+        _ => cuda_h::TENSOR_MAP_SWIZZLE_NONE,
+    };
+    let mut map = EncodedMap([0; EncodedMap::BYTES]);
+    let element_strides = [1, 1];
+    // SAFETY: all arrays have `rank` elements (the strides one fewer) and
+    // outlive the call; the address is only encoded.
+    let code = unsafe {
+        encode(
+            (&raw mut map).cast(),
+            data_type,
+            2,
+            address as *mut c_void,
+            spec.dims.as_ptr(),
+            &spec.pitch_bytes,
+            spec.box_dims.as_ptr(),
+            element_strides.as_ptr(),
+            cuda_h::TENSOR_MAP_INTERLEAVE_NONE,
+            swizzle,
+            // 256 bytes were a fifth slower where the pitch is no multiple of 128,
+            // and no faster elsewhere (`docs/perf-log.md`).
+            cuda_h::TENSOR_MAP_L2_PROMOTION_L2_128B,
+            cuda_h::TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    };
+    match code {
+        0 => Ok(map),
+        code => Err(Error::TensorMap {
+            operand,
+            map: format!("{spec:?} at {address:#x}"),
+            code,
+        }),
+    }
+}

@@ -1,0 +1,141 @@
+//! One opened GPU: what it is, what stands behind it, whether it is overdue.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gpu_kernels::KernelInfo;
+
+use super::backend::{Backend, Function};
+use super::wait::Overdue;
+use crate::error::Error;
+use crate::problem::Target;
+
+/// What the driver says of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// Product name.
+    pub name: String,
+    /// The driver's number for it.
+    pub ordinal: usize,
+    /// Compute capability, (major, minor).
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub sms: u32,
+    /// L2 cache, bytes.
+    pub l2_bytes: u64,
+    /// Device memory, bytes.
+    pub memory_bytes: u64,
+    /// Most shared memory a CTA may have (with opt-in), bytes.
+    pub shared_bytes_per_cta: u32,
+    /// Highest SM clock, kHz.
+    pub max_clock_khz: u32,
+    /// Newest CUDA version the driver supports, (major, minor).
+    pub driver_version: (u32, u32),
+}
+
+impl GpuInfo {
+    /// The GPU as [`select`](crate::select) sees it.
+    pub fn target(&self) -> Target {
+        Target {
+            compute_capability: self.compute_capability,
+            sms: self.sms,
+            shared_bytes_per_cta: self.shared_bytes_per_cta,
+            l2_bytes: self.l2_bytes,
+        }
+    }
+
+    /// What cycles of an SM take at its highest clock.
+    pub(crate) fn time_of(&self, cycles: u64) -> Duration {
+        let per_second = 1e3 * f64::from(self.max_clock_khz.max(1));
+        Duration::try_from_secs_f64(cycles as f64 / per_second).unwrap_or(Duration::MAX)
+    }
+}
+
+/// An opened GPU.
+pub(crate) struct Gpu {
+    backend: Box<dyn Backend>,
+    info: GpuInfo,
+    overdue: Overdue,
+}
+
+impl Gpu {
+    pub(super) fn new(backend: Box<dyn Backend>, info: GpuInfo) -> Arc<Gpu> {
+        Arc::new(Gpu {
+            backend,
+            info,
+            overdue: Overdue::default(),
+        })
+    }
+
+    pub(crate) fn info(&self) -> &GpuInfo {
+        &self.info
+    }
+
+    /// What carries out the calls. Whatever may block is called after
+    /// [`Gpu::make_current`].
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    pub(crate) fn overdue(&self) -> &Overdue {
+        &self.overdue
+    }
+
+    /// The error of a wait of this GPU that took `waited`.
+    pub(crate) fn timed_out(&self, waited: Duration) -> Error {
+        Error::TimedOut {
+            device: self.to_string(),
+            waited,
+        }
+    }
+
+    /// Makes this GPU's context the calling thread's. Whatever may block begins with this,
+    /// because it fails while the GPU is overdue.
+    pub(crate) fn make_current(&self) -> Result<(), Error> {
+        match self.overdue.waited() {
+            None => self.backend.make_current(),
+            Some(waited) => Err(self.timed_out(waited)),
+        }
+    }
+
+    /// The function of `kernel`, loaded if it was not.
+    pub(crate) fn load(&self, kernel: &KernelInfo) -> Result<Function, Error> {
+        self.make_current()?;
+        self.backend.load(kernel)
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<(), Error> {
+        self.make_current()?;
+        self.backend.synchronize()
+    }
+
+    /// CTAs of `function` that run at once.
+    pub(crate) fn resident_ctas(&self, function: &Function) -> u32 {
+        self.info.sms.saturating_mul(function.ctas_per_sm)
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // The fields' own drops need the context current; should that fail,
+        // they fail too, and the driver frees everything with the process. An
+        // overdue GPU is never dropped.
+        let _ = self.make_current();
+    }
+}
+
+/// The same text as the device's.
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GPU {} ({})", self.info.ordinal, self.info.name)
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gpu")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}

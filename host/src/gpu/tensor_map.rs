@@ -1,0 +1,41 @@
+//! Tensor maps: what TMA must know of a matrix to copy boxes of it.
+//!
+//! A map is 128 opaque bytes that the backend encodes from the matrix's base, shape and
+//! pitch (CUDA driver API, "Tensor Map Object Management"). Elements outside the matrix
+//! read as zeros and are not written.
+
+use gpu_kernels::DType;
+
+/// An encoded map. The driver asks for 64-byte alignment.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct EncodedMap(pub(super) [u8; EncodedMap::BYTES]);
+
+impl EncodedMap {
+    /// Bytes of an encoded map.
+    pub(crate) const BYTES: usize = 128;
+
+    /// The encoded bytes.
+    pub(crate) fn bytes(&self) -> &[u8; EncodedMap::BYTES] {
+        &self.0
+    }
+}
+
+/// A matrix as TMA sees it, wherever it is; index 0 is the direction in which elements are
+/// contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TensorMapSpec {
+    /// Element type.
+    pub(crate) dtype: DType,
+    /// Elements in each direction.
+    pub(crate) dims: [u64; 2],
+    /// Bytes from one line of contiguous elements to the next: a multiple of
+    /// 16, below 2⁴⁰.
+    pub(crate) pitch_bytes: u64,
+    /// Elements one copy moves in each direction, at most 256; as many bytes as
+    /// the swizzle spans or fewer along the first.
+    pub(crate) box_dims: [u32; 2],
+    /// Bytes within which the swizzle permutes 16-byte chunks: 32, 64 or 128;
+    /// 16 for none.
+    pub(crate) swizzle_bytes: u32,
+}

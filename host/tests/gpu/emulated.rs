@@ -1,0 +1,71 @@
+//! The same tests on emulated GPUs: which of them, and on what.
+//!
+//! All that does not need the driver itself: captures, kernels that never end, and
+//! comparisons by a kernel of the tests' own do. Of the products, those that are emulated
+//! in a moment; the guard bands, the bounds and the checks are those of a GPU, and the
+//! emulator checks what the kernels do on top.
+
+use std::time::Duration;
+
+use tilewise::emulator::{self, EmulatedGpu};
+use tilewise::{Device, Error, Family};
+
+use crate::case::Case;
+use crate::test::{Test, Work};
+
+/// SMs: few, so that small products have several waves of tiles, and enough for a cluster.
+pub const SMS: u32 = 4;
+
+/// What one launch may take, by the emulator's estimate.
+const LAUNCH: Duration = Duration::from_millis(60);
+
+/// What all launches of a repeat may take.
+const REPEATS: Duration = Duration::from_millis(200);
+
+/// A GPU for one thread of the test program, in an order of events of its own.
+pub fn device(thread: usize, seed: u64) -> Result<Device, Error> {
+    Device::emulated(EmulatedGpu {
+        sms: SMS,
+        seed: seed.wrapping_add(thread as u64),
+        workers: Some(1),
+        ..EmulatedGpu::default()
+    })
+}
+
+/// Whether `test` belongs to the set.
+pub fn selects(test: &Test) -> bool {
+    let is_short = |case: &Case, runs: u32, limit| time(case) * runs <= limit;
+    match &test.work {
+        Work::Product(case) => (test.quick || test.kind == "random") && is_short(case, 1, LAUNCH),
+        Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
+        Work::Hundred(case) => is_short(case, 3, REPEATS),
+        Work::Device(_) => test.kind != "endless" && !NEED_DRIVER.contains(&test.name.as_str()),
+        Work::Capture(..) | Work::Large(..) | Work::Own(_) => false,
+    }
+}
+
+/// Tests of other kinds that need the driver: its graphs, and the time it takes.
+const NEED_DRIVER: [&str; 2] = ["tune/within-budget", "tune/capture"];
+
+/// Kernels of one tile size for each way of sharing work stand for the others.
+fn is_plain(case: &Case) -> bool {
+    case.kernel
+        .is_some_and(|kernel| kernel.block.m == 64 || kernel.family != Family::Hopper)
+}
+
+/// What the product is estimated to take.
+fn time(case: &Case) -> Duration {
+    let (m, n, k) = case.shape;
+    let shape = (m as u32, n as u32, k as u32);
+    match case.kernel {
+        Some(kernel) => emulator::time(kernel, shape, 1),
+        // A kernel with tiles of 64 and more.
+        None => Duration::from_nanos(
+            [m, n, k]
+                .map(|side| side.next_multiple_of(128) as u64)
+                .iter()
+                .product::<u64>()
+                * 20,
+        ),
+    }
+}
