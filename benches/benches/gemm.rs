@@ -5,12 +5,14 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::time::{Duration, Instant};
 use tilewise::{Device, Element, Error, bf16, f16};
-use tilewise_bench::candidate::{Candidate, Planned};
-use tilewise_bench::choice::Placement;
-use tilewise_bench::device::Machine;
-use tilewise_bench::shape::{Layout, Shape};
-use tilewise_bench::timing::Interval;
-use tilewise_bench::workload::{Problem, Workload};
+use tilewise_benches::candidates::candidate::Candidate;
+use tilewise_benches::candidates::planned::Planned;
+use tilewise_benches::measure::interval::Interval;
+use tilewise_benches::measure::machine::Machine;
+use tilewise_benches::measure::problem_data::ProblemData;
+use tilewise_benches::problem::names::Placement;
+use tilewise_benches::problem::shape::{BlasLayout, GemmShape};
+use tilewise_benches::problem::spec::ProblemSpec;
 
 const SEED: u64 = 42;
 
@@ -26,15 +28,15 @@ fn shapes(device: &Device) -> &'static [usize] {
 fn time<T: Element>(
     device: &Device,
     planned: &mut Planned<T, T>,
-    workload: &mut Workload<T, T>,
+    workload: &mut ProblemData<T, T>,
     products: u64,
 ) -> Duration {
-    let run = |planned: &mut Planned<T, T>, workload: &mut Workload<T, T>| {
+    let run = |planned: &mut Planned<T, T>, workload: &mut ProblemData<T, T>| {
         for _ in 0..products {
             planned.launch(workload).expect("it ran before");
         }
     };
-    match device.stream() {
+    match device.cust_stream() {
         Some(stream) => {
             let interval = Interval::new().expect("the driver makes events");
             interval.start(stream).expect("the stream takes events");
@@ -58,14 +60,14 @@ fn gemm_of<T: Element>(criterion: &mut Criterion, device: &Device) {
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1));
     for &size in shapes(device) {
-        let shape = Shape::new(size, size, size);
-        let problem = Problem {
+        let shape = GemmShape::new(size, size, size);
+        let problem = ProblemSpec {
             shape,
-            layout: Layout::NN,
+            layout: BlasLayout::NN,
             dtype: T::DTYPE,
             output: tilewise::OutputType::Input,
         };
-        let mut workload = Workload::<T, T>::new(device, problem, SEED).expect("memory for it");
+        let mut workload = ProblemData::<T, T>::new(device, problem, SEED).expect("memory for it");
         let planned = Planned::new(device, None, Placement::default(), &mut workload);
         let mut planned = match planned {
             Ok(planned) => planned,

@@ -1,19 +1,12 @@
 //! The command line.
 
-mod bench;
-
-use crate::choice::KernelChoice;
-use crate::order::OrderArgs;
-use crate::page::PageArgs;
-use crate::shape::Shape;
-use crate::study::StudyArgs;
-use crate::watch::WaitArgs;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use gpu_kernels::TileOrder;
-use std::path::PathBuf;
-use std::time::Duration;
-
-pub use bench::{BenchArgs, RegimeChoice};
+use crate::commands::host_cost::HostCostArgs;
+use crate::commands::matmul::MatmulArgs;
+use crate::commands::page::PageArgs;
+use crate::runner::arguments::BenchArgs;
+use crate::study::arguments::StudyArgs;
+use crate::tile_order::analysis::OrderArgs;
+use clap::{Parser, Subcommand};
 
 /// Measures tilewise, or multiplies two files with it.
 #[derive(Debug, Parser)]
@@ -43,69 +36,6 @@ pub enum Command {
     Matmul(MatmulArgs),
 }
 
-/// Where to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DeviceChoice {
-    /// The first GPU; an error without one.
-    Gpu,
-    /// The library's CPU device.
-    Cpu,
-}
-
-/// Options of `host-cost`.
-#[derive(Debug, Args)]
-pub struct HostCostArgs {
-    /// The f16 problem; small, so that the GPU keeps up with the host.
-    #[arg(long, default_value = "128x128x128")]
-    pub shape: Shape,
-    /// Family or entry point. [default: chosen by the library]
-    #[arg(long)]
-    pub kernel: Option<KernelChoice>,
-    /// Timed launches of each.
-    #[arg(long, default_value_t = 10_000)]
-    pub launches: usize,
-    /// How long waits may take.
-    #[command(flatten)]
-    pub wait: WaitArgs,
-    /// Seed of the inputs, and of the order of launches.
-    #[arg(long, default_value_t = 42)]
-    pub seed: u64,
-}
-
-/// Options of `matmul`.
-#[derive(Debug, Args)]
-pub struct MatmulArgs {
-    /// A, M×K: f32 or f16, in C or Fortran order.
-    pub a: PathBuf,
-    /// B, K×N, of the same type.
-    pub b: PathBuf,
-    /// Where to write C, M×N, in the type of A and B and in C order.
-    #[arg(long)]
-    pub out: PathBuf,
-    /// Where to multiply. [default: the first GPU, else the CPU]
-    #[arg(long, value_enum)]
-    pub device: Option<DeviceChoice>,
-    /// Family or entry point. [default: chosen by the library]
-    #[arg(long)]
-    pub kernel: Option<KernelChoice>,
-    /// Tile order. [default: chosen by the library]
-    #[arg(long)]
-    pub order: Option<TileOrder>,
-    /// How long waits may take.
-    #[command(flatten)]
-    pub wait: WaitArgs,
-    /// Files of 16-bit unsigned integers hold bfloat16; write C so too.
-    #[arg(long)]
-    pub bf16: bool,
-}
-
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    text.parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("'{text}' is no number of seconds"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,13 +44,5 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn seconds_are_positive_and_finite() {
-        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        for text in ["-1", "soon", "inf"] {
-            assert!(seconds(text).unwrap_err().contains("seconds"), "{text}");
-        }
     }
 }

@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// The counters of Nsight Compute could not be read.
     #[error("ncu: {0}")]
-    Counters(#[from] crate::study::counters::CounterError),
+    Counters(String),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {

@@ -8,60 +8,36 @@
 //! Its nearest relatives are Triton's `do_bench` (cold) and CUTLASS's
 //! profiling methodology (sustained).
 //!
+//! Each folder uses only those above it:
+//!
 //! | module | question it answers |
 //! |---|---|
-//! | [`cli`], [`choice`], [`shape`] | what was asked for? |
-//! | [`mod@bench`] | what does `bench` do with and without a GPU? |
-//! | [`suite`] | which lists of problems have a name? |
+//! | [`error`], [`atomic_file`], [`text_table`], [`npy`] | what does everything need? |
+//! | [`problem`] | what is computed, and how is it written on the command line? |
+//! | [`measure`] | on which data, how, and on which machine is it timed, and is the result right? |
+//! | [`modelled`] | what does the library choose, and what does the model of L2 say of it? |
+//! | [`candidates`] | what is compared: tilewise's plans, cuBLASLt, Triton? |
+//! | [`records`] | what is written down? |
+//! | [`tables`] | how does a terminal show it? |
 //! | [`runner`] | in which order is everything measured? |
-//! | [`workload`], [`inputs`], [`check`] | on which data, and is the result right? |
-//! | [`candidate`], [`peers`] | what is compared? |
-//! | [`regime`], [`batch`], [`graph`], [`turns`], [`timing`], [`memory`] | how is it timed? |
-//! | [`watch`] | how long may it take? |
-//! | [`power`], [`peak`] | at which clock, and how far from the limit? |
-//! | [`stats`], [`record`], [`report`], [`table`], [`summary`], [`regret`], [`date`], [`file`](mod@file) | what is written down? |
-//! | [`comparison`] | what is the order of tiles worth? |
-//! | [`study`] | which tile order is best, and does the model know it? |
+//! | [`study`] | which tile order is fastest, and does the model know it? |
 //! | [`page`] | how does that become a page for a browser? |
-//! | [`model`], [`order`] | what can be said, and drawn, without a GPU? |
-//! | [`host_cost`] | what does a launch cost on the host? |
-//! | [`matmul`], [`npy`] | how are two files multiplied? |
+//! | [`tile_order`] | what does one tile order look like? |
+//! | [`commands`], [`cli`] | what does the program do? |
 
-pub mod batch;
-pub mod bench;
-pub mod candidate;
-pub mod check;
-pub mod choice;
+pub mod atomic_file;
+pub mod candidates;
 pub mod cli;
-pub mod comparison;
-pub mod date;
-pub mod device;
+pub mod commands;
 pub mod error;
-pub mod file;
-pub mod graph;
-pub mod host_cost;
-pub mod inputs;
-pub mod matmul;
-pub mod memory;
-pub mod model;
+pub mod measure;
+pub mod modelled;
 pub mod npy;
-pub mod order;
 pub mod page;
-pub mod peak;
-pub mod peers;
-pub mod power;
-pub mod record;
-pub mod regime;
-pub mod regret;
-pub mod report;
+pub mod problem;
+pub mod records;
 pub mod runner;
-pub mod shape;
-pub mod stats;
 pub mod study;
-pub mod suite;
-pub mod summary;
-pub mod table;
-pub mod timing;
-pub mod turns;
-pub mod watch;
-pub mod workload;
+pub mod tables;
+pub mod text_table;
+pub mod tile_order;

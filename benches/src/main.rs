@@ -1,10 +1,10 @@
-//! The program `tilewise-bench`; see [`tilewise_bench`].
+//! The program `tilewise-bench`; see [`tilewise_benches`].
 
 use clap::Parser;
 use env_logger::Env;
 use std::process::ExitCode;
-use tilewise_bench::cli::{Cli, Command};
-use tilewise_bench::{bench, host_cost, matmul, order, page, study};
+use tilewise_benches::cli::{Cli, Command};
+use tilewise_benches::commands::{bench, host_cost, matmul, order, page, study};
 
 fn main() -> ExitCode {
     // The library's warnings; RUST_LOG=tilewise=trace shows what its tuner times.

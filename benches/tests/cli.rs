@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
-use tilewise_bench::npy::{self, Values};
-use tilewise_bench::page::data::StudyRow;
-use tilewise_bench::record::{Record, Regime, Status};
-use tilewise_bench::{page, study};
+use tilewise_benches::measure::regime::Regime;
+use tilewise_benches::npy::{self, Values};
+use tilewise_benches::records::record::{Record, Status};
+use tilewise_benches::study::row::StudyRow;
+use tilewise_benches::study::rows;
 
 fn program(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tilewise-bench"))
@@ -345,7 +346,7 @@ fn a_study_is_reported_again_from_its_files() {
         vec![row(2048, "row", 120.0)],
     ];
     for (rows, name) in parts.iter().zip(["first.csv", "second.csv"]) {
-        study::rows::write(rows, &file(name)).unwrap();
+        rows::write(rows, &file(name)).unwrap();
     }
     let whole = file("whole.csv");
     let output = program(&[
@@ -364,7 +365,7 @@ fn a_study_is_reported_again_from_its_files() {
         .find(|line| line.starts_with("always row-major"))
         .unwrap_or_else(|| panic!("{text}"));
     assert!(row_major.contains(" 20.00 "), "{row_major}");
-    let rows = page::read_study(&whole).unwrap();
+    let rows = rows::read(&whole).unwrap();
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0].sustained_us, Some(120.0));
     assert!(rows.iter().all(|row| row.model_dram_read_bytes.is_some()));

@@ -6,14 +6,14 @@ use gpu_kernels::entry::KERNELS;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
+use tilewise::emulator::EmulatedGpu;
 use tilewise::select::{self, Target, cost};
 use tilewise::{
     DType, Device, Element, Family, Gemm, KernelInfo, Output, OutputType, Packing, Precision,
     Schedule, TileOrder, bf16, f16, oracle,
 };
-use tilewise_bench::model::H200;
+use tilewise_benches::modelled::selection::H200;
 use tilewise_emulate::{Case, Placement, Values, operands, run};
-use tilewise_emulator::Options;
 
 use crate::tally::{Difference, Tally};
 use crate::worlds::{Worlds, within_limit};
@@ -32,7 +32,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     for index in 0..problems {
         let drawn = (0..DRAWS).find_map(|_| {
             let mut case = random_case(random);
-            if case.schedule == Schedule::StreamK {
+            if case.choice.schedule == Schedule::StreamK {
                 cut_as_on(device, &mut case);
             }
             let name = name(index, problems, &case);
@@ -62,18 +62,13 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
 /// What a case is called before it runs.
 fn name(index: usize, problems: usize, case: &Case) -> String {
     let Case {
-        kernel,
-        m,
-        n,
-        k,
-        order,
-        schedule,
-        ..
+        choice, m, n, k, ..
     } = case;
+    let (order, schedule) = (choice.order, choice.schedule);
     format!(
         "product {} of {problems}: {} {m}x{n}x{k}, {order}, {schedule:?}",
         index + 1,
-        kernel.name
+        choice.kernel.name
     )
 }
 
@@ -87,7 +82,7 @@ fn row_name(case: &Case) -> String {
         Values::Uniform => "uniform in -1..1",
         Values::Integers => "integers",
     };
-    let kernel = &case.kernel;
+    let kernel = case.kernel();
     let (family, input) = (kernel.family.name(), kernel.input.name());
     format!("{family}, {input}{output}, {values}")
 }
@@ -101,7 +96,7 @@ enum Refused {
 }
 
 fn compare_case(worlds: &Worlds, name: &str, case: &Case) -> Result<Tally, Refused> {
-    match (case.kernel.input, case.output) {
+    match (case.kernel().input, case.output) {
         (DType::F16, OutputType::Input) => compare_types::<f16, f16>(worlds, name, case),
         (DType::F16, OutputType::F32) => compare_types::<f16, f32>(worlds, name, case),
         (DType::Bf16, OutputType::Input) => compare_types::<bf16, bf16>(worlds, name, case),
@@ -116,16 +111,18 @@ fn compare_types<T: Element, O: Output<T>>(
     case: &Case,
 ) -> Result<Tally, Refused> {
     // Rules are checked by the emulator's own tests; here results count.
-    let options = Options {
+    let gpu = EmulatedGpu {
         checks: false,
-        ..Options::default()
+        ..case.gpu()
     };
     eprintln!("{name}");
     let on_cpu = case.clone();
-    let emulated = within_limit(&format!("emulator, {name}"), move || run(&on_cpu, &options))
+    let emulated = within_limit(&format!("emulator, {name}"), move || run(&on_cpu, &gpu))
         .map_err(Refused::Failed)?
         .map_err(|error| match error {
-            tilewise_emulate::Error::Operand { .. } => Refused::Problem,
+            tilewise_emulate::Error::Library(tilewise::Error::KernelCannotRun { .. }) => {
+                Refused::Problem
+            }
             error => Refused::Failed(error.to_string()),
         })?;
     let emulated: Vec<O> = bytemuck::pod_collect_to_vec(&emulated.c);
@@ -151,7 +148,7 @@ fn compare_types<T: Element, O: Output<T>>(
             (Values::Uniform, DType::F16 | DType::Bf16) => neighbours::<O>(gpu, emulated),
             // Each is within the bound of the product in f64.
             (Values::Uniform, DType::F32 | DType::Tf32) => {
-                (gpu - emulated).abs() <= 2.0 * product.bound(at, case.kernel.input, O::DTYPE)
+                (gpu - emulated).abs() <= 2.0 * product.bound(at, case.kernel().input, O::DTYPE)
             }
         };
         if allowed {
@@ -208,12 +205,12 @@ fn on_gpu<T: Element, O: Output<T>>(
         case.c.row_stride as usize,
         case.c.col_stride as usize,
     )?;
-    let kernel = &case.kernel;
+    let kernel = case.kernel();
     let mut gemm = Gemm::new(device)
         .kernel(kernel.name)
-        .schedule(case.schedule);
-    if case.schedule != Schedule::Grid2d {
-        gemm = gemm.order(case.order);
+        .schedule(case.choice.schedule);
+    if case.choice.schedule != Schedule::Grid2d {
+        gemm = gemm.order(case.choice.order);
     }
     if kernel.input == DType::Tf32 {
         gemm = gemm.precision(Precision::Tf32);
@@ -280,7 +277,7 @@ fn random_case(random: &mut StdRng) -> Case {
     );
     case.seed = random.random();
     let size = random.random_range(1..=9);
-    case.order = choose(random, &TileOrder::all(size));
+    case.choice.order = choose(random, &TileOrder::all(size));
     let schedules = [
         Schedule::Grid1d,
         Schedule::Persistent,
@@ -291,7 +288,7 @@ fn random_case(random: &mut StdRng) -> Case {
         .into_iter()
         .filter(|&schedule| kernel.runs_under(schedule))
         .collect();
-    case.schedule = choose(random, &possible);
+    case.choice.schedule = choose(random, &possible);
     case.resident = 4 * kernel.cluster.ctas();
     case
 }
@@ -304,12 +301,12 @@ fn cut_as_on(device: &Device, case: &mut Case) {
     let target = Target {
         compute_capability: (9, 0),
         sms,
-        shared_bytes_per_cta: case.kernel.shared_bytes,
+        shared_bytes_per_cta: case.kernel().shared_bytes,
         l2_bytes: 0,
     };
-    let grid = select::tile_grid(&case.kernel, case.m, case.n);
-    case.resident = sms * case.kernel.ctas_per_sm;
-    case.sharers = cost::stream_k_ctas(&case.kernel, grid, case.k, &target);
+    let grid = select::tile_grid(case.kernel(), case.m, case.n);
+    case.resident = sms * case.kernel().ctas_per_sm;
+    case.choice.stream_k_ctas = cost::stream_k_ctas(case.kernel(), grid, case.k, &target);
 }
 
 /// Moves the lines of a matrix apart, by a multiple of 16 bytes where TMA reads it.

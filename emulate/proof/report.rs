@@ -1,7 +1,7 @@
 //! The report: Markdown, to be pasted into `docs/emulator.md`.
 
 use tilewise::Device;
-use tilewise_bench::{date, power};
+use tilewise_benches::measure::{machine, power};
 
 use crate::tally::Tally;
 
@@ -24,7 +24,7 @@ impl Report {
             cuda.0,
             cuda.1
         );
-        println!("- date: {}", date::today());
+        println!("- date: {}", machine::today());
         println!("- kernels compiled by: {}", toolchain());
         println!("- seed: {seed}");
         Report {

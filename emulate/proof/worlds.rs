@@ -9,10 +9,9 @@ use std::time::Duration;
 use gpu_kernels::KernelInfo;
 use gpu_kernels::entry::KERNELS;
 use tilewise::Device;
+use tilewise::emulator::EmulatedGpu;
 use tilewise::probe::{self, Launch, PROBES};
 use tilewise::select::Catalog;
-use tilewise_emulator::semantics::tensor_map::{self, TensorMap};
-use tilewise_emulator::{Grid, Memory, Options};
 
 /// The longest that one launch may take. They take milliseconds on a GPU, and seconds
 /// in the emulator.
@@ -109,39 +108,8 @@ pub fn within_limit<R: Send + 'static>(
 
 /// What operand C holds after `launch` in the emulator, or what that reports.
 pub fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
-    let mut memory = Memory::new();
-    let mut place = |bytes: &[u8]| {
-        let address = memory.allocate(bytes.len() as u64);
-        memory.write(address, bytes).map_err(text)?;
-        Ok::<_, String>(address)
-    };
-    let (a, b, c) = (place(&launch.a)?, place(&launch.b)?, place(&launch.c)?);
-    let maps = memory.allocate(3 * tensor_map::BYTES as u64);
-    for (index, map, address) in [(0, launch.a_map, a), (2, launch.c_map, c)] {
-        if let Some(map) = map {
-            let placed = TensorMap {
-                address: address + map.address,
-                ..map
-            };
-            let encoded = placed.encode().map_err(text)?;
-            let at = maps + index * tensor_map::BYTES as u64;
-            memory.write(at, &encoded).map_err(text)?;
-        }
-    }
-    let params = launch.placed([a, b, c], maps);
-    let run = launch.probe.run;
-    let grid = Grid {
-        kernel: launch.probe.info.name,
-        ctas: (launch.ctas, 1),
-        threads: launch.probe.info.threads,
-        ctas_per_cluster: 1,
-        shared_bytes: launch.probe.info.shared_bytes,
-        // SAFETY: the emulator runs it as it is to be launched.
-        body: &|| unsafe { run(&params) },
-    };
-    tilewise_emulator::launch(&mut memory, &grid, &Options::default()).map_err(text)?;
-    let bytes = launch.c.len() as u64;
-    memory.read(c, bytes).map_err(text)
+    let device = Device::emulated(EmulatedGpu::default());
+    device.and_then(|device| launch.run(&device)).map_err(text)
 }
 
 fn text(error: impl fmt::Display) -> String {

@@ -1,8 +1,11 @@
 //! One launch: a problem, a kernel, an order and a schedule.
 
-use gpu_kernels::entry::{FUNCTIONS, KERNELS};
-use gpu_kernels::{Family, GemmParams, KernelInfo, Major, OutputType, Schedule, TileOrder};
-use tilewise::select::{self, Choice, Packed};
+use std::time::Duration;
+
+use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{DType, Family, KernelInfo, Major, OutputType, Schedule, TileOrder};
+use tilewise::emulator::EmulatedGpu;
+use tilewise::select::{self, Choice, Packed, Problem};
 
 use crate::operand::Placement;
 
@@ -18,8 +21,8 @@ pub enum Values {
 /// A product to emulate.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The kernel.
-    pub kernel: KernelInfo,
+    /// Kernel, order, schedule, and what is packed.
+    pub choice: Choice,
     /// Rows of A and C.
     pub m: u32,
     /// Columns of B and C.
@@ -34,14 +37,8 @@ pub struct Case {
     pub b: Placement,
     /// Where C lies.
     pub c: Placement,
-    /// Which tile an id means.
-    pub order: TileOrder,
-    /// Which ids a CTA runs.
-    pub schedule: Schedule,
     /// CTAs that run at once: the grid of persistent schedules.
     pub resident: u32,
-    /// CTAs that share tiles, under [`Schedule::StreamK`].
-    pub sharers: u32,
     /// What A and B hold.
     pub values: Values,
     /// Seed of A and B.
@@ -49,34 +46,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// Columns of A: K, but for kernels that pack A to C.
-    pub fn a_columns(&self) -> u32 {
-        match self.kernel.family {
-            Family::Pack => self.n,
-            _ => self.k,
-        }
-    }
-
-    /// As the library's selection would put it.
-    pub(crate) fn choice(&self) -> Choice {
-        Choice {
-            kernel: self.kernel,
-            transposed: false,
-            packed: Packed::default(),
-            pack: None,
-            grid: select::tile_grid(&self.kernel, self.m, self.n),
-            order: self.order,
-            schedule: self.schedule,
-            stream_k_ctas: self.sharers,
-        }
-    }
-
-    /// CTAs to launch.
-    pub fn ctas(&self) -> u32 {
-        let (x, y) = select::ctas(&self.choice(), self.resident);
-        x * y
-    }
-
     /// A product of `m`×`n`×`k` by `kernel`, in the layouts that it is made for,
     /// nothing between the lines but what TMA needs, C row-major, of the input's
     /// type; one tile a CTA in rows, where the kernel can.
@@ -84,13 +53,26 @@ impl Case {
         let bytes = kernel.input.bytes();
         let packs = kernel.family == Family::Pack;
         let along_k = |major: Option<Major>| major.unwrap_or(Major::K) == Major::K;
-        let schedule = if kernel.runs_under(Schedule::StreamK) {
-            Schedule::StreamK
-        } else {
-            Schedule::Grid1d
-        };
+        let is_stream_k = kernel.runs_under(Schedule::StreamK);
+        // TMA does not round: the library packs, and rounds, before.
+        let rounds = kernel.family == Family::Hopper && kernel.input == DType::Tf32;
         Case {
-            kernel: *kernel,
+            choice: Choice {
+                kernel: *kernel,
+                transposed: false,
+                packed: Packed {
+                    a: rounds,
+                    b: rounds,
+                },
+                pack: rounds.then(|| *crate::kernel("pack_tf32").expect("there is one")),
+                grid: select::tile_grid(kernel, m, n),
+                order: TileOrder::RowMajor,
+                schedule: match is_stream_k {
+                    true => Schedule::StreamK,
+                    false => Schedule::Grid1d,
+                },
+                stream_k_ctas: if is_stream_k { 2 } else { 0 },
+            },
             m,
             n,
             k,
@@ -106,15 +88,52 @@ impl Case {
                 Placement::rows(n, bytes)
             },
             c: Placement::rows(n, bytes),
-            order: TileOrder::RowMajor,
-            schedule,
             resident: 4,
-            sharers: match schedule {
-                Schedule::StreamK => 2,
-                _ => 0,
-            },
             values: Values::Uniform,
             seed: 1,
+        }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &KernelInfo {
+        &self.choice.kernel
+    }
+
+    /// Columns of A: K, but for kernels that pack A to C.
+    pub fn a_columns(&self) -> u32 {
+        match self.kernel().family {
+            Family::Pack => self.n,
+            _ => self.k,
+        }
+    }
+
+    /// The GPU that has [`Case::resident`] CTAs run at once, and never says that it takes
+    /// too long.
+    pub fn gpu(&self) -> EmulatedGpu {
+        EmulatedGpu {
+            sms: self.resident,
+            ctas_per_sm: Some(1),
+            time_limit: Duration::MAX,
+            ..EmulatedGpu::default()
+        }
+    }
+
+    /// As the library's selection sees it, of operands at address 0.
+    pub fn problem(&self) -> Problem {
+        let input = self.kernel().input;
+        let output = match self.output {
+            OutputType::Input => input.bytes(),
+            OutputType::F32 => 4,
+        };
+        Problem {
+            m: self.m,
+            n: self.n,
+            k: self.k,
+            input,
+            output: self.output,
+            a: self.a.strides(input.bytes()),
+            b: self.b.strides(input.bytes()),
+            c: self.c.strides(output),
         }
     }
 }
@@ -122,10 +141,4 @@ impl Case {
 /// The kernel of this name.
 pub fn kernel(name: &str) -> Option<&'static KernelInfo> {
     KERNELS.iter().find(|kernel| kernel.name == name)
-}
-
-/// What a thread of `kernel` runs.
-pub(crate) fn function(kernel: &KernelInfo) -> Option<unsafe fn(&GemmParams)> {
-    let place = KERNELS.iter().position(|other| other.name == kernel.name);
-    place.map(|place| FUNCTIONS[place])
 }

@@ -4,18 +4,18 @@ mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use gpu_kernels::{Block, DType, KernelInfo, OutputType, Schedule, TileOrder};
 use indicatif::{ProgressBar, ProgressStyle};
-use tilewise_bench::choice::{
+use tilewise::emulator::{EmulatedGpu, Estimate, Progress};
+use tilewise_benches::modelled::selection::H200;
+use tilewise_benches::problem::names::{
     KernelChoice, parse_dtype, parse_output, parse_schedule, schedule_name,
 };
-use tilewise_bench::model::H200;
-use tilewise_bench::shape::{Layout, Shape};
-use tilewise_emulate::{Case, Outcome, Values, pick, run_watched};
-use tilewise_emulator::Options;
+use tilewise_benches::problem::shape::{BlasLayout, GemmShape};
+use tilewise_emulate::{Case, Outcome, Values, limits, pick, run};
 
 /// Runs a kernel on the CPU, checks what it does, compares its product with f64, and
 /// counts.
@@ -28,20 +28,20 @@ struct Arguments {
     kernel: KernelChoice,
     /// MxNxK, or one number for a cube
     #[arg(long, default_value = "512x512x512")]
-    shape: Shape,
+    shape: GemmShape,
     /// f16, bf16, tf32 or f32
     #[arg(long, default_value = "f16", value_parser = parse_dtype)]
     dtype: DType,
     /// How A and B are stored: nn, nt, tn or tt [default: as the kernel reads them
     /// best, nt for a family]
     #[arg(long)]
-    layout: Option<Layout>,
+    layout: Option<BlasLayout>,
     /// Type of C: input or f32
     #[arg(long, default_value = "input", value_parser = parse_output)]
     output: OutputType,
     /// A CTA's tile, MxNxK [default: the rule's]
     #[arg(long)]
-    block: Option<Shape>,
+    block: Option<GemmShape>,
     /// row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE, serpentinen:SIZE, morton
     /// or hilbert; several, with commas between, are compared [default: the rule's]
     #[arg(long, value_delimiter = ',')]
@@ -69,6 +69,12 @@ struct Arguments {
     /// Check nothing but the result: faster
     #[arg(long)]
     no_checks: bool,
+    /// Refuse a product that would take longer than this, seconds
+    #[arg(long, default_value_t = 3600.0)]
+    time_limit: f64,
+    /// Memory of the emulated GPU, MiB; each byte takes nine of this machine's
+    #[arg(long, default_value_t = 1024)]
+    memory_limit: u64,
     /// Capacity of the L2 that the requests are run through, KiB; an H200's unless given
     #[arg(long, default_value_t = H200.target.l2_bytes >> 10)]
     l2: u64,
@@ -78,7 +84,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    match compare_or_count(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("error: {message}");
@@ -87,7 +93,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<(), String> {
+fn compare_or_count(arguments: &Arguments) -> Result<(), String> {
     let orders = &arguments.order;
     if orders.len() < 2 {
         let case = case(arguments, orders.first().copied())?;
@@ -111,31 +117,46 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs `case` in every order of events that the arguments ask for. What came of the
-/// first.
+/// Says what `case` will take, then runs it in every order of events that the arguments
+/// ask for. What came of the first.
 fn emulate(arguments: &Arguments, case: &Case) -> Result<Outcome, String> {
-    let KernelInfo { name, threads, .. } = case.kernel;
+    let KernelInfo { name, threads, .. } = *case.kernel();
     println!(
         "{name}: {} {}, order {}, {}, on {} simulated SMs",
         arguments.shape,
-        case.kernel.input.name(),
-        case.order,
-        schedule_name(case.schedule),
+        case.kernel().input.name(),
+        case.choice.order,
+        schedule_name(case.choice.schedule),
         arguments.sms
     );
+    let gpu = gpu(arguments, arguments.seed)?;
+    let estimate = Estimate::of(&case.choice, &case.problem(), &gpu);
+    println!(
+        "{} CTAs, {} tiles, {} k-blocks in all: about {} and {} of memory",
+        estimate.ctas,
+        estimate.tiles,
+        estimate.k_blocks,
+        limits::in_words(estimate.time),
+        limits::mebibytes(estimate.host_bytes)
+    );
+    limits::check(&estimate, &gpu).map_err(|error| error.to_string())?;
     let mut first = None;
     for index in 0..arguments.schedules {
         let seed = arguments.seed.wrapping_add(index);
         let begin = Instant::now();
-        let progress = progress(case, seed);
-        let result = run_watched(case, &options(arguments, case.schedule, seed), &|ctas| {
-            progress.inc(ctas.into());
-        });
-        progress.finish_and_clear();
+        let bar = progress(&estimate, seed);
+        let ended = bar.clone();
+        let gpu = EmulatedGpu {
+            seed,
+            progress: Some(Progress::new(move |ctas| ended.inc(ctas.into()))),
+            ..gpu.clone()
+        };
+        let result = run(case, &gpu);
+        bar.finish_and_clear();
         let done = result.map_err(|error| failure(&error.to_string(), seed))?;
         println!(
             "seed {seed}: right, by {} CTAs of {threads} threads; largest error {:.2e}; {:.2} s",
-            done.ctas,
+            estimate.ctas,
             done.largest_error,
             begin.elapsed().as_secs_f64()
         );
@@ -149,10 +170,10 @@ fn case(arguments: &Arguments, order: Option<TileOrder>) -> Result<Case, String>
     let size = |name: &str, extent: usize| {
         u32::try_from(extent).map_err(|_| format!("{name} is {extent}, accepted: below 2^32"))
     };
-    let Shape { m, n, k } = arguments.shape;
+    let GemmShape { m, n, k } = arguments.shape;
     let (m, n, k) = (size("M", m)?, size("N", n)?, size("K", k)?);
     let block = match arguments.block {
-        Some(Shape { m, n, k }) => Some(Block {
+        Some(GemmShape { m, n, k }) => Some(Block {
             m: size("the block's M", m)?,
             n: size("the block's N", n)?,
             k: size("the block's K", k)?,
@@ -180,28 +201,36 @@ fn case(arguments: &Arguments, order: Option<TileOrder>) -> Result<Case, String>
     Ok(case)
 }
 
-fn options(arguments: &Arguments, schedule: Schedule, seed: u64) -> Options {
-    let defaults = Options::default();
-    let workers = match schedule {
-        Schedule::StreamK => 1,
-        _ => defaults.workers,
-    };
-    Options {
+/// The GPU that the arguments describe.
+fn gpu(arguments: &Arguments, seed: u64) -> Result<EmulatedGpu, String> {
+    let time_limit = Duration::try_from_secs_f64(arguments.time_limit);
+    let time_limit =
+        time_limit.map_err(|error| format!("--time-limit {}: {error}", arguments.time_limit))?;
+    let sms = arguments.sms.max(1);
+    Ok(EmulatedGpu {
+        sms,
+        memory_bytes: arguments.memory_limit.saturating_mul(1 << 20),
+        time_limit,
         checks: !arguments.no_checks,
         seed,
-        slots: arguments.sms.max(1),
-        workers: arguments.workers.unwrap_or(workers),
+        slots: sms,
+        workers: arguments.workers,
         trace: true,
-        ..defaults
-    }
+        ..EmulatedGpu::default()
+    })
 }
 
-fn progress(case: &Case, seed: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} CTAs {elapsed} {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(case.ctas().into())
+/// A bar of the CTAs that have ended, and the time beside that of the estimate.
+fn progress(estimate: &Estimate, seed: u64) -> ProgressBar {
+    let template = "{bar:30} {pos}/{len} CTAs, {elapsed} of {msg}";
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let about = limits::in_words(estimate.time);
+    let bar = ProgressBar::new(estimate.ctas)
         .with_style(style)
-        .with_message(format!("seed {seed}"))
+        .with_message(format!("about {about}, seed {seed}"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
 /// What went wrong, and how to see it again.

@@ -1,8 +1,8 @@
-//! Matrices in emulated memory, any strides.
+//! Matrices in the memory of a device, any strides, with a watch on what lies between.
 
-use gpu_kernels::Operand;
+use tilewise::emulator;
 use tilewise::select::Strides;
-use tilewise_emulator::{Memory, NoSuchMemory};
+use tilewise::{Device, Element, Error, Matrix, MatrixView, MatrixViewMut};
 
 /// What lies in C, and between its elements, before a launch.
 const SENTINEL: u8 = 0xa5;
@@ -42,129 +42,131 @@ impl Placement {
         }
     }
 
-    /// As a launch parameter, of an allocation at `start` and elements of
-    /// `element_bytes`.
-    pub(crate) fn operand_at(&self, start: u64, element_bytes: u32) -> Operand {
-        Operand {
-            address: start + self.offset * u64::from(element_bytes),
+    /// As the library's selection sees it.
+    pub(crate) fn strides(&self, element_bytes: u32) -> Strides {
+        Strides {
             row_stride: self.row_stride,
             col_stride: self.col_stride,
+            alignment: Strides::alignment_of(self.offset * u64::from(element_bytes)),
         }
-    }
-
-    /// As the selection sees it.
-    pub(crate) fn strides(&self, element_bytes: u32) -> Strides {
-        let operand = self.operand_at(0, element_bytes);
-        Strides {
-            row_stride: operand.row_stride,
-            col_stride: operand.col_stride,
-            alignment: Strides::alignment_of(operand.address),
-        }
-    }
-
-    fn index(&self, row: u32, col: u32) -> u64 {
-        self.offset + u64::from(row) * self.row_stride + u64::from(col) * self.col_stride
     }
 }
 
-/// A matrix in emulated memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed {
+/// A matrix on a device, in an allocation that ends with its last element.
+#[derive(Debug)]
+pub(crate) struct Placed<T> {
+    allocation: Matrix<T>,
     placement: Placement,
-    rows: u32,
-    cols: u32,
-    element_bytes: u32,
-    /// Of the allocation.
-    start: u64,
-    /// Of the allocation.
-    bytes: u64,
+    rows: usize,
+    cols: usize,
 }
 
-impl Placed {
-    /// Room for a matrix: no more than its elements need.
-    pub(crate) fn allocate(
-        memory: &mut Memory,
+impl<T: Element> Placed<T> {
+    /// The elements, row by row; on an emulated GPU nothing has written what lies before
+    /// and between them.
+    pub(crate) fn holding(
+        device: &Device,
         placement: Placement,
-        (rows, cols): (u32, u32),
-        element_bytes: u32,
-    ) -> Placed {
-        let elements = if rows == 0 || cols == 0 {
-            0
-        } else {
-            placement.index(rows - 1, cols - 1) + 1
-        };
-        let bytes = elements * u64::from(element_bytes);
-        Placed {
-            placement,
-            rows,
-            cols,
-            element_bytes,
-            start: memory.allocate(bytes),
-            bytes,
-        }
-    }
-
-    /// As a launch parameter.
-    pub(crate) fn operand(&self) -> Operand {
-        self.placement.operand_at(self.start, self.element_bytes)
-    }
-
-    /// As the selection sees it.
-    pub(crate) fn strides(&self) -> Strides {
-        self.placement.strides(self.element_bytes)
-    }
-
-    fn address(&self, row: u32, col: u32) -> u64 {
-        self.start + self.placement.index(row, col) * u64::from(self.element_bytes)
-    }
-
-    /// Writes the elements, given row by row, and nothing between them.
-    pub(crate) fn upload(&self, memory: &Memory, elements: &[u8]) -> Result<(), NoSuchMemory> {
-        let each = self.element_bytes as usize;
-        for row in 0..self.rows {
-            let line = &elements[row as usize * self.cols as usize * each..];
-            let line = &line[..self.cols as usize * each];
-            if self.placement.col_stride == 1 {
-                memory.write(self.address(row, 0), line)?;
-            } else {
-                for (col, element) in line.chunks_exact(each).enumerate() {
-                    memory.write(self.address(row, col as u32), element)?;
+        shape: (u32, u32),
+        elements: &[T],
+    ) -> Result<Self, Error> {
+        let mut placed = Placed::allocate(device, placement, shape)?;
+        placed.view_mut()?.copy_from_slice(elements)?;
+        let bytes = size_of::<T>() as u64;
+        let start = placed.allocation.device_address().unwrap_or_default();
+        let mut next = 0;
+        for (place, is_element) in placed.map().into_iter().chain([true]).enumerate() {
+            if is_element {
+                let (from, len) = (start + bytes * next, bytes * (place as u64 - next));
+                if len > 0 {
+                    emulator::leave_undefined(device, from, len)?;
                 }
+                next = place as u64 + 1;
             }
         }
-        Ok(())
+        Ok(placed)
     }
 
-    /// Fills the allocation with what [`Placed::strays`] looks for.
-    pub(crate) fn fill(&self, memory: &Memory) -> Result<(), NoSuchMemory> {
-        memory.write(self.start, &vec![SENTINEL; self.bytes as usize])
+    /// A matrix whose allocation holds what [`Placed::stray`] looks for.
+    pub(crate) fn of_sentinels(
+        device: &Device,
+        placement: Placement,
+        shape: (u32, u32),
+    ) -> Result<Self, Error> {
+        let mut placed = Placed::allocate(device, placement, shape)?;
+        let sentinel = bytemuck::pod_read_unaligned(&vec![SENTINEL; size_of::<T>()]);
+        placed.allocation.view_mut().fill(sentinel)?;
+        Ok(placed)
     }
 
-    /// The elements, row by row.
-    pub(crate) fn download(&self, memory: &Memory) -> Result<Vec<u8>, NoSuchMemory> {
-        let all = memory.read(self.start, self.bytes)?;
-        let mut elements = Vec::with_capacity(self.rows as usize * self.cols as usize * 4);
-        for (row, col) in self.places() {
-            let at = (self.address(row, col) - self.start) as usize;
-            elements.extend_from_slice(&all[at..at + self.element_bytes as usize]);
+    fn allocate(
+        device: &Device,
+        placement: Placement,
+        (rows, cols): (u32, u32),
+    ) -> Result<Self, Error> {
+        let last = |extent: u32, stride: u64| u64::from(extent - 1) * stride;
+        let span = match (rows, cols) {
+            (0, _) | (_, 0) => 0,
+            _ => last(rows, placement.row_stride) + last(cols, placement.col_stride) + 1,
+        };
+        Ok(Placed {
+            allocation: device.zeros(1, (placement.offset + span) as usize)?,
+            placement,
+            rows: rows as usize,
+            cols: cols as usize,
+        })
+    }
+
+    /// The matrix, to read.
+    pub(crate) fn view(&self) -> Result<MatrixView<'_, T>, Error> {
+        let (from, row_stride, col_stride) = self.strides();
+        self.allocation
+            .view()
+            .slice(0..1, from..self.allocation.cols())?
+            .with_strides(self.rows, self.cols, row_stride, col_stride)
+    }
+
+    /// The matrix, to write.
+    pub(crate) fn view_mut(&mut self) -> Result<MatrixViewMut<'_, T>, Error> {
+        let (from, row_stride, col_stride) = self.strides();
+        let end = self.allocation.cols();
+        self.allocation
+            .view_mut()
+            .slice(0..1, from..end)?
+            .with_strides(self.rows, self.cols, row_stride, col_stride)
+    }
+
+    fn strides(&self) -> (usize, usize, usize) {
+        let Placement {
+            offset,
+            row_stride,
+            col_stride,
+        } = self.placement;
+        (offset as usize, row_stride as usize, col_stride as usize)
+    }
+
+    /// Whether each place of the allocation holds an element.
+    fn map(&self) -> Vec<bool> {
+        let (offset, row_stride, col_stride) = self.strides();
+        let mut map = vec![false; self.allocation.cols()];
+        for row in 0..self.rows {
+            for col in 0..self.cols {
+                map[offset + row * row_stride + col * col_stride] = true;
+            }
         }
-        Ok(elements)
+        map
     }
 
-    /// The offset of a byte between the elements that is no longer what
-    /// [`Placed::fill`] put there.
-    pub(crate) fn strays(&self, memory: &Memory) -> Result<Option<u64>, NoSuchMemory> {
-        let mut all = memory.read(self.start, self.bytes)?;
-        for (row, col) in self.places() {
-            let at = (self.address(row, col) - self.start) as usize;
-            all[at..at + self.element_bytes as usize].fill(SENTINEL);
-        }
-        let stray = all.iter().position(|&byte| byte != SENTINEL);
+    /// The byte, counted from the start of the allocation, that lies between the elements
+    /// and is no longer what [`Placed::of_sentinels`] put there.
+    pub(crate) fn stray(&self) -> Result<Option<u64>, Error> {
+        let all = self.allocation.to_vec()?;
+        let bytes: &[u8] = bytemuck::cast_slice(&all);
+        let map = self.map();
+        let stray = bytes
+            .iter()
+            .enumerate()
+            .position(|(at, &byte)| byte != SENTINEL && !map[at / size_of::<T>()]);
         Ok(stray.map(|offset| offset as u64))
-    }
-
-    fn places(&self) -> impl Iterator<Item = (u32, u32)> {
-        let cols = self.cols;
-        (0..self.rows).flat_map(move |row| (0..cols).map(move |col| (row, col)))
     }
 }

@@ -2,9 +2,9 @@
 //! [`tilewise::select`], for an H200 with as many SMs as are simulated.
 
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{Block, DType, Family, Major, OutputType, Schedule, TileOrder};
+use gpu_kernels::{Block, DType, Family, GemmParams, Major, OutputType, Schedule, TileOrder};
 use tilewise::select::{self, Catalog, Problem, Request, Target};
-use tilewise_bench::model::H200;
+use tilewise_benches::modelled::selection::H200;
 
 use crate::case::{self, Case};
 use crate::operand::Placement;
@@ -56,6 +56,12 @@ impl Wish<'_> {
             }
             Kernel::Family(_, dtype) => (dtype, (false, true)),
         };
+        for (name, extent) in [("M", m), ("N", n), ("K", k)] {
+            if u64::from(extent) > GemmParams::MAX_DIM {
+                let most = GemmParams::MAX_DIM;
+                return Err(format!("{name} is {extent}, accepted: at most {most}"));
+            }
+        }
         let (a_transposed, b_transposed) = self.stored.unwrap_or(made_for);
         let bytes = input.bytes();
         let placed = |transposed: bool, rows: u32, columns: u32| {
@@ -65,17 +71,18 @@ impl Wish<'_> {
                 Placement::rows(columns, bytes)
             }
         };
-        let (a, b) = (placed(a_transposed, m, k), placed(b_transposed, k, n));
-        let c = Placement::rows(n, bytes);
-        let problem = Problem {
-            m,
-            n,
-            k,
-            input,
+        let any = &KERNELS[0];
+        let mut case = Case {
             output: self.output,
-            a: a.strides(bytes),
-            b: b.strides(bytes),
-            c: c.strides(bytes),
+            a: placed(a_transposed, m, k),
+            b: placed(b_transposed, k, n),
+            c: Placement::rows(n, bytes),
+            resident: self.sms,
+            ..Case::new(any, m, n, k)
+        };
+        let problem = Problem {
+            input,
+            ..case.problem()
         };
         let target = Target {
             sms: self.sms,
@@ -99,22 +106,8 @@ impl Wish<'_> {
             schedule: self.schedule,
             ..Request::default()
         };
-        let choice = select::choose(catalog, &problem, &target, &request)
+        case.choice = select::choose(catalog, &problem, &target, &request)
             .map_err(|error| error.to_string())?;
-        let mut case = Case::new(&choice.kernel, m, n, k);
-        // A packed operand is one that lies as the kernel wants it, as in `new`.
-        if !choice.packed.a {
-            case.a = a;
-        }
-        if !choice.packed.b {
-            case.b = b;
-        }
-        case.c = c;
-        case.output = self.output;
-        case.order = choice.order;
-        case.schedule = choice.schedule;
-        case.resident = self.sms;
-        case.sharers = choice.stream_k_ctas;
         Ok(case)
     }
 }
@@ -136,8 +129,8 @@ mod tests {
     #[test]
     fn a_family_gives_the_rules_kernel() {
         let case = WISH.pick(512, 512, 256).unwrap();
-        assert_eq!(case.kernel.family, Family::Hopper);
-        assert_eq!(case.order, TileOrder::GroupedM { size: 8 });
+        assert_eq!(case.kernel().family, Family::Hopper);
+        assert_eq!(case.choice.order, TileOrder::GroupedM { size: 8 });
         assert_eq!((case.a.col_stride, case.b.row_stride), (1, 1));
     }
 
@@ -151,7 +144,7 @@ mod tests {
             wish.pick(m, n, k)
         };
         let case = named("hopper_f16_am_bn_64x64x64_split2", 100, 72, 64).unwrap();
-        assert_eq!(case.kernel.name, "hopper_f16_am_bn_64x64x64_split2");
+        assert_eq!(case.kernel().name, "hopper_f16_am_bn_64x64x64_split2");
         assert_eq!((case.a.row_stride, case.b.col_stride), (1, 1));
         assert!(
             named("hopper_f64", 1, 1, 1)

@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use gpu_kernels::TileOrder;
+use tilewise::emulator::{Counts, Instruction};
 use tilewise::l2::{self, Replayed};
-use tilewise_bench::table::Table;
-use tilewise_emulator::{Counts, Instruction};
+use tilewise_benches::text_table::Table;
 
 /// Prints what one launch did. `l2_bytes` is the capacity of the L2 that its requests
 /// are run through.

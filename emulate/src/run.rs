@@ -1,17 +1,13 @@
-//! Runs a case, as the library would on a GPU, and compares with f64.
+//! Runs a case on an emulated GPU, through the library, and compares with f64.
 
-use gpu_kernels::{DType, Family, GemmParams, OutputType};
+use gpu_kernels::{DType, Family, OutputType};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tilewise::select::{self, Problem};
-use tilewise::tma::{self, GlobalTensor};
-use tilewise::{Device, Element, bf16, f16, oracle};
+use tilewise::emulator::{self, Counts, EmulatedGpu};
+use tilewise::{Device, Element, Gemm, Output, Precision, bf16, f16, oracle};
 use tilewise_emulator::semantics::convert::tf32_from_f32;
-use tilewise_emulator::semantics::swizzle::Swizzle;
-use tilewise_emulator::semantics::tensor_map::{MapError, TensorMap};
-use tilewise_emulator::{Counts, Grid, Memory, NoSuchMemory, Options};
 
-use crate::case::{self, Case, Values};
+use crate::case::{Case, Values};
 use crate::operand::Placed;
 
 /// What came of a case.
@@ -19,8 +15,6 @@ use crate::operand::Placed;
 pub struct Outcome {
     /// What the launch did.
     pub counts: Counts,
-    /// CTAs launched.
-    pub ctas: u32,
     /// Largest difference to f64 of an element of C.
     pub largest_error: f64,
     /// C, row by row, as stored.
@@ -31,19 +25,9 @@ pub struct Outcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel cannot run the problem.
-    #[error("{kernel} cannot run {operand}: {reason}")]
-    Operand {
-        /// The kernel.
-        kernel: &'static str,
-        /// `A`, `B` or `C`.
-        operand: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// The kernel broke a rule.
+    /// The library refused it, or the kernel broke a rule.
     #[error(transparent)]
-    Emulator(#[from] tilewise_emulator::Error),
+    Library(#[from] tilewise::Error),
     /// An element of C is wrong.
     #[error("C({row}, {col}) is {found}, and should be {expected}: {excess:.3} times the bound")]
     Wrong {
@@ -64,169 +48,89 @@ pub enum Error {
         /// Bytes from the start of the allocation.
         offset: u64,
     },
-    /// A tensor map cannot be made.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// The oracle failed.
-    #[error(transparent)]
-    Library(#[from] tilewise::Error),
-    /// Emulated memory is not where it should be.
-    #[error(transparent)]
-    Memory(#[from] NoSuchMemory),
 }
 
-/// Runs `case`.
+/// Runs `case` on `gpu`.
 ///
 /// # Errors
 /// [`Error`].
-pub fn run(case: &Case, options: &Options) -> Result<Outcome, Error> {
-    run_watched(case, options, &|_| {})
-}
-
-/// As [`run`]; `ended` is told of CTAs that have ended, as
-/// [`tilewise_emulator::launch_watched`] does.
-///
-/// # Errors
-/// [`Error`].
-pub fn run_watched(
-    case: &Case,
-    options: &Options,
-    ended: &(dyn Fn(u32) + Sync),
-) -> Result<Outcome, Error> {
-    match case.kernel.input {
-        DType::F16 => run_as::<f16>(case, options, ended),
-        DType::Bf16 => run_as::<bf16>(case, options, ended),
-        DType::F32 | DType::Tf32 => run_as::<f32>(case, options, ended),
+pub fn run(case: &Case, gpu: &EmulatedGpu) -> Result<Outcome, Error> {
+    match (case.kernel().input, case.output) {
+        (DType::F16, OutputType::Input) => run_as::<f16, f16>(case, gpu),
+        (DType::F16, OutputType::F32) => run_as::<f16, f32>(case, gpu),
+        (DType::Bf16, OutputType::Input) => run_as::<bf16, bf16>(case, gpu),
+        (DType::Bf16, OutputType::F32) => run_as::<bf16, f32>(case, gpu),
+        (DType::F32 | DType::Tf32, _) => run_as::<f32, f32>(case, gpu),
     }
 }
 
-fn run_as<T: Element>(
-    case: &Case,
-    options: &Options,
-    ended: &(dyn Fn(u32) + Sync),
-) -> Result<Outcome, Error> {
-    let Case {
-        kernel, m, n, k, ..
-    } = *case;
+fn run_as<T: Element, O: Output<T>>(case: &Case, gpu: &EmulatedGpu) -> Result<Outcome, Error> {
+    if case.kernel().family == Family::Pack {
+        return run_copy::<T>(case, gpu);
+    }
+    let device = Device::emulated(gpu.clone())?;
     let [a_shape, b_shape] = shapes(case);
     let [a_values, b_values] = operands::<T>(case);
-
-    let mut memory = Memory::new();
-    let input_bytes = kernel.input.bytes();
-    let output = match case.output {
-        OutputType::Input => T::DTYPE,
-        OutputType::F32 => DType::F32,
-    };
-    let a = Placed::allocate(&mut memory, case.a, a_shape, input_bytes);
-    let b = Placed::allocate(&mut memory, case.b, b_shape, input_bytes);
-    let c = Placed::allocate(&mut memory, case.c, (m, n), output.bytes());
-    a.upload(&memory, bytemuck::cast_slice(&a_values))?;
-    b.upload(&memory, bytemuck::cast_slice(&b_values))?;
-    c.fill(&memory)?;
-
-    let problem = Problem {
-        m,
-        n,
-        k,
-        input: kernel.input,
-        output: case.output,
-        a: a.strides(),
-        b: b.strides(),
-        c: c.strides(),
-    };
-    let [a_operand, b_operand, c_operand] = [&a, &b, &c].map(Placed::operand);
-    let ctas = select::ctas(&case.choice(), case.resident);
-    let maps = match kernel.family {
-        Family::Hopper => Some(tensor_maps(
-            case,
-            &problem,
-            [a_operand, b_operand, c_operand].map(|operand| operand.address),
-        )?),
-        _ => None,
-    };
-    let mut params = GemmParams {
-        a: a_operand,
-        b: b_operand,
-        c: c_operand,
-        tensor_maps: 0,
-        workspace: 0,
-        m,
-        n,
-        k,
-        output: case.output,
-        order: case.order,
-        schedule: case.schedule,
-        store_by_tma: 0,
-        sharers: case.sharers,
-    };
-    if let Some(maps) = maps {
-        params.store_by_tma = maps[2].is_some().into();
-        params.tensor_maps = memory.allocate(3 * 128);
-        for (index, map) in maps.into_iter().enumerate() {
-            if let Some(map) = map {
-                let place = params.tensor_maps + 128 * index as u64;
-                memory.write(place, &map.encode()?)?;
-            }
-        }
+    let a = Placed::holding(&device, case.a, a_shape, &a_values)?;
+    let b = Placed::holding(&device, case.b, b_shape, &b_values)?;
+    let mut c = Placed::<O>::of_sentinels(&device, case.c, (case.m, case.n))?;
+    let mut gemm = Gemm::new(&device);
+    if case.kernel().input == DType::Tf32 {
+        gemm = gemm.precision(Precision::Tf32);
     }
-    if kernel.stream_k_bytes > 0 {
-        let slot = u64::from(kernel.stream_k_bytes);
-        let bytes = u64::from(case.sharers) * slot;
-        params.workspace = memory.allocate(bytes);
-        // All of it is zero on a GPU; the kernel may count on the flags alone.
-        for sharer in 1..=u64::from(case.sharers) {
-            memory.write(params.workspace + sharer * slot - 128, &[0; 128])?;
-        }
-    }
+    let (a, b) = (a.view()?, b.view()?);
+    let mut plan = emulator::plan(&gemm, &device, &case.choice, a, b, c.view_mut()?)?;
+    plan.run(a, b, c.view_mut()?)?;
+    let found = outcome(&device, &c)?;
 
-    let function = case::function(&kernel).ok_or_else(|| Error::Operand {
-        kernel: kernel.name,
-        operand: "anything",
-        reason: "no such entry point".into(),
-    })?;
-    // SAFETY: launched as `INFO` says, with parameters that describe emulated
-    // allocations, which every access is looked up in.
-    let body = || unsafe { function(&params) };
-    let grid = Grid {
-        kernel: kernel.name,
-        ctas,
-        threads: kernel.threads,
-        ctas_per_cluster: kernel.cluster.ctas(),
-        shared_bytes: kernel.shared_bytes,
-        body: &body,
-    };
-    let counts = tilewise_emulator::launch_watched(&mut memory, &grid, options, ended)?;
+    let cpu = Device::cpu();
+    let (m, n, k) = (case.m as usize, case.n as usize, case.k as usize);
+    let (a, b) = (
+        cpu.from_slice(&a_values, m, k)?,
+        cpu.from_slice(&b_values, k, n)?,
+    );
+    let product = oracle::product(a.view(), b.view())?;
+    let found_values: &[O] = bytemuck::cast_slice(&found.c);
+    Ok(Outcome {
+        largest_error: compare(&product, found_values, case.kernel().input, n)?,
+        ..found
+    })
+}
 
-    if let Some(offset) = c.strays(&memory)? {
+/// A kernel that packs copies A to C.
+fn run_copy<T: Element>(case: &Case, gpu: &EmulatedGpu) -> Result<Outcome, Error> {
+    let device = Device::emulated(gpu.clone())?;
+    let [shape, _] = shapes(case);
+    let [values, _] = operands::<T>(case);
+    let a = Placed::holding(&device, case.a, shape, &values)?;
+    let mut c = Placed::<T>::of_sentinels(&device, case.c, shape)?;
+    let walk = (case.choice.order, case.choice.schedule);
+    emulator::copy(case.kernel(), walk, a.view()?, c.view_mut()?)?;
+    let found = outcome(&device, &c)?;
+    let found_values: &[T] = bytemuck::cast_slice(&found.c);
+    let cols = case.n as usize;
+    Ok(Outcome {
+        largest_error: compare_copies(&values, found_values, case.kernel().input, cols)?,
+        ..found
+    })
+}
+
+/// What the last launch on `device` did, and left in C.
+fn outcome<O: Element>(device: &Device, c: &Placed<O>) -> Result<Outcome, Error> {
+    if let Some(offset) = c.stray()? {
         return Err(Error::Stray { offset });
     }
-    let found = c.download(&memory)?;
-    let n = n as usize;
-    let largest_error = if kernel.family == Family::Pack {
-        compare_copies(&a_values, &found, kernel.input, n)?
-    } else {
-        let device = Device::cpu();
-        let (m, k) = (m as usize, k as usize);
-        let a = device.from_slice(&a_values, m, k)?;
-        let b = device.from_slice(&b_values, k, n)?;
-        let product = oracle::product(a.view(), b.view())?;
-        match case.output {
-            OutputType::Input => compare::<T>(&product, &found, kernel.input, n)?,
-            OutputType::F32 => compare::<f32>(&product, &found, kernel.input, n)?,
-        }
-    };
     Ok(Outcome {
-        counts,
-        ctas: ctas.0 * ctas.1,
-        largest_error,
-        c: found,
+        counts: emulator::counts(device).unwrap_or_default(),
+        largest_error: 0.0,
+        c: bytemuck::cast_slice(&c.view()?.to_vec()?).to_vec(),
     })
 }
 
 /// Rows and columns of A and of B.
 fn shapes(case: &Case) -> [(u32, u32); 2] {
     // A kernel that packs copies A to C, and has neither B nor K.
-    let b = match case.kernel.family {
+    let b = match case.kernel().family {
         Family::Pack => (0, 0),
         _ => (case.k, case.n),
     };
@@ -235,7 +139,7 @@ fn shapes(case: &Case) -> [(u32, u32); 2] {
 
 /// What A and B of `case` hold, row by row. `T` is the type that its kernel reads.
 pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
-    let kernel = &case.kernel;
+    let kernel = case.kernel();
     let mut random = StdRng::seed_from_u64(case.seed);
     shapes(case).map(|(rows, cols)| {
         (0..u64::from(rows) * u64::from(cols))
@@ -244,7 +148,7 @@ pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
                     Values::Uniform => random.random_range(-1.0..1.0),
                     Values::Integers => f64::from(random.random_range(-4..=4)),
                 };
-                // TMA moves f32 as it is; the library packs, and rounds, before.
+                // Rounded once, so that both worlds of `emulator-proof` start alike.
                 if kernel.family == Family::Hopper && kernel.input == DType::Tf32 {
                     T::from_f64(f32::from_bits(tf32_from_f32(value as f32)).into())
                 } else {
@@ -258,12 +162,11 @@ pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
 /// The largest error, if every element is within its bound.
 fn compare<O: Element>(
     product: &oracle::Product,
-    found: &[u8],
+    found: &[O],
     input: DType,
     n: usize,
 ) -> Result<f64, Error> {
-    let found: Vec<O> = bytemuck::pod_collect_to_vec(found);
-    if let Some((index, excess)) = product.worst(&found, input) {
+    if let Some((index, excess)) = product.worst(found, input) {
         return Err(Error::Wrong {
             row: index / n,
             col: index % n,
@@ -281,13 +184,12 @@ fn compare<O: Element>(
 /// As [`compare`], for copies, which are exact but for the rounding to TF32.
 fn compare_copies<T: Element>(
     values: &[T],
-    found: &[u8],
+    found: &[T],
     input: DType,
     n: usize,
 ) -> Result<f64, Error> {
-    let found: Vec<T> = bytemuck::pod_collect_to_vec(found);
     let mut largest = 0.0;
-    for (index, (value, found)) in values.iter().zip(&found).enumerate() {
+    for (index, (value, found)) in values.iter().zip(found).enumerate() {
         let (value, found) = (value.to_f64(), found.to_f64());
         let expected = match input {
             DType::Tf32 => f32::from_bits(tf32_from_f32(value as f32)).into(),
@@ -305,56 +207,4 @@ fn compare_copies<T: Element>(
         largest = f64::max(largest, (found - value).abs());
     }
     Ok(largest)
-}
-
-/// The maps of A, B and, where TMA can write it, C.
-fn tensor_maps(
-    case: &Case,
-    problem: &Problem,
-    addresses: [u64; 3],
-) -> Result<[Option<TensorMap>; 3], Error> {
-    let kernel = &case.kernel;
-    let refused = |operand| {
-        move |reason: tma::Unreadable| Error::Operand {
-            kernel: kernel.name,
-            operand,
-            reason: reason.to_string(),
-        }
-    };
-    let a_major = kernel.a_major.unwrap_or(problem.a_major());
-    let b_major = kernel.b_major.unwrap_or(problem.b_major());
-    let a = GlobalTensor::of_a(problem, a_major).map_err(refused("A"))?;
-    let b = GlobalTensor::of_b(problem, b_major).map_err(refused("B"))?;
-    let c = GlobalTensor::of_c(problem);
-    if c.is_none() && kernel.c_by_tma_only {
-        return Err(Error::Operand {
-            kernel: kernel.name,
-            operand: "C",
-            reason: "TMA cannot write it".into(),
-        });
-    }
-    let map = |address, dtype: DType, tensor: GlobalTensor, box_dims| TensorMap {
-        address,
-        dtype: dtype.into(),
-        dims: tensor.dims,
-        pitch_bytes: tensor.pitch_bytes,
-        box_dims,
-        swizzle: Swizzle::Bytes128,
-    };
-    let output = tma::output_dtype(problem);
-    Ok([
-        Some(map(
-            addresses[0],
-            kernel.input,
-            a,
-            tma::a_box(kernel, a_major, problem.m),
-        )),
-        Some(map(
-            addresses[1],
-            kernel.input,
-            b,
-            tma::b_box(kernel, b_major, problem.n),
-        )),
-        c.map(|tensor| map(addresses[2], output, tensor, tma::c_box(kernel, output))),
-    ])
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Runs the program with these arguments, separated by spaces.
 fn emulate(arguments: &str) -> Output {
@@ -123,6 +124,33 @@ fn orders_are_compared_by_what_the_kernel_asks_of_l2() {
     assert_eq!(row[0], grouped[0], "the same boxes");
     // A wave of eight tiles reads nine blocks in a row, and six as four by two.
     assert!(grouped[3] < row[3], "{text}");
+}
+
+/// At once: nothing of it is begun.
+#[test]
+fn what_cannot_end_or_fit_is_refused_and_says_what_it_would_take() {
+    let begin = Instant::now();
+    for (arguments, parts) in [
+        ("--shape 100000", ["years", "--time-limit"]),
+        (
+            "--shape 100000x100000x8 --time-limit 1e9",
+            ["MiB", "--memory-limit"],
+        ),
+    ] {
+        let output = emulate(arguments);
+        assert!(!output.status.success(), "{arguments}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("k-blocks in all: about"), "{said}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        for part in parts {
+            assert!(errors.contains(part), "{arguments}: {errors}");
+        }
+    }
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begin.elapsed()
+    );
 }
 
 #[test]

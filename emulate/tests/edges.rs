@@ -8,8 +8,8 @@ use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Family, KernelInfo, OutputType, Schedule, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use tilewise::emulator::EmulatedGpu;
 use tilewise_emulate::{Case, Placement, Values, run};
-use tilewise_emulator::Options;
 
 /// Cases a kernel.
 const EACH: u64 = 6;
@@ -52,7 +52,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
     case.seed = seed;
     // By the seed, so that the kernels between them have every order at every shape.
     let orders = TileOrder::all(2 + (number % 2) as u32);
-    case.order = orders[(seed % orders.len() as u64) as usize];
+    case.choice.order = orders[(seed % orders.len() as u64) as usize];
     case.values = match number % 3 {
         0 => Values::Integers,
         _ => Values::Uniform,
@@ -68,12 +68,12 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
         .collect();
     match kernel.stream_k_bytes {
         0 => {
-            case.schedule = allowed[random.random_range(0..allowed.len())];
+            case.choice.schedule = allowed[random.random_range(0..allowed.len())];
             case.resident = kernel.cluster.ctas() * random.random_range(1..=3);
         }
         _ => {
             case.resident = random.random_range(2..=4);
-            case.sharers = random.random_range(1..=case.resident);
+            case.choice.stream_k_ctas = random.random_range(1..=case.resident);
         }
     }
     if is_aligned {
@@ -86,8 +86,8 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
 
 /// Operands that lie the other way than the kernel's name says, where it can.
 fn turn(case: &mut Case, random: &mut StdRng) {
-    let bytes = case.kernel.input.bytes();
-    if case.kernel.family != Family::Hopper {
+    let bytes = case.kernel().input.bytes();
+    if case.kernel().family != Family::Hopper {
         if random.random_bool(0.5) {
             case.a = Placement::columns(case.m, bytes);
         }
@@ -95,15 +95,15 @@ fn turn(case: &mut Case, random: &mut StdRng) {
             case.b = Placement::rows(case.n, bytes);
         }
     }
-    if !case.kernel.c_by_tma_only && random.random_bool(0.3) {
+    if !case.kernel().c_by_tma_only && random.random_bool(0.3) {
         case.c = Placement::columns(case.m, bytes);
     }
 }
 
 /// Other strides than the plain ones.
 fn lay_out(case: &mut Case, random: &mut StdRng) {
-    let aligned = 16 / u64::from(case.kernel.input.bytes());
-    let through_tma = case.kernel.family == Family::Hopper;
+    let aligned = 16 / u64::from(case.kernel().input.bytes());
+    let through_tma = case.kernel().family == Family::Hopper;
     let mut pad = |placement: &mut Placement, unit: u64| {
         placement.offset = unit * random.random_range(0..3);
         let pitch = placement.row_stride.max(placement.col_stride);
@@ -116,7 +116,7 @@ fn lay_out(case: &mut Case, random: &mut StdRng) {
     };
     pad(&mut case.a, if through_tma { aligned } else { 1 });
     pad(&mut case.b, if through_tma { aligned } else { 1 });
-    let c_aligned = case.kernel.c_by_tma_only;
+    let c_aligned = case.kernel().c_by_tma_only;
     pad(&mut case.c, if c_aligned { aligned } else { 1 });
     if !c_aligned && random.random_bool(0.3) {
         case.c = Placement {
@@ -156,11 +156,11 @@ fn every_kernel_is_right_at_edge_shapes() {
         let worker = || {
             let mut failures = Vec::new();
             while let Some(case) = cases.get(next.fetch_add(1, SeqCst)) {
-                let options = Options {
-                    workers: 1,
-                    ..Options::default()
+                let gpu = EmulatedGpu {
+                    workers: Some(1),
+                    ..case.gpu()
                 };
-                if let Err(error) = run(case, &options) {
+                if let Err(error) = run(case, &gpu) {
                     failures.push(format!("{case:?}: {error}"));
                 }
             }
@@ -193,13 +193,13 @@ fn a_seed_does_the_same_on_any_number_of_host_threads() {
         let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
         let case = Case::new(kernel, 300, 600, 200);
         let counts = [1, 4].map(|workers| {
-            let options = Options {
+            let gpu = EmulatedGpu {
                 seed,
-                workers,
+                workers: Some(workers),
                 trace: true,
-                ..Options::default()
+                ..case.gpu()
             };
-            run(&case, &options).expect("a product").counts
+            run(&case, &gpu).expect("a product").counts
         });
         assert!(!counts[0].requests.is_empty());
         assert_eq!(counts[0], counts[1], "{name}, seed {seed}");
@@ -219,15 +219,12 @@ fn hopper_kernels_are_right_in_any_order_of_events() {
         let (height, width) = kernel.cluster_tile();
         let mut case = Case::new(kernel, height + 40, width + 24, 9 * kernel.block.k);
         if kernel.runs_under(Schedule::Persistent) {
-            case.schedule = Schedule::Persistent;
+            case.choice.schedule = Schedule::Persistent;
         }
         let mut first = None;
         for seed in 0..8 {
-            let options = Options {
-                seed,
-                ..Options::default()
-            };
-            let outcome = match run(&case, &options) {
+            let gpu = EmulatedGpu { seed, ..case.gpu() };
+            let outcome = match run(&case, &gpu) {
                 Ok(outcome) => outcome,
                 Err(error) => panic!("{name}: {error}"),
             };

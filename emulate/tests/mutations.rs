@@ -4,8 +4,8 @@
 
 use gpu_kernels::kernel::WARPGROUP;
 use gpu_kernels::{OutputType, Schedule};
+use tilewise::emulator::{EmulatedGpu, Fault, Instruction, Site};
 use tilewise_emulate::{Case, Error, Outcome, case, run};
-use tilewise_emulator::{Fault, Instruction, Options, Site};
 
 /// Shared address of the first byte.
 const BASE: u64 = 1024;
@@ -389,25 +389,25 @@ fn base(kernel: &str) -> Case {
     let (height, width) = kernel.cluster_tile();
     let mut case = Case::new(kernel, 2 * height + 40, width + 72, 10 * kernel.block.k + 8);
     case.output = OutputType::Input;
-    if case.schedule != Schedule::StreamK {
-        case.schedule = Schedule::Persistent;
+    if case.choice.schedule != Schedule::StreamK {
+        case.choice.schedule = Schedule::Persistent;
         case.resident = 2 * kernel.cluster.ctas();
     } else {
         case.resident = 5;
-        case.sharers = 5;
+        case.choice.stream_k_ctas = 5;
     }
     case
 }
 
 fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error> {
-    let options = Options {
+    let case = base(kernel);
+    let gpu = EmulatedGpu {
         seed,
         slots: 5,
-        overlaps: true,
         faults,
-        ..Options::default()
+        ..case.gpu()
     };
-    run(&base(kernel), &options)
+    run(&case, &gpu)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Threads as coroutines: each runs on a stack of its own until it waits.
 
 use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -27,9 +28,28 @@ pub(super) struct Fiber {
 #[derive(Default)]
 pub(super) struct Stacks(Vec<DefaultStack>);
 
+/// Stacks of launches that have ended: to map one takes longer than to run a short thread.
+static KEPT: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
+
+fn kept() -> MutexGuard<'static, Vec<DefaultStack>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Most stacks that are kept.
+const MOST_KEPT: usize = 4096;
+
+impl Drop for Stacks {
+    fn drop(&mut self) {
+        let mut kept = kept();
+        let room = MOST_KEPT.saturating_sub(kept.len());
+        kept.extend(self.0.drain(..).take(room));
+    }
+}
+
 impl Stacks {
     fn take(&mut self) -> std::io::Result<DefaultStack> {
-        match self.0.pop() {
+        let kept = || kept().pop();
+        match self.0.pop().or_else(kept) {
             Some(stack) => Ok(stack),
             None => DefaultStack::new(STACK_BYTES),
         }

@@ -78,8 +78,19 @@ impl Device {
         Device(shared)
     }
 
-    /// The first GPU that opens and that a kernel was built for, else the CPU.
+    /// The first GPU that opens and that a kernel was built for, else the CPU. With the
+    /// environment variable `TILEWISE_DEVICE=cpu` the CPU in any case; with `emulated` (and
+    /// the feature `emulator`) an emulated H200.
     pub fn best() -> Device {
+        match std::env::var("TILEWISE_DEVICE").as_deref() {
+            Ok("cpu") => return Device::cpu(),
+            #[cfg(feature = "emulator")]
+            Ok("emulated") => {
+                let gpu = crate::emulator::EmulatedGpu::default();
+                return Device::emulated(gpu).expect("an H200 is in range");
+            }
+            _ => {}
+        }
         (0..Device::gpu_count())
             .filter_map(|ordinal| Device::gpu(ordinal).ok())
             .find(|device| {

@@ -43,7 +43,8 @@ use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
 use crate::plan::Plan;
 use crate::plan_info::Origin;
-use crate::problem::Strides;
+use crate::problem::{Problem, Strides};
+use crate::rejection::Rejection;
 use crate::select::{self, Choice, Packed};
 use crate::view::{AsView, AsViewMut};
 
@@ -81,9 +82,28 @@ pub fn plan<T: Element, O: Output<T>>(
     let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
     let operands = gemm.operands(a, b, &c)?;
     let plan = gemm.plan_by::<T, O>(operands, |gpu, problem, _| {
+        check(gpu, choice, problem)?;
         Ok((GpuPlan::new(gpu, *choice, problem)?, Origin::Rule))
     })?;
     Ok(Plan::new(device, plan))
+}
+
+/// An error unless the kernel of `choice` can run `problem`, packed or not.
+fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
+    let problem = match choice.transposed {
+        true => problem.transposed(),
+        false => *problem,
+    };
+    let (kernel, target) = (&choice.kernel, gpu.info().target());
+    match select::check(gpu.backend().catalog(), kernel, &problem, &target) {
+        // The copies are what it reads.
+        Err(Rejection::Tma { .. }) if choice.packed.any() => Ok(()),
+        Err(reason) => Err(Error::KernelCannotRun {
+            kernel: kernel.name,
+            reason,
+        }),
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Copies `from` to `to`, of one shape on one device, by `kernel`, which is of

@@ -79,6 +79,15 @@ pub enum Error {
         schedule: Schedule,
     },
 
+    /// This library does not have the PTX of a kernel, or not whole.
+    #[error("kernel {kernel} has no PTX in this library ({found}); build the library again")]
+    NoPtx {
+        /// The entry point.
+        kernel: &'static str,
+        /// What the library has instead.
+        found: String,
+    },
+
     /// The driver's compiler refused a kernel.
     #[error("the driver could not compile kernel {kernel} (CUDA error {code}): {log}")]
     Compile {

@@ -148,13 +148,3 @@ pub struct Catalog<'a> {
     /// Whether the PTX of a kernel is at hand.
     pub is_built: fn(&str) -> bool,
 }
-
-impl Catalog<'static> {
-    /// This library's kernels.
-    pub fn embedded() -> Self {
-        Catalog {
-            kernels: gpu_kernels::entry::KERNELS,
-            is_built: |name| crate::embedded::ptx(name).is_some(),
-        }
-    }
-}

@@ -28,7 +28,6 @@ mod key;
 mod measure;
 mod race;
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,11 +110,11 @@ pub struct Tuner {
 impl Tuner {
     /// A tuner with the cache file of the user.
     pub fn new() -> Tuner {
-        let file = cache::default_file(|name| env::var_os(name));
+        let file = cache::default_file();
         if file.is_none() {
             log::warn!(
-                "none of TILEWISE_CACHE, XDG_CACHE_HOME and HOME is set; what is measured \
-                 lasts as long as this tuner"
+                "TILEWISE_CACHE is not set, and the user has no home folder; what is \
+                 measured lasts as long as this tuner"
             );
         }
         Tuner::with_cache(Cache::new(file))

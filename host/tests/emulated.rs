@@ -255,19 +255,24 @@ fn pack_and_multiply(
 
 #[test]
 fn workspaces_that_find_no_memory() {
-    let device = small();
-    // One element that stands for 2¹⁴ × 2¹²: packed, 2²⁸ bytes.
+    let device = open(EmulatedGpu {
+        sms: 3,
+        memory_bytes: 16 << 20,
+        ..EmulatedGpu::default()
+    });
+    // One element that stands for 2¹² × 2¹¹: packed, 2²⁵ bytes.
     let one = device.zeros::<f32>(1, 1).unwrap();
-    let (m, k) = (1 << 14, 1 << 12);
+    let (m, k) = (1 << 12, 1 << 11);
     let a = one.view().with_strides(m, k, 0, 0).unwrap();
     let b = one.view().with_strides(k, 1, 0, 0).unwrap();
     let mut c = device.zeros::<f32>(m, 1).unwrap();
     assert_eq!(
         hopper_tf32(&device).plan(a, b, c.view_mut()).unwrap_err(),
         Error::OutOfMemory {
-            device: "GPU 0 (Fake 0)".into(),
-            wanted: 1 << 28,
-            free: 48 << 20,
+            device: device.to_string(),
+            wanted: 1 << 25,
+            // What A and C take.
+            free: (16 << 20) - 4 - (4 << 12),
         }
     );
 }
@@ -291,6 +296,7 @@ fn empty_products_launch_nothing() {
 #[test]
 fn operands_on_different_devices() {
     let devices = [0, 1].map(|_| small());
+    let names = devices.each_ref().map(ToString::to_string);
     let [a, b] = [0, 1].map(|i: usize| devices[i].zeros::<f32>(2, 2).unwrap());
     let error = devices[0].matmul(&a, &b).unwrap_err();
     let mismatch = |operand, found: &str, expected: &str| Error::DeviceMismatch {
@@ -298,12 +304,9 @@ fn operands_on_different_devices() {
         found: found.into(),
         expected: expected.into(),
     };
-    assert_eq!(
-        error,
-        mismatch(Operand::B, "GPU 1 (Fake 1)", "GPU 0 (Fake 0)")
-    );
+    assert_eq!(error, mismatch(Operand::B, &names[1], &names[0]));
     let error = Device::cpu().matmul(&a, &a).unwrap_err();
-    assert_eq!(error, mismatch(Operand::A, "GPU 0 (Fake 0)", "the CPU"));
+    assert_eq!(error, mismatch(Operand::A, &names[0], "the CPU"));
 }
 
 #[test]
@@ -348,4 +351,11 @@ fn kernels_that_cannot_be_had() {
         plan(Gemm::new(&device).precision(Precision::Tf32)),
         Error::PrecisionIgnored { .. }
     ));
+    // No kernel runs on a GPU of Pascal.
+    let old = open(EmulatedGpu {
+        compute_capability: (6, 0),
+        ..EmulatedGpu::default()
+    });
+    let a = old.zeros::<f16>(2, 2).unwrap();
+    assert!(matches!(old.matmul(&a, &a), Err(Error::NoKernel { .. })));
 }

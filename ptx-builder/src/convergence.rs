@@ -21,64 +21,26 @@
 //! The algorithm is the divergence analysis of Coutinho, Sampaio, Pereira and Meira,
 //! "Divergence Analysis and Optimizations" (PACT 2011): a value varies if it is computed
 //! from one that does, or if which definition reaches a join depends on a divergent
-//! branch. PTX is not in SSA form, so this is put in terms of reaching definitions. Where the analysis does not know, it assumes variance: it can raise
-//! a false alarm, and cannot miss one.
+//! branch. PTX is not in SSA form, so this is put in terms of reaching definitions. Where
+//! the analysis does not know, it assumes variance: it can raise a false alarm, and cannot
+//! miss a divergence.
 //!
 //! **What it takes for granted**: `ptxas` and the GPU bring the lanes of a warp together
 //! again at the join, where an aligned instruction follows.
 
 mod definitions;
+pub(crate) mod divergence;
 mod graph;
 mod instruction;
 mod operation;
 mod reader;
 mod uniformity;
 
-use std::fmt;
-
 use crate::Error;
+pub use divergence::{Branch, Divergence};
 use graph::Graph;
 use instruction::{Entry, Instruction};
 use uniformity::Uniformity;
-
-/// A warp-aligned instruction that some lanes of a warp may not execute, or not
-/// together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Divergence {
-    /// The instruction.
-    pub instruction: String,
-    /// Its line in the program, counted from 1.
-    pub line: usize,
-    /// The branch that separates the lanes: the instruction stands between it and its
-    /// join. `None` where the instruction itself has a predicate that varies.
-    pub branch: Option<Branch>,
-}
-
-/// A branch that some lanes of a warp may take and others not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Branch {
-    /// The instruction.
-    pub instruction: String,
-    /// Its line in the program, counted from 1.
-    pub line: usize,
-}
-
-impl fmt::Display for Divergence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Divergence {
-            instruction, line, ..
-        } = self;
-        write!(f, "`{instruction}` (line {line}) ")?;
-        match &self.branch {
-            Some(branch) => write!(
-                f,
-                "stands between the divergent branch `{}` (line {}) and its join",
-                branch.instruction, branch.line
-            ),
-            None => f.write_str("has a predicate that differs between lanes"),
-        }
-    }
-}
 
 /// The warp-aligned instructions of a program that stand in divergent code, each once,
 /// with the first such branch.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::codegen::Codegen;
-use crate::convergence::Divergence;
-use crate::rust_cuda::{Missing, SETUP};
+use crate::codegen::UnknownCodegen;
+use crate::convergence::divergence::Divergence;
+use crate::rust_cuda::SETUP;
+use crate::rust_cuda::missing::Missing;
 use crate::toolchain::NoToolchain;
 
 /// A failed step of the device build.
@@ -20,14 +21,8 @@ pub enum Error {
     NoRustCuda(Vec<Missing>),
 
     /// No such code generator.
-    #[error(
-        "no code generator is called `{name}`; there are {}",
-        Codegen::ALL.map(Codegen::name).join(", ")
-    )]
-    UnknownCodegen {
-        /// What was asked for.
-        name: String,
-    },
+    #[error(transparent)]
+    UnknownCodegen(#[from] UnknownCodegen),
 
     /// rust-cuda's code generator does not build.
     #[error("rust-cuda's code generator does not build: cargo has said why, above")]
@@ -60,11 +55,11 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// The device compiler refused the sources.
-    #[error("the device code does not compile for {arch}:\n{output}")]
+    /// The compiler refused the sources.
+    #[error("the sources do not compile for {package}:\n{output}")]
     Compile {
-        /// The PTX target.
-        arch: &'static str,
+        /// A PTX target, `probes` or `wasm`.
+        package: String,
         /// Everything cargo and rustc said.
         output: String,
     },

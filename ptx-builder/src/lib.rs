@@ -9,10 +9,10 @@
 //!
 //! | module | step |
 //! |---|---|
-//! | [`codegen`] | choose between the two code generators |
-//! | [`toolchain`], [`compile`](mod@compile) | find a `rustc` that has `core` for `nvptx64-nvidia-cuda`, and run it |
-//! | [`rust_cuda`] | find all that rust-cuda needs, and run its builder |
-//! | [`ptx`] | cut the text into entry points, and join it again, one program each |
+//! | [`codegen`], [`generator`] | choose between the two code generators |
+//! | [`toolchain`], [`rustc`] | find a `rustc` that has `core` for `nvptx64-nvidia-cuda`, and compile with it |
+//! | [`rust_cuda`] | find all that rust-cuda needs, and compile with it |
+//! | [`ptx`] | cut a module's text into entry points, and make a program of each |
 //! | [`launch_bounds`] | add what `rustc` has no attribute for |
 //! | [`convergence`] | refuse a kernel whose warps could diverge where they must not |
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
@@ -28,7 +28,7 @@
 //! use gpu_kernels::Arch;
 //!
 //! # fn main() -> Result<(), ptx_builder::Error> {
-//! let generator = ptx_builder::codegen::choose(ptx_builder::Codegen::Auto)?.generator;
+//! let generator = ptx_builder::generator::choose(ptx_builder::Codegen::Auto)?.generator;
 //! let cache = ptx_builder::cache_dir("target/debug/build/x/out".as_ref());
 //! for program in ptx_builder::build(&generator, Arch::Sm80, &cache)?.programs {
 //!     println!("{}: {} bytes of PTX", program.kernel.name, program.ptx.len());
@@ -39,15 +39,16 @@
 
 pub mod codegen;
 pub mod compare;
-pub mod compile;
 pub mod convergence;
 mod error;
 pub mod gates;
+pub mod generator;
 pub mod launch_bounds;
 mod nested;
 pub mod ptx;
 pub mod ptxas;
 pub mod rust_cuda;
+pub mod rustc;
 pub mod toolchain;
 pub mod wasm;
 
@@ -57,11 +58,11 @@ use gpu_kernels::entry::KERNELS;
 use gpu_kernels::probe::PROBES;
 use gpu_kernels::{Arch, KernelInfo};
 
-pub use codegen::{Choice, Codegen, Generator};
-pub use compile::{OptLevel, PROBES_FEATURE};
+pub use codegen::Codegen;
 pub use convergence::Divergence;
 pub use error::Error;
-pub use nested::Compiled;
+pub use generator::{Generator, GeneratorChoice};
+pub use nested::{Compiled, OptLevel, PROBES_FEATURE};
 pub use toolchain::{NoToolchain, Toolchain};
 
 /// One kernel as the driver gets it: a PTX module with one entry point.
@@ -129,7 +130,7 @@ pub fn build_unchecked(
 ) -> Result<Build, Error> {
     let kernels = KERNELS.iter().filter(|k| k.arch == arch);
     programs(kernels, || match generator {
-        Generator::Rustc(toolchain) => compile::compile(toolchain, arch, arch.name(), level, cache),
+        Generator::Rustc(toolchain) => rustc::compile(toolchain, arch, arch.name(), level, cache),
         Generator::RustCuda(rust_cuda) => rust_cuda::compile(rust_cuda, arch, cache),
     })
 }
@@ -142,7 +143,7 @@ pub fn build_probes(toolchain: &Toolchain, cache: &Path) -> Result<Build, Error>
     let probes = PROBES.iter().map(|probe| &probe.info);
     let (arch, level) = (Arch::Sm90a, OptLevel::default());
     let build = programs(probes, || {
-        compile::compile(toolchain, arch, PROBES_FEATURE, level, cache)
+        rustc::compile(toolchain, arch, PROBES_FEATURE, level, cache)
     })?;
     refuse_divergent(build, toolchain.version(), arch)
 }

@@ -7,8 +7,11 @@
 
 use std::env;
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use gpu_kernels::Arch;
 
 use crate::Error;
 use crate::toolchain::{CoreLibrary, Toolchain};
@@ -22,55 +25,190 @@ pub struct Compiled {
     pub warnings: Vec<String>,
 }
 
-/// A cargo that compiles the library of the package at `manifest`, in release, into
-/// `target` beside the manifest. `standard` names the crates of the standard library
-/// that the package uses, for where they must be compiled too.
-pub(crate) fn cargo(
-    toolchain: &Toolchain,
-    manifest: &Path,
-    target: &str,
-    standard: &str,
-    flags: &[String],
-) -> Command {
-    let dir = manifest.parent().unwrap_or(Path::new("."));
-    let target_dir = dir.join("target");
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    forget_outer_cargo(&mut cargo);
-    cargo
-        .current_dir(dir)
-        .args(["rustc", "--release", "--lib", "--manifest-path"])
-        .arg(manifest)
-        .args(["--target", target, "--target-dir"])
-        .arg(&target_dir)
-        .env("CARGO_BUILD_BUILD_DIR", &target_dir)
-        .env("CARGO_TERM_COLOR", "never")
-        .env("RUSTC", &toolchain.rustc)
-        // Empty: no wrapper, whatever a configuration file says.
-        .env("RUSTC_WRAPPER", "")
-        .env("RUSTC_WORKSPACE_WRAPPER", "")
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    let vendor = match &toolchain.core {
-        CoreLibrary::Compiled => None,
-        CoreLibrary::Source(library) => {
-            cargo.arg(format!("-Zbuild-std={standard}"));
-            Some(library.join("vendor"))
-        }
-    };
-    match vendor {
-        // Cargo resolves all of the standard library before it builds `core`.
-        // Where its dependencies come with its source, nothing else is read.
-        Some(vendor) if vendor.is_dir() => {
-            let std = format!("source.std.directory='{}'", vendor.display());
-            let replace = "source.crates-io.replace-with='std'";
-            cargo.args(["--offline", "--config", replace, "--config", &std]);
-        }
-        Some(_) => {}
-        None => {
-            cargo.arg("--offline");
+/// The device crate's cargo feature for the probes; that of an [`Arch`]'s kernels has
+/// the architecture's name.
+pub const PROBES_FEATURE: &str = "probes";
+
+/// How hard the compiler optimises the device code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OptLevel {
+    /// `opt-level = 1`.
+    One,
+    /// `opt-level = 2`.
+    Two,
+    /// `opt-level = 3`, that of every build but those that prove convergence.
+    #[default]
+    Three,
+    /// `opt-level = "s"`.
+    Size,
+}
+
+impl OptLevel {
+    /// All of them.
+    pub const ALL: [OptLevel; 4] = [
+        OptLevel::One,
+        OptLevel::Two,
+        OptLevel::Three,
+        OptLevel::Size,
+    ];
+
+    /// The value of `-Copt-level`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OptLevel::One => "1",
+            OptLevel::Two => "2",
+            OptLevel::Three => "3",
+            OptLevel::Size => "s",
         }
     }
-    cargo
+}
+
+/// A library to compile for another target, from generated manifests whose sources are
+/// the workspace's. The workspace's own manifests would ask for dependencies that these
+/// builds have no use for, a lock file, and a registry to look them up in.
+pub(crate) struct Package<'a> {
+    /// The first part of the folder's name in the cache.
+    pub name: &'a str,
+    /// The target as rustc names it.
+    pub target: &'static str,
+    /// The manifests, each with its place below the folder; `Cargo.toml` is the library's.
+    pub manifests: &'a [(&'static str, String)],
+    /// The crates of the standard library that it uses, for where they must be compiled
+    /// too, separated by commas.
+    pub standard: &'static str,
+    /// The compiler's flags, for the standard library and the package alike.
+    pub flags: &'a [String],
+    /// Cargo features to enable, separated by commas.
+    pub features: &'a str,
+}
+
+impl Package<'_> {
+    /// Compiles it in release: the folder with what rustc made, and rustc's warnings.
+    /// Quick when nothing has changed.
+    pub fn compile(
+        &self,
+        toolchain: &Toolchain,
+        cache: &Path,
+    ) -> Result<(PathBuf, Vec<String>), Error> {
+        // Cargo overwrites the one output file, and calls it fresh after a switch
+        // back: whatever changes the output changes the folder.
+        let mut hasher = DefaultHasher::new();
+        (&toolchain.verbose_version, self.flags, self.manifests).hash(&mut hasher);
+        let dir = absolute(cache)?.join(format!("{}-{:016x}", self.name, hasher.finish()));
+        for (place, manifest) in self.manifests {
+            write_if_changed(&dir.join(place), manifest)?;
+        }
+        let output = output(&mut self.cargo(toolchain, &dir))?;
+        let messages = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(Error::Compile {
+                package: self.name.to_owned(),
+                output: messages.into_owned(),
+            });
+        }
+        let made = dir.join("target").join(self.target).join("release");
+        Ok((made, warnings(&messages)))
+    }
+
+    fn cargo(&self, toolchain: &Toolchain, dir: &Path) -> Command {
+        let target_dir = dir.join("target");
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        forget_outer_cargo(&mut cargo);
+        cargo
+            .current_dir(dir)
+            .args(["rustc", "--release", "--lib", "--manifest-path"])
+            .arg(dir.join("Cargo.toml"))
+            .args([
+                "--target",
+                self.target,
+                "--features",
+                self.features,
+                "--target-dir",
+            ])
+            .arg(&target_dir)
+            .env("CARGO_BUILD_BUILD_DIR", &target_dir)
+            .env("CARGO_TERM_COLOR", "never")
+            .env("RUSTC", &toolchain.rustc)
+            // Empty: no wrapper, whatever a configuration file says.
+            .env("RUSTC_WRAPPER", "")
+            .env("RUSTC_WORKSPACE_WRAPPER", "")
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("CARGO_ENCODED_RUSTFLAGS", self.flags.join("\u{1f}"));
+        let vendor = match &toolchain.core {
+            CoreLibrary::Compiled => None,
+            CoreLibrary::Source(library) => {
+                cargo.arg(format!("-Zbuild-std={}", self.standard));
+                Some(library.join("vendor"))
+            }
+        };
+        match vendor {
+            // Cargo resolves all of the standard library before it builds `core`.
+            // Where its dependencies come with its source, nothing else is read.
+            Some(vendor) if vendor.is_dir() => {
+                let std = format!("source.std.directory='{}'", vendor.display());
+                let replace = "source.crates-io.replace-with='std'";
+                cargo.args(["--offline", "--config", replace, "--config", &std]);
+            }
+            Some(_) => {}
+            None => {
+                cargo.arg("--offline");
+            }
+        }
+        cargo
+    }
+}
+
+/// The manifest of package `name`, whose sources are those of `folder` in this
+/// repository.
+pub(crate) fn manifest(name: &str, folder: &str, rest: &str) -> String {
+    format!(
+        "# Generated by ptx-builder.\n\
+         [package]\n\
+         name = \"{name}\"\n\
+         version = \"{}\"\n\
+         edition = \"2024\"\n\
+         [lib]\n\
+         path = '{}'\n\
+         {rest}",
+        env!("CARGO_PKG_VERSION"),
+        sources(folder).join("lib.rs").display(),
+    )
+}
+
+/// What ends the manifest of a package that is compiled by itself.
+pub(crate) fn profile(level: OptLevel) -> String {
+    let level = match level {
+        OptLevel::Size => "\"s\"",
+        level => level.name(),
+    };
+    format!(
+        "[workspace]\n\
+         [profile.release]\n\
+         opt-level = {level}\n\
+         panic = \"abort\"\n\
+         lto = \"fat\"\n\
+         codegen-units = 1\n"
+    )
+}
+
+/// The section of the device crate's manifest that declares its cargo features. Builds for
+/// other targets must know them, too.
+pub(crate) fn device_features() -> String {
+    let others = ["standalone", PROBES_FEATURE, "emulator"];
+    let names = Arch::ALL.into_iter().map(Arch::name).chain(others);
+    let lines = names.map(|name| format!("{name} = []\n"));
+    format!("[features]\n{}", lines.collect::<String>())
+}
+
+/// The folder with the sources of a crate of this repository.
+pub(crate) fn sources(folder: &str) -> PathBuf {
+    repository().join(folder).join("src")
+}
+
+/// The folder that this crate's own stands in.
+pub(crate) fn repository() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own)
 }
 
 /// Runs a command to its end.
@@ -105,22 +243,6 @@ pub(crate) fn set_library_path(command: &mut Command, first: &[PathBuf]) {
     };
 }
 
-/// What cargo sets for build scripts beside the variables that begin with `CARGO_`
-/// and `RUSTC` ("Environment variables Cargo sets for build scripts" in its book).
-const OF_BUILD_SCRIPTS: [&str; 11] = [
-    "CARGO",
-    "DEBUG",
-    "HOST",
-    "NUM_JOBS",
-    "OPT_LEVEL",
-    "OUT_DIR",
-    "PROFILE",
-    "RUSTDOC",
-    "RUSTDOCFLAGS",
-    "RUSTFLAGS",
-    "TARGET",
-];
-
 /// Whether a variable belongs to the cargo that builds us, and would steer the
 /// nested one, or what that runs: `CudaBuilder` takes `OUT_DIR` for its own, and
 /// bindgen compiles anew whenever `TARGET` comes or goes. The job server and the
@@ -133,8 +255,15 @@ fn is_outer(name: &str) -> bool {
                 .any(|start| rest.starts_with(start));
         return !kept;
     }
-    // What the packages that a build script's own links to tell it.
-    name.starts_with("DEP_") || name.starts_with("RUSTC") || OF_BUILD_SCRIPTS.contains(&name)
+    // "Environment variables Cargo sets for build scripts" in its book; DEP_ begins those
+    // that the packages which a build script's own links to tell it.
+    #[rustfmt::skip]
+    let of_build_scripts = matches!(
+        name,
+        "CARGO" | "DEBUG" | "HOST" | "NUM_JOBS" | "OPT_LEVEL" | "OUT_DIR" | "PROFILE" | "RUSTDOC"
+            | "RUSTDOCFLAGS" | "RUSTFLAGS" | "TARGET"
+    );
+    of_build_scripts || name.starts_with("DEP_") || name.starts_with("RUSTC")
 }
 
 /// Whether cargo has put a directory on the loader's path: a part of its target
@@ -209,10 +338,17 @@ mod tests {
             "RUSTC_WORKSPACE_WRAPPER",
             "RUSTFLAGS",
             "DEP_CUDA_ROOT",
-        ]
-        .into_iter()
-        .chain(OF_BUILD_SCRIPTS)
-        {
+            "CARGO",
+            "DEBUG",
+            "HOST",
+            "NUM_JOBS",
+            "OPT_LEVEL",
+            "OUT_DIR",
+            "PROFILE",
+            "RUSTDOC",
+            "RUSTDOCFLAGS",
+            "TARGET",
+        ] {
             assert!(is_outer(name), "{name}");
         }
         for name in [

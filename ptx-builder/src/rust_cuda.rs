@@ -17,7 +17,7 @@
 //! `llvm-config`: no network, no building.
 
 mod build;
-mod missing;
+pub(crate) mod missing;
 mod search;
 
 use std::fmt;

@@ -64,6 +64,6 @@ fn set_up_page(arguments: &[String]) {
 
 fn program(command: &str, arguments: &[String]) -> Result<()> {
     let mut cargo = project::cargo();
-    cargo.args(["run", "--release", "--package", "tilewise-bench", "--"]);
+    cargo.args(["run", "--release", "--package", "tilewise-benches", "--"]);
     project::run(cargo.arg(command).args(arguments))
 }

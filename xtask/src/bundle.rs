@@ -69,7 +69,7 @@ pub fn run() -> Result<()> {
     let bench = [
         "build",
         "--package",
-        "tilewise-bench",
+        "tilewise-benches",
         "--bin",
         "tilewise-bench",
     ];

@@ -8,18 +8,18 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use ptx_builder::rust_cuda::{self, RustCuda};
-use ptx_builder::{Choice, Codegen, Error, Generator, NoToolchain, codegen};
+use ptx_builder::{Codegen, Error, Generator, GeneratorChoice, NoToolchain, generator};
 
 use crate::{project, setup};
 
 /// Finds the code generator, or installs what rustc's needs, and says which and why.
-pub fn choose(codegen: Codegen) -> Result<Choice> {
-    let choice = match codegen::choose(codegen) {
+pub fn choose(codegen: Codegen) -> Result<GeneratorChoice> {
+    let choice = match generator::choose(codegen) {
         Err(Error::NoToolchain(NoToolchain::NotFound { .. })) => {
             if setup::device_toolchain().is_none() {
                 bail!("the kernels cannot be built without the above");
             }
-            codegen::choose(codegen)?
+            generator::choose(codegen)?
         }
         result => result?,
     };
@@ -55,7 +55,7 @@ pub fn make_ready(install: bool) {
         if install {
             choose(codegen)
         } else {
-            Ok(codegen::choose(codegen)?)
+            Ok(generator::choose(codegen)?)
         }
     });
     let ready = chosen.and_then(|choice| {

@@ -5,6 +5,7 @@
 //! does the set-up it needs, so all of them work in a fresh clone.
 
 mod bench;
+mod book;
 mod bundle;
 mod coverage;
 mod emulate;
@@ -65,45 +66,22 @@ enum Command {
     },
     /// Measure: `tilewise-bench bench`, release build; on a machine without a GPU, the model, the CPU
     /// and a kernel on the emulator
-    #[command(disable_help_flag = true)]
-    Bench {
-        /// Arguments of `tilewise-bench bench`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Bench(PassedOn),
     /// Run one kernel on the CPU, instruction by instruction: check it, verify it, count
-    #[command(disable_help_flag = true)]
-    Emulate {
-        /// Arguments of `tilewise-emulate`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Emulate(PassedOn),
     /// Draw the order of tiles, by wave, and print what the model of L2 says: `tilewise-bench order`
-    #[command(disable_help_flag = true)]
-    Order {
-        /// Arguments of `tilewise-bench order`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Order(PassedOn),
     /// Write the HTML page from the files of a study and a benchmark: `tilewise-bench page`
-    #[command(disable_help_flag = true)]
-    Page {
-        /// Arguments of `tilewise-bench page`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Page(PassedOn),
     /// Measure tile orders against each other and the model of L2 on a GPU, or report from the
     /// file of an earlier study: `tilewise-bench study`
-    #[command(disable_help_flag = true)]
-    Study {
-        /// Arguments of `tilewise-bench study`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
+    Study(PassedOn),
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
-    /// All that CI checks: set-up, format, clippy, docs, tests, PTX gates, every kernel in the
-    /// emulator, a benchmark without a GPU
+    /// Check every link in the documentation, and build docs/ as a book
+    Book,
+    /// All that CI checks: set-up, format, clippy, docs, tests, the book, PTX gates, every kernel
+    /// in the emulator, a benchmark without a GPU
     Test {
         /// Instead, measure how much of the kernels the CPU's tests execute
         #[arg(long)]
@@ -111,6 +89,15 @@ enum Command {
     },
     /// Collect the benchmark and the GPU tests in bundle/, to run on a machine without Rust
     Bundle,
+}
+
+/// What another program reads.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+struct PassedOn {
+    /// Arguments of the program
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -127,12 +114,13 @@ fn main() -> ExitCode {
             (_, []) => ptx::run(&arch, codegen),
             (_, levels) => ptx::levels::run(&arch, levels, every_rustc),
         },
-        Command::Bench { arguments } => bench::run(&arguments),
-        Command::Order { arguments } => bench::order(&arguments),
-        Command::Page { arguments } => bench::page(&arguments),
-        Command::Study { arguments } => bench::study(&arguments),
+        Command::Bench(passed_on) => bench::run(&passed_on.arguments),
+        Command::Order(passed_on) => bench::order(&passed_on.arguments),
+        Command::Page(passed_on) => bench::page(&passed_on.arguments),
+        Command::Study(passed_on) => bench::study(&passed_on.arguments),
         Command::Explain(arguments) => explain::run(&arguments),
-        Command::Emulate { arguments } => emulate::run(&arguments),
+        Command::Emulate(passed_on) => emulate::run(&passed_on.arguments),
+        Command::Book => book::run(),
         Command::Test { coverage: true } => coverage::run(),
         Command::Test { coverage: false } => test::run(),
         Command::Bundle => bundle::run(),
@@ -216,7 +204,7 @@ mod tests {
     fn the_benchmark_program_gets_its_flags_unread() {
         let parsed = Arguments::try_parse_from(["xtask", "bench", "--json", "out.json", "--help"]);
         let Ok(Arguments {
-            command: Command::Bench { arguments },
+            command: Command::Bench(PassedOn { arguments }),
         }) = parsed
         else {
             panic!("not accepted");
@@ -224,7 +212,7 @@ mod tests {
         assert_eq!(arguments, ["--json", "out.json", "--help"]);
         let parsed = Arguments::try_parse_from(["xtask", "order", "--gpu", "t4", "--help"]);
         let Ok(Arguments {
-            command: Command::Order { arguments },
+            command: Command::Order(PassedOn { arguments }),
         }) = parsed
         else {
             panic!("not accepted");

@@ -1,19 +1,18 @@
 //! `cargo xtask ptx`: what the compiler made of each kernel, and whether it may stay.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
 use gpu_kernels::Arch;
 use ptx_builder::gates::{self, Violation};
 use ptx_builder::ptxas::{Report, Tools};
-use ptx_builder::{Choice, Codegen, Error, Generator, OptLevel, Program, compare};
+use ptx_builder::{Build, Codegen, Error, Generator, GeneratorChoice, OptLevel, Program, compare};
+use rayon::prelude::*;
 
 use crate::{generator, project, setup};
 
@@ -37,7 +36,12 @@ pub fn run(archs: &[Arch], codegen: Option<Codegen>) -> Result<()> {
         bail!("the kernels cannot be checked without the above");
     };
     let cache = project::ptx_cache()?;
-    let (generator, (programs, leftovers)) = compile_or_fall_back(choice, archs, &cache)?;
+    // The gates below judge divergent code, and name all that is wrong at once.
+    let unchecked = |generator: &Generator, arch, cache: &Path| {
+        ptx_builder::build_unchecked(generator, arch, OptLevel::default(), cache)
+    };
+    let (generator, (programs, leftovers)) =
+        compile_or_fall_back(choice, archs, &cache, unchecked)?;
     let tools = match &generator {
         // Its libNVVM writes the PTX version of its own release, which an older
         // assembler refuses.
@@ -53,8 +57,9 @@ pub fn run(archs: &[Arch], codegen: Option<Codegen>) -> Result<()> {
         .iter()
         .flat_map(|program| targets(program.kernel.arch).map(move |gpu| (program, gpu)))
         .collect();
-    let rows = parallel_map(&jobs, |&(program, gpu)| check(&tools, program, gpu, &dir))
-        .into_iter()
+    let rows = jobs
+        .par_iter()
+        .map(|&(program, gpu)| check(&tools, program, gpu, &dir))
         .collect::<Result<Vec<_>>>()?;
     let seconds = start.elapsed().as_secs_f64();
     println!("assembled {} kernels in {seconds:.1} s\n", jobs.len());
@@ -83,11 +88,12 @@ pub fn run(archs: &[Arch], codegen: Option<Codegen>) -> Result<()> {
     Ok(())
 }
 
-/// Compiles all kernels, and tells what has compiled them: what a build of the library
-/// that asks for it by name will embed.
+/// Compiles all kernels as a build of the library does, which refuses a kernel that could
+/// hang, and returns the code generator whose kernels it accepts.
 pub fn compiled_by() -> Result<Generator> {
     let choice = generator::choose(Codegen::from_env()?)?;
-    let (generator, _) = compile_or_fall_back(choice, &Arch::ALL, &project::ptx_cache()?)?;
+    let cache = project::ptx_cache()?;
+    let (generator, _) = compile_or_fall_back(choice, &Arch::ALL, &cache, ptx_builder::build)?;
     Ok(generator)
 }
 
@@ -107,16 +113,17 @@ pub fn compare(first: &Path, second: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Compiles `archs` with the chosen code generator, or with the one left when it
-/// fails and the choice was free.
+/// Compiles `archs` by `build` with the chosen code generator; where that fails and the
+/// choice was free, with the other one.
 fn compile_or_fall_back(
-    mut choice: Choice,
+    mut choice: GeneratorChoice,
     archs: &[Arch],
     cache: &Path,
+    build: impl Fn(&Generator, Arch, &Path) -> Result<Build, Error> + Sync,
 ) -> Result<(Generator, (Vec<Program>, Leftovers))> {
     loop {
         let compiled = generator::prepare(&choice.generator, cache)
-            .and_then(|()| compile(&choice.generator, archs, cache));
+            .and_then(|()| compile(archs, |arch| build(&choice.generator, arch, cache)));
         match compiled {
             Ok(compiled) => return Ok((choice.generator, compiled)),
             Err(failure) => {
@@ -144,24 +151,21 @@ type Leftovers = Vec<(&'static str, Violation)>;
 
 /// Compiles the targets side by side; a compiler is single-threaded here.
 fn compile(
-    generator: &Generator,
     archs: &[Arch],
-    cache: &Path,
+    build: impl Fn(Arch) -> Result<Build, Error> + Sync,
 ) -> Result<(Vec<Program>, Leftovers), Error> {
-    let builds = parallel_map(archs, |&arch| {
+    let timed = |&arch: &Arch| {
         let start = Instant::now();
-        let build = ptx_builder::build_unchecked(generator, arch, OptLevel::default(), cache);
-        if let Ok(build) = &build {
-            let (name, count) = (arch.name(), build.programs.len());
-            let seconds = start.elapsed().as_secs_f64();
-            println!("compiled {name}: {count} kernels in {seconds:.1} s");
-        }
-        (arch.name(), build)
-    });
+        let build = build(arch)?;
+        let (name, count) = (arch.name(), build.programs.len());
+        let seconds = start.elapsed().as_secs_f64();
+        println!("compiled {name}: {count} kernels in {seconds:.1} s");
+        Ok((name, build))
+    };
+    let builds: Vec<_> = archs.par_iter().map(timed).collect::<Result<_, Error>>()?;
     let mut programs = Vec::new();
     let mut leftovers = Vec::new();
     for (name, build) in builds {
-        let build = build?;
         for warning in &build.warnings {
             println!("{warning}\n");
         }
@@ -200,7 +204,8 @@ fn check<'a>(tools: &Tools, program: &'a Program, gpu: Arch, dir: &Path) -> Resu
 
 /// Prints the rows, and each different note once below them.
 fn print_table(rows: &[Row]) {
-    let heads = [
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header([
         "kernel",
         "compiled",
         "for",
@@ -210,16 +215,19 @@ fn print_table(rows: &[Row]) {
         "stack B",
         "shared B",
         "notes",
-    ];
-    let mut notes: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut lines = vec![heads.map(str::to_owned)];
+    ]);
+    let mut notes: Vec<&str> = Vec::new();
     for row in rows {
         let (kernel, report) = (row.program.kernel, &row.report);
         let references = report.notes.iter().map(|note| {
-            let next = notes.len() + 1;
-            format!("[{}]", notes.entry(note).or_insert(next))
+            let known = notes.iter().position(|known| known == note);
+            let number = known.unwrap_or_else(|| {
+                notes.push(note);
+                notes.len() - 1
+            });
+            format!("[{}]", number + 1)
         });
-        lines.push([
+        table.add_row([
             kernel.name.to_owned(),
             kernel.arch.name().to_owned(),
             row.gpu.name().to_owned(),
@@ -231,64 +239,21 @@ fn print_table(rows: &[Row]) {
             references.collect(),
         ]);
     }
-    let widths: [usize; 9] =
-        std::array::from_fn(|column| lines.iter().map(|l| l[column].len()).max().unwrap_or(0));
-    for line in &lines {
-        let cells = line
-            .iter()
-            .zip(widths)
-            .enumerate()
-            .map(|(column, (cell, width))| {
-                // Names to the left, numbers to the right.
-                match column {
-                    0..3 | 8 => format!("{cell:<width$}"),
-                    _ => format!("{cell:>width$}"),
-                }
-            });
-        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
-    let mut notes: Vec<_> = notes.into_iter().collect();
-    notes.sort_by_key(|&(_, number)| number);
-    for (note, number) in notes {
-        println!("[{number}] {note}");
-    }
-}
-
-/// Applies `function` to every item on all cores, keeping their order.
-fn parallel_map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(items.len()));
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..cores.min(items.len()) {
-            scope.spawn(|| {
-                while let Some((index, item)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(index).map(|item| (index, item))
-                } {
-                    let result = function(item);
-                    let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    results.push((index, result));
-                }
-            });
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if matches!(index, 3..=7) {
+            column.set_cell_alignment(CellAlignment::Right);
         }
-    });
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|&(index, _)| index);
-    results.into_iter().map(|(_, result)| result).collect()
+    }
+    println!("{}", table.trim_fmt());
+    for (index, note) in notes.iter().enumerate() {
+        println!("[{}] {note}", index + 1);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parallel_results_keep_their_order() {
-        let items: Vec<u32> = (0..1000).collect();
-        let doubled: Vec<u32> = items.iter().map(|x| x * 2).collect();
-        assert_eq!(parallel_map(&items, |x| x * 2), doubled);
-        assert!(parallel_map(&[], |x: &u32| *x).is_empty());
-    }
 
     #[test]
     fn a_comparison_fails_on_a_difference() {

@@ -9,13 +9,14 @@
 
 mod rust_cuda;
 
+use std::fmt::Display;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 use ptx_builder::ptxas::Tools;
 use ptx_builder::rust_cuda::Search;
-use ptx_builder::{Codegen, NoToolchain, Toolchain, toolchain, wasm};
+use ptx_builder::{Codegen, Error, NoToolchain, Toolchain, toolchain, wasm};
 
 use crate::project;
 use rust_cuda::Means;
@@ -57,115 +58,101 @@ pub fn run(codegen: Option<Codegen>) -> Result<()> {
 
 /// Finds or installs a compiler for the device code, and says which.
 pub fn device_toolchain() -> Option<Toolchain> {
-    let reason = match toolchain::find() {
-        Ok(found) => {
-            println!("device toolchain: {found}");
-            return Some(found);
+    if let Err(skipped @ NoToolchain::Skipped) = toolchain::find() {
+        println!("device toolchain: {skipped}");
+        return None;
+    }
+    let attempts = || {
+        let mut attempts = Vec::new();
+        if has_rustup() {
+            attempts.push(command("rustup", &["target", "add", toolchain::TARGET]));
+            attempts.push(command("rustup", &["component", "add", "rust-src"]));
         }
-        Err(reason) => reason,
+        attempts.extend(apt_get_packages(&["rustc-web", "rust-web-src"]));
+        attempts
     };
-    match &reason {
-        NoToolchain::NotFound { tried } => println!("device toolchain: {}", tried.join("; ")),
-        NoToolchain::Skipped => {
-            println!("device toolchain: {reason}");
-            return None;
-        }
+    let found = find_or_install("device toolchain", toolchain::find, attempts);
+    if found.is_none() {
+        println!("Without it tilewise builds for the CPU only.");
     }
-    let mut attempts: Vec<Command> = Vec::new();
-    if project::succeeds(Command::new("rustup").arg("--version")) {
-        attempts.push(command("rustup", &["target", "add", toolchain::TARGET]));
-        attempts.push(command("rustup", &["component", "add", "rust-src"]));
-    }
-    if is_debian_root() {
-        attempts.push(apt_get(&["update"]));
-        attempts.push(apt_get(&["install", "rustc-web", "rust-web-src"]));
-    }
-    for attempt in &mut attempts {
-        install(attempt);
-        if let Ok(found) = toolchain::find() {
-            println!("device toolchain: {found}, just installed");
-            return Some(found);
-        }
-    }
-    println!(
-        "device toolchain: none. One of these gets it:\n  \
-         rustup component add rust-src\n  \
-         sudo apt-get install rustc-web rust-web-src    # Debian\n\
-         Without it tilewise builds for the CPU only."
-    );
-    None
+    found
 }
 
 /// Finds or installs what compiles the HTML page's WebAssembly, and says which.
 pub fn wasm_toolchain() {
-    let reason = match wasm::find() {
-        Ok(found) => return println!("WebAssembly: {found}"),
-        Err(reason) => reason,
-    };
-    let mut attempts: Vec<Command> = Vec::new();
-    if reason != wasm::NoWasm::Skipped {
-        if project::succeeds(Command::new("rustup").arg("--version")) {
+    let attempts = || {
+        let mut attempts = Vec::new();
+        if wasm::find() == Err(wasm::NoWasm::Skipped) {
+            return attempts;
+        }
+        if has_rustup() {
             attempts.push(command("rustup", &["target", "add", wasm::TARGET]));
         }
-        if is_debian_root() {
-            attempts.push(apt_get(&["update"]));
-            attempts.push(apt_get(&["install", "rustc-web", "rust-web-src", "lld"]));
-        }
-    }
-    for attempt in &mut attempts {
-        install(attempt);
-        if let Ok(found) = wasm::find() {
-            return println!("WebAssembly: {found}, just installed");
-        }
-    }
-    println!("WebAssembly, for HTML pages: {reason}");
+        attempts.extend(apt_get_packages(&["rustc-web", "rust-web-src", "lld"]));
+        attempts
+    };
+    find_or_install("WebAssembly, for HTML pages", wasm::find, attempts);
 }
 
 /// Finds or installs a Chromium for the test of the HTML page, and says where it is.
 fn browser() {
-    if let Ok(found) = chromium::find() {
-        return println!("Chromium: {}", found.display());
-    }
-    if is_debian_root() {
-        install(&mut apt_get(&["update"]));
-        // Debian has the first since its release 12.
-        for package in ["chromium-headless-shell", "chromium"] {
-            install(&mut apt_get(&["install", package]));
-            if let Ok(found) = chromium::find() {
-                return println!("Chromium: {}, just installed", found.display());
-            }
-        }
-    }
-    println!("Chromium: none on PATH; the test of the HTML page is skipped");
+    let find = || chromium::find().map(|path| path.display().to_string());
+    // Debian has the first since its release 12.
+    let packages = ["chromium-headless-shell", "chromium"];
+    let attempts = || {
+        packages
+            .iter()
+            .flat_map(|package| apt_get_packages(&[package]))
+    };
+    find_or_install("Chromium, for the page's test", find, || {
+        attempts().collect()
+    });
 }
 
 /// Finds or installs `ptxas` and `cuobjdump`, and says where they are.
 pub fn nvidia_tools() -> Option<Tools> {
     let dir = project::tools_dir();
-    if let Some(found) = found_tools(&dir) {
-        println!("ptxas: {found}");
+    let target = dir.join("nvidia");
+    let find = || -> Result<String, Error> {
+        let tools = Tools::find(&dir)?;
+        Ok(format!("{} at {}", tools.version()?, tools.ptxas.display()))
+    };
+    let attempts = || pip_attempts("python3".as_ref(), &target, &NVIDIA_PACKAGES);
+    if find_or_install("ptxas", find, attempts).is_some() {
         return Tools::find(&dir).ok();
     }
-    let target = dir.join("nvidia");
-    for attempt in &mut pip_attempts("python3".as_ref(), &target, &NVIDIA_PACKAGES) {
-        install(attempt);
-        if let Some(found) = found_tools(&dir) {
-            println!("ptxas: {found}, just installed");
-            return Tools::find(&dir).ok();
-        }
-    }
+    let pip = pip_install("python3".as_ref(), &target, &NVIDIA_PACKAGES);
     println!(
-        "ptxas: none. With python3 and pip, this gets it:\n  {}",
-        project::typed(&pip_install("python3".as_ref(), &target, &NVIDIA_PACKAGES))
+        "With python3 and pip, this gets it:\n  {}",
+        project::typed(&pip)
     );
     None
 }
 
-/// Release and place of the tools below `dir` or elsewhere on the machine.
-fn found_tools(dir: &Path) -> Option<String> {
-    let tools = Tools::find(dir).ok()?;
-    let version = tools.version().ok()?;
-    Some(format!("{version} at {}", tools.ptxas.display()))
+/// Looks for something; where it is missing, makes one attempt after the other to install
+/// it, until it is found. Says what is found, or at last why nothing is.
+fn find_or_install<T: Display, E: Display>(
+    what: &str,
+    find: impl Fn() -> Result<T, E>,
+    attempts: impl FnOnce() -> Vec<Command>,
+) -> Option<T> {
+    let mut found = find();
+    let mut note = "";
+    if found.is_err() {
+        for mut attempt in attempts() {
+            install(&mut attempt);
+            found = find();
+            if found.is_ok() {
+                note = ", just installed";
+                break;
+            }
+        }
+    }
+    match &found {
+        Ok(found) => println!("{what}: {found}{note}"),
+        Err(reason) => println!("{what}: {reason}"),
+    }
+    found.ok()
 }
 
 /// Runs one attempt; the caller looks whether it helped, so failing is no error.
@@ -192,6 +179,19 @@ fn command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
+fn has_rustup() -> bool {
+    project::succeeds(Command::new("rustup").arg("--version"))
+}
+
+/// The commands that install Debian's packages; none where that would ask someone.
+fn apt_get_packages(packages: &[&str]) -> Vec<Command> {
+    if !is_debian_root() {
+        return Vec::new();
+    }
+    let install = [&["install"], packages].concat();
+    vec![apt_get(&["update"]), apt_get(&install)]
+}
+
 /// `apt-get` that asks nothing.
 fn apt_get(arguments: &[&str]) -> Command {
     let quiet = ["--yes", "--quiet=2", "--no-install-recommends"];
@@ -210,9 +210,8 @@ fn pip_attempts(python: &Path, target: &Path, packages: &[&str]) -> Vec<Command>
         create,
         pip_install(&venv.join("bin/python"), target, packages),
     ];
+    attempts.extend(apt_get_packages(&["python3-pip"]));
     if is_debian_root() {
-        attempts.push(apt_get(&["update"]));
-        attempts.push(apt_get(&["install", "python3-pip"]));
         attempts.push(pip_install("/usr/bin/python3".as_ref(), target, packages));
     }
     attempts

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use ptx_builder::OptLevel;
 
 use crate::project::{self, cargo};
-use crate::{bench, emulate, ptx, setup};
+use crate::{bench, book, emulate, ptx, setup};
 
 /// One shape, small: CI has two cores and no GPU.
 const SMOKE_SHAPE: &str = "512x512x512";
@@ -49,6 +49,7 @@ const STEPS: &[Step] = &[
         let exclude = ["--exclude=tilewise-emulate", "--exclude=tilewise-emulator"];
         project::run(cargo().args(["test", "--workspace"]).args(exclude))
     }),
+    ("book", book::run),
     ("every kernel in the emulator", || {
         project::run(emulate::tests(&mut cargo()))
     }),

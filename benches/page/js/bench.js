@@ -1,6 +1,6 @@
 /**
  * Records of the benchmark: TFLOP/s of row-major order, of the library's choice and of the
- * peers on each product. A record is `Record` of `benches/src/record.rs`.
+ * peers on each product. A record is `Record` of `benches/src/records/record.rs`.
  *
  * @module bench
  */
@@ -28,22 +28,22 @@ const ROW_MAJOR = "tilewise in row-major order: the same kernel and schedule";
 
 /** What the bars of the order beside it are. */
 const CHOSEN = "tilewise, the library’s choice of kernel, order and schedule";
-const FORCED = "tilewise in the order that was asked for";
+const FORCED = "tilewise in the order that was forced";
 
 /** What the bars of an implementation without a comparison are. */
 function implementationName(implementation) {
   if (implementation.startsWith("cuBLASLt")) return `${implementation}, the best of its first eight heuristics`;
   if (implementation.startsWith("Triton")) return `${implementation}, its tutorial’s kernel, autotuned, in its own process`;
   if (implementation === "tilewise (chosen)") return CHOSEN;
-  if (implementation === "tilewise (tuned)") return "tilewise, as its tuner found it";
-  return "tilewise, the fastest of what was timed";
+  if (implementation === "tilewise (tuned)") return "tilewise, the fastest launch that its tuner measured";
+  return "tilewise, the fastest of the kernels, orders and schedules that were forced";
 }
 
 /** A group of bars for each product, and for each comparison where it has several. */
 function benchChart(regime, rows, comparisons) {
   const groups = [...groupBy(rows, productName)].flatMap(([name, of]) => {
     const compared = comparisons.filter((one) => one[regime] && productName(one) === name);
-    const isOwn = (record) => record.implementation === "tilewise" || record.implementation === "tilewise (chosen)";
+    const isOwn = ({ implementation }) => ["tilewise", "tilewise (chosen)"].includes(implementation);
     if (compared.length === 0) return [{ name, bars: bestOfEach(of) }];
     const peers = bestOfEach(of.filter((record) => !isOwn(record)));
     return compared.map((one) => ({
@@ -55,8 +55,9 @@ function benchChart(regime, rows, comparisons) {
   const meanings = distinct(groups.flatMap(({ bars }) => bars.map(({ meaning }) => meaning)));
   const coloured = ({ name, bars }) => ({
     name,
-    bars: bars.map(({ value, meaning, launch }) => ({
+    bars: bars.map(({ value, meaning, launch, label }) => ({
       value,
+      label,
       series: meanings.indexOf(meaning),
       title: `${name.replace("\n", " ")}, ${launch}: ${digits(value)} TFLOP/s`,
     })),
@@ -73,8 +74,8 @@ function benchChart(regime, rows, comparisons) {
 function comparedBars({ kernel, schedule, order, chosen }, times) {
   const launch = (order) => `tilewise ${kernel} ${order} ${schedule}`;
   return [
-    { value: times.row_major_tflops, meaning: ROW_MAJOR, launch: launch("row") },
-    { value: times.order_tflops, meaning: chosen ? CHOSEN : FORCED, launch: launch(order) },
+    { value: times.row_major_tflops, meaning: ROW_MAJOR, launch: launch("row"), label: "row-major" },
+    { value: times.order_tflops, meaning: chosen ? CHOSEN : FORCED, launch: launch(order), label: order },
   ];
 }
 
@@ -83,7 +84,8 @@ function bestOfEach(rows) {
   const measured = rows.filter((record) => isNumber(record.tflops));
   return [...groupBy(measured, (record) => record.implementation)].map(([implementation, of]) => {
     const best = of.reduce((a, b) => (a.tflops >= b.tflops ? a : b));
-    return { value: best.tflops, meaning: implementationName(implementation), launch: configuration(best) };
+    const label = best.order || implementation.split(" ")[0];
+    return { value: best.tflops, meaning: implementationName(implementation), launch: configuration(best), label };
   });
 }
 
@@ -114,11 +116,14 @@ function configuration(record) {
   return [record.implementation, record.kernel, record.order, record.schedule].filter(Boolean).join(" ");
 }
 
+/** An implementation as the table names it: `tilewise` alone would not say what it is. */
+const tableName = (implementation) => (implementation === "tilewise" ? "tilewise (forced)" : implementation);
+
 function benchTable(rows) {
   const number = (key) => [(record) => (isNumber(record[key]) ? digits(record[key]) : ""), true];
   return foldedTable("Every record, as a table", [
     ["product", productName],
-    ["implementation", (record) => record.implementation + (record.interleaved ? "" : " (own process)")],
+    ["implementation", (record) => tableName(record.implementation) + (record.interleaved ? "" : " (own process)")],
     ["kernel", (record) => record.kernel],
     ["order", (record) => record.order],
     ["schedule", (record) => record.schedule],

@@ -132,7 +132,8 @@ function axes(box, across, up, x, y) {
  * Bars that lie, in groups with a name each.
  *
  * @param {{label, text}} axis  its name with the unit, and how a value reads
- * @param {{name, bars: {value, series, title}[]}[]} groups  a name may have several lines
+ * @param {{name, bars: {value, series, title, label}[]}[]} groups  a name may have several
+ *   lines; a label, if there is one, stands behind the bar's figure
  */
 function bars(title, { axis, groups, legend = [] }) {
   const BAR = 13;
@@ -143,7 +144,9 @@ function bars(title, { axis, groups, legend = [] }) {
     const beside = names < width * 0.4 && !groups.some(({ name }) => name.includes("\n"));
     const left = beside ? names : 0;
     const values = groups.flatMap((group) => group.bars.map((bar) => bar.value));
-    const across = scale(values, [left, width - 58], false);
+    const figure = ({ value, label }) => (label ? `${axis.text(value)} ${label}` : axis.text(value));
+    const longest = Math.max(...groups.flatMap((group) => group.bars.map((bar) => figure(bar).length)));
+    const across = scale(values, [left, width - Math.max(58, 6.6 * longest + 10)], false);
     const content = [];
     let y = 8;
     for (const group of groups) {
@@ -156,12 +159,13 @@ function bars(title, { axis, groups, legend = [] }) {
           y += 16;
         }
       }
-      for (const { value, series, title: text } of group.bars) {
+      for (const bar of group.bars) {
+        const { value, series, title: text } = bar;
         const length = Math.max(1, across.at(value) - left);
         const place = { x: left, y, width: length, height: BAR - 2, rx: 2, fill: seriesColour(series) };
         content.push(
           svg("rect", place, svg("title", {}, text)),
-          svg("text", { x: left + length + 5, y: y + BAR - 3 }, axis.text(value)),
+          svg("text", { x: left + length + 5, y: y + BAR - 3 }, figure(bar)),
         );
         y += BAR;
       }

@@ -1,6 +1,6 @@
 /**
  * What each rule for choosing an order loses: `regrets` of `PageData`, which
- * `benches/src/study/regret.rs` computes for the report too.
+ * `benches/src/study/rules.rs` computes for the report too.
  *
  * @module regret
  */

@@ -2,7 +2,7 @@
  * The study: what the model predicts against what was measured, what each order costs
  * on each product, what the chooser loses, and how far from the roofs all that is.
  *
- * A row is `StudyRow` of `benches/src/page/data.rs`; what was not measured is null.
+ * A row is `StudyRow` of `benches/src/study/row.rs`; what was not measured is null.
  *
  * @module study
  */

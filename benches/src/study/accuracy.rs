@@ -1,9 +1,9 @@
 //! How well predictions meet measurements: their errors, and whether they rank the orders
 //! of a product as the measurement does.
 
-use super::groups::Group;
-use crate::page::data::StudyRow;
-use crate::stats::median;
+use crate::measure::stats::median;
+use crate::study::groups::RowGroup;
+use crate::study::row::StudyRow;
 
 /// Values this close to each other are equal: about what DRAM bytes differ by from one
 /// count to the next.
@@ -116,7 +116,7 @@ pub enum Ranking {
 
 /// Ranks the orders of a group. A model that predicts the same for all orders that
 /// measure differently has a coefficient of 0.
-pub fn ranking(group: &Group, quantity: &Quantity) -> Ranking {
+pub fn ranking(group: &RowGroup, quantity: &Quantity) -> Ranking {
     let pairs = group.rows.iter().filter_map(|row| quantity.pair(row));
     let (measured, predicted): (Vec<f64>, Vec<f64>) = pairs.unzip();
     if measured.len() < 3 {

@@ -5,7 +5,8 @@
 //! matched with the launches that the program printed by their place, and the name has to
 //! agree.
 
-use crate::shape::Shape;
+use crate::error::Error;
+use crate::problem::shape::GemmShape;
 
 /// Bytes of a sector, the unit in which L2 counts (Nsight Compute, "Memory Tables").
 const SECTOR_BYTES: f64 = 32.0;
@@ -21,64 +22,11 @@ pub const L2_HIT: &str = "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum";
 /// Sectors that one partition of L2 asked of the other.
 pub const L2_FABRIC: &str = "lts__t_sectors_srcunit_ltcfabric.sum";
 
-/// Why counters could not be used.
-#[derive(Debug, PartialEq, thiserror::Error)]
-pub enum CounterError {
-    /// There is no table.
-    #[error("its log has no table of counters")]
-    NoTable,
-    /// The table is no CSV.
-    #[error("its table cannot be read: {0}")]
-    Csv(String),
-    /// A column is missing.
-    #[error("its table has no column {0}")]
-    Column(&'static str),
-    /// A unit that is not known.
-    #[error("{column} is in '{unit}'; accepted: byte or sector, with K, M, G or T before it")]
-    Unit {
-        /// The column.
-        column: &'static str,
-        /// Its unit.
-        unit: String,
-    },
-    /// A value that is no number.
-    #[error("{column} of launch {row} is '{value}', which is no number")]
-    Value {
-        /// The column.
-        column: &'static str,
-        /// The row, from 0.
-        row: usize,
-        /// What stands there.
-        value: String,
-    },
-    /// A line of the program that names no launch.
-    #[error("'{0}' names no launch; expected: launch N: SHAPE TYPE tilewise KERNEL ORDER SCHEDULE")]
-    Launch(String),
-    /// As many rows as launches are needed.
-    #[error("it counted {counted} launches of {launched}")]
-    Count {
-        /// Launches that the program printed.
-        launched: usize,
-        /// Rows of the table.
-        counted: usize,
-    },
-    /// The kernel of a row is not that of the launch.
-    #[error("launch {row} was of {launched}, and it counted {counted}")]
-    Kernel {
-        /// The row, from 0.
-        row: usize,
-        /// What the program launched.
-        launched: String,
-        /// What the row names.
-        counted: String,
-    },
-}
-
 /// One launch, as the program prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct ProfiledLaunch {
     /// The product.
-    pub shape: Shape,
+    pub shape: GemmShape,
     /// Entry point.
     pub kernel: String,
     /// Tile order.
@@ -115,14 +63,14 @@ impl Counts {
 ///
 /// # Errors
 /// A line begins like a launch and names none.
-pub fn launches(printed: &str) -> Result<Vec<Launch>, CounterError> {
+pub fn launches(printed: &str) -> Result<Vec<ProfiledLaunch>, Error> {
     let lines = printed.lines().filter(|line| line.starts_with("launch "));
     lines
         .map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
                 [_, _, shape, _, _, kernel, order, schedule] => {
-                    shape.parse().ok().map(|shape| Launch {
+                    shape.parse().ok().map(|shape| ProfiledLaunch {
                         shape,
                         kernel: (*kernel).to_owned(),
                         order: (*order).to_owned(),
@@ -131,7 +79,12 @@ pub fn launches(printed: &str) -> Result<Vec<Launch>, CounterError> {
                 }
                 _ => None,
             }
-            .ok_or_else(|| CounterError::Launch(line.to_owned()))
+            .ok_or_else(|| {
+                Error::Counters(format!(
+                    "'{line}' names no launch; expected: \
+                     launch N: SHAPE TYPE tilewise KERNEL ORDER SCHEDULE"
+                ))
+            })
         })
         .collect()
 }
@@ -140,39 +93,36 @@ pub fn launches(printed: &str) -> Result<Vec<Launch>, CounterError> {
 ///
 /// # Errors
 /// There is none, or a column, unit or value is not what it should be.
-pub fn counts(log: &str) -> Result<Vec<Counts>, CounterError> {
-    // What ncu has to say beside the table.
+pub fn counts(log: &str) -> Result<Vec<Counts>, Error> {
+    let refuse = Error::Counters;
+    // Lines of ncu itself stand beside the table.
     let table: Vec<&str> = log.lines().filter(|line| !line.starts_with("==")).collect();
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .from_reader(std::io::Cursor::new(table.join("\n")));
     let mut lines = Vec::new();
     for line in reader.records() {
-        lines.push(line.map_err(|error| CounterError::Csv(error.to_string()))?);
+        lines.push(line.map_err(|error| refuse(format!("its table cannot be read: {error}")))?);
     }
     let [names, units, rows @ ..] = lines.as_slice() else {
-        return Err(CounterError::NoTable);
+        return Err(refuse("its log has no table of counters".to_owned()));
     };
-    let column = |column: &'static str| {
+    let column = |column: &str| {
         let place = names.iter().position(|name| name == column);
-        place.ok_or(CounterError::Column(column))
+        place.ok_or_else(|| refuse(format!("its table has no column {column}")))
     };
-    let value = |column_name: &'static str, row: usize| {
-        let place = column(column_name)?;
+    let value = |name: &str, row: usize| {
+        let place = column(name)?;
         let unit = units.get(place).unwrap_or_default();
-        let scale = scale(unit).ok_or_else(|| CounterError::Unit {
-            column: column_name,
-            unit: unit.to_owned(),
+        let scale = scale(unit).ok_or_else(|| {
+            refuse(format!(
+                "{name} is in '{unit}'; accepted: byte or sector, with K, M, G or T before it"
+            ))
         })?;
         let text = rows[row].get(place).unwrap_or_default();
-        match text.replace(',', "").parse::<f64>() {
-            Ok(value) => Ok(value * scale),
-            Err(_) => Err(CounterError::Value {
-                column: column_name,
-                row,
-                value: text.to_owned(),
-            }),
-        }
+        let value: f64 = (text.replace(',', "").parse())
+            .map_err(|_| refuse(format!("{name} of launch {row} is '{text}', not a number")))?;
+        Ok::<f64, Error>(value * scale)
     };
     let kernel = column("Kernel Name")?;
     (0..rows.len())
@@ -211,14 +161,15 @@ fn scale(unit: &str) -> Option<f64> {
 /// # Errors
 /// They are not as many, or a kernel is another.
 pub fn joined(
-    launches: Vec<Launch>,
+    launches: Vec<ProfiledLaunch>,
     counts: Vec<Counts>,
-) -> Result<Vec<(Launch, Counts)>, CounterError> {
+) -> Result<Vec<(ProfiledLaunch, Counts)>, Error> {
     if launches.len() != counts.len() {
-        return Err(CounterError::Count {
-            launched: launches.len(),
-            counted: counts.len(),
-        });
+        return Err(Error::Counters(format!(
+            "it counted {} launches of {}",
+            counts.len(),
+            launches.len()
+        )));
     }
     let pairs = launches.into_iter().zip(counts).enumerate();
     pairs
@@ -227,11 +178,10 @@ pub fn joined(
             let name = counts.kernel.split('(').next().unwrap_or_default();
             match name == launch.kernel {
                 true => Ok((launch, counts)),
-                false => Err(CounterError::Kernel {
-                    row,
-                    launched: launch.kernel,
-                    counted: counts.kernel,
-                }),
+                false => Err(Error::Counters(format!(
+                    "launch {row} was of {}, and it counted {}",
+                    launch.kernel, counts.kernel
+                ))),
             }
         })
         .collect()
@@ -257,11 +207,15 @@ launch 0: 8192x8192x8192 f16 tilewise hopper_f16_ak_bn_128x256x64 row grid1d
 launch 0: 4096x4096x32768 f16 tilewise hopper_f16_ak_bn_128x128x64 groupedn:8 grid1d
 ";
 
+    fn refusal(log: &str) -> String {
+        counts(log).unwrap_err().to_string()
+    }
+
     #[test]
     fn launches_get_their_counts() {
         let pairs = joined(launches(PRINTED).unwrap(), counts(LOG).unwrap()).unwrap();
         let (launch, first) = &pairs[0];
-        assert_eq!(launch.shape, Shape::new(8192, 8192, 8192));
+        assert_eq!(launch.shape, GemmShape::new(8192, 8192, 8192));
         assert_eq!(
             (launch.order.as_str(), launch.schedule.as_str()),
             ("row", "grid1d")
@@ -294,27 +248,22 @@ launch 0: 4096x4096x32768 f16 tilewise hopper_f16_ak_bn_128x128x64 groupedn:8 gr
             (scale("ns"), scale("%"), scale("xbyte")),
             (None, None, None)
         );
-        let log = LOG.replace("Mbyte", "inst");
-        let unit = "inst".to_owned();
-        assert_eq!(
-            counts(&log),
-            Err(CounterError::Unit {
-                column: DRAM_WRITE,
-                unit
-            })
+        let message = refusal(&LOG.replace("Mbyte", "inst"));
+        assert!(
+            message.contains(&format!("{DRAM_WRITE} is in 'inst'")),
+            "{message}"
         );
     }
 
     #[test]
     fn a_log_that_does_not_fit_is_an_error_that_says_how() {
-        assert_eq!(
-            counts("==ERROR== no permission\n"),
-            Err(CounterError::NoTable)
+        assert!(refusal("==ERROR== no permission\n").contains("no table"));
+        let message = refusal(&LOG.replace("dram__bytes_read.sum", "other"));
+        assert!(
+            message.ends_with(&format!("no column {DRAM_READ}")),
+            "{message}"
         );
-        let log = LOG.replace("dram__bytes_read.sum", "other");
-        assert_eq!(counts(&log), Err(CounterError::Column(DRAM_READ)));
-        let log = LOG.replace("630,358,272", "n/a");
-        let message = counts(&log).unwrap_err().to_string();
+        let message = refusal(&LOG.replace("630,358,272", "n/a"));
         assert!(
             message.contains("launch 1") && message.contains("'n/a'"),
             "{message}"
@@ -323,12 +272,12 @@ launch 0: 4096x4096x32768 f16 tilewise hopper_f16_ak_bn_128x128x64 groupedn:8 gr
         let mut fewer = launches(PRINTED).unwrap();
         fewer.pop();
         let message = joined(fewer, counts(LOG).unwrap()).unwrap_err().to_string();
-        assert_eq!(message, "it counted 2 launches of 1");
+        assert_eq!(message, "ncu: it counted 2 launches of 1");
         let mut other = launches(PRINTED).unwrap();
         other.reverse();
         let message = joined(other, counts(LOG).unwrap()).unwrap_err().to_string();
         assert!(
-            message.starts_with("launch 0 was of hopper_f16_ak_bn_128x128x64"),
+            message.starts_with("ncu: launch 0 was of hopper_f16_ak_bn_128x128x64"),
             "{message}"
         );
         assert!(launches("launch 0: 8192 f16").is_err());

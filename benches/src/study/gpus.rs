@@ -3,7 +3,7 @@
 use tilewise::l2::gpu::{GPUS, Gpu};
 use tilewise::select::Target;
 
-use crate::page::data::StudyRow;
+use crate::study::row::StudyRow;
 
 /// The GPU that the driver names so, such as `NVIDIA H100 80GB HBM3`, as the model knows it.
 pub fn named(device: &str) -> Option<Gpu> {

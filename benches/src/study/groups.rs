@@ -1,16 +1,15 @@
 //! Rows that are compared with each other: one product, kernel and schedule on one GPU,
 //! in all its orders.
 
-use super::rows;
-use crate::page::data::StudyRow;
+use crate::study::row::StudyRow;
 
 /// One product, kernel and schedule.
-pub struct Group<'a> {
+pub struct RowGroup<'a> {
     /// One for each order.
     pub rows: Vec<&'a StudyRow>,
 }
 
-impl Group<'_> {
+impl RowGroup<'_> {
     /// Product, tile and schedule.
     pub fn name(&self) -> String {
         self.rows.first().map_or_else(String::new, |row| {
@@ -20,13 +19,13 @@ impl Group<'_> {
                 schedule,
                 ..
             } = row;
-            format!("{} {block_m}x{block_n} {schedule}", rows::shape(row))
+            format!("{} {block_m}x{block_n} {schedule}", row.shape())
         })
     }
 
     /// Product alone.
     pub fn product(&self) -> String {
-        let shape = self.rows.first().map(|row| rows::shape(row).to_string());
+        let shape = self.rows.first().map(|row| row.shape().to_string());
         shape.unwrap_or_default()
     }
 
@@ -37,24 +36,22 @@ impl Group<'_> {
 }
 
 /// The groups of `rows`, in the order in which they first appear.
-pub fn groups(rows: &[StudyRow]) -> Vec<Group<'_>> {
+pub fn groups(rows: &[StudyRow]) -> Vec<RowGroup<'_>> {
     grouped(rows, are_compared)
 }
 
 /// All rows of a product on one GPU together, whatever the kernel and the schedule.
-pub fn products(rows: &[StudyRow]) -> Vec<Group<'_>> {
-    grouped(rows, |a, b| {
-        rows::shape(a) == rows::shape(b) && a.device == b.device
-    })
+pub fn products(rows: &[StudyRow]) -> Vec<RowGroup<'_>> {
+    grouped(rows, |a, b| a.shape() == b.shape() && a.device == b.device)
 }
 
-fn grouped(rows: &[StudyRow], belong: fn(&StudyRow, &StudyRow) -> bool) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group> = Vec::new();
+fn grouped(rows: &[StudyRow], belong: fn(&StudyRow, &StudyRow) -> bool) -> Vec<RowGroup<'_>> {
+    let mut groups: Vec<RowGroup> = Vec::new();
     for row in rows {
-        let same = |group: &&mut Group| belong(group.rows[0], row);
+        let same = |group: &&mut RowGroup| belong(group.rows[0], row);
         match groups.iter_mut().find(same) {
             Some(group) => group.rows.push(row),
-            None => groups.push(Group { rows: vec![row] }),
+            None => groups.push(RowGroup { rows: vec![row] }),
         }
     }
     groups
@@ -62,7 +59,7 @@ fn grouped(rows: &[StudyRow], belong: fn(&StudyRow, &StudyRow) -> bool) -> Vec<G
 
 /// Whether two rows differ in their order alone.
 pub fn are_compared(a: &StudyRow, b: &StudyRow) -> bool {
-    rows::shape(a) == rows::shape(b)
+    a.shape() == b.shape()
         && (&a.device, &a.kernel, &a.schedule) == (&b.device, &b.kernel, &b.schedule)
 }
 

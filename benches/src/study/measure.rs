@@ -1,34 +1,57 @@
 //! Measures the rows of a study: first bytes, then times, product by product.
 
-use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gpu_kernels::{KernelInfo, TileOrder};
 use tilewise::Device;
 
-use super::counters::Counts;
-use super::ncu::{self, Outcome};
-use super::plan::{self, Plan};
-use super::products;
-use super::rows::{self, Blank, TUNER};
-use super::tuned::{self, Found};
-use super::{Kept, StudyArgs};
-use crate::choice::schedule_name;
 use crate::error::Error;
-use crate::page::data::StudyRow;
-use crate::record::{Record, Regime, Status};
-use crate::runner::Runner;
-use crate::shape::Shape;
-use crate::watch::Watch;
+use crate::measure::regime::Regime;
+use crate::measure::watch::Watch;
+use crate::problem::names::{kernel_named, schedule_name};
+use crate::problem::shape::GemmShape;
+use crate::records::record::{Record, Status};
+use crate::runner::run::Runner;
+use crate::study::arguments::StudyArgs;
+use crate::study::counters::Counts;
+use crate::study::ncu::{self, NcuOutcome};
+use crate::study::products;
+use crate::study::row::{StudyRow, TUNER};
+use crate::study::rows::{self, Blank};
+use crate::study::sweep::Sweep;
+use crate::study::tuned::{self, Found};
+
+/// Where the rows are that were measured so far, for who ends the run.
+#[derive(Clone, Default)]
+pub struct Kept(Arc<Mutex<Option<(usize, PathBuf)>>>);
+
+impl Kept {
+    /// So many are there.
+    pub fn set(&self, rows: usize, path: &Path) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some((rows, path.to_owned()));
+    }
+
+    /// Says so.
+    pub fn print(&self) {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((rows, path)) = &*kept {
+            let path = path.display();
+            println!("{rows} rows in {path}; --from {path} reports on them");
+        }
+    }
+}
 
 /// Launches everything once and prints what: for a profiler.
 ///
 /// # Errors
 /// The device failed.
-pub fn launch_once(plan: &Plan, device: &Device, watch: &Watch) -> Result<(), Error> {
-    each_shape(plan, device, |shape, orders| {
-        let args = plan.bench(shape, orders, true);
+pub fn launch_once(sweep: &Sweep, device: &Device, watch: &Watch) -> Result<(), Error> {
+    each_shape(sweep, device, |shape, orders| {
+        let args = sweep.bench(shape, orders, true);
         let mut runner = Runner::new(&args, device, None, watch)?;
-        runner.run(&[plan.problem(shape)], &mut Vec::new(), &|_| Ok(()))
+        runner.run(&[sweep.problem(shape)], &mut Vec::new(), &mut |_| Ok(()))
     })
 }
 
@@ -40,111 +63,140 @@ pub fn launch_once(plan: &Plan, device: &Device, watch: &Watch) -> Result<(), Er
 /// Nothing could be measured.
 pub fn study(
     args: &StudyArgs,
-    plan: &Plan,
+    sweep: &Sweep,
     device: &Device,
     watch: &Watch,
     kept: &Kept,
 ) -> Result<(Vec<StudyRow>, Option<Error>), Error> {
     // ncu and the program under it end by themselves: that one has a watch of its own.
     watch.rest();
-    let blank = Blank::new(device);
-    let mut rows = Vec::new();
-    let keep = |rows: &[StudyRow]| {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let path = args.csv.clone();
-        let path = path.unwrap_or_else(|| rows::default_path(rows));
-        rows::write(rows, &path)?;
-        kept.set(rows.len(), &path);
-        Ok::<(), Error>(())
+    let mut study = Study {
+        args,
+        sweep,
+        device,
+        watch,
+        kept,
+        blank: Blank::new(device),
+        rows: Vec::new(),
     };
-    let mut trouble = None;
-    if !args.no_ncu {
-        match counted(args, plan, device) {
-            Ok(counted) => {
-                for (shape, kernel, [order, schedule], counts) in counted {
-                    let at = (order.as_str(), schedule.as_str());
-                    set_counts(rows::entry(&mut rows, &blank, shape, kernel, at), &counts);
-                }
-                keep(&rows)?;
-            }
-            Err(error) => {
-                println!("No counters: {error}");
-                trouble = Some(error);
-            }
-        }
+    let counted = match args.no_ncu {
+        true => Ok(()),
+        false => study.count(),
+    };
+    if let Err(error) = &counted {
+        println!("No counters: {error}");
     }
     let mut measured = 0;
-    let result = each_shape(plan, device, |shape, orders| {
+    let timed = each_shape(sweep, device, |shape, orders| {
         measured += 1;
-        let count = orders.len() * plan.kernels.len() * plan.schedules.len();
+        let count = orders.len() * sweep.kernels.len() * sweep.schedules.len();
         println!(
             "{measured}/{} {shape}  {}; at most {count} candidates",
-            plan.shapes.len(),
+            sweep.shapes.len(),
             products::why(shape)
         );
-        let timing = Timing {
-            args,
-            plan,
-            device,
-            blank: &blank,
-            watch,
-            keep: &keep,
-        };
-        timing.time(shape, orders, &mut rows)
+        study.time(shape, orders)
     });
-    match result {
-        Err(error) if rows.is_empty() => Err(error),
-        result => Ok((rows, result.err().or(trouble))),
+    match timed {
+        Err(error) if study.rows.is_empty() => Err(error),
+        timed => Ok((study.rows, timed.err().or(counted.err()))),
     }
 }
 
 /// Calls `visit` with each product and its orders.
 fn each_shape(
-    plan: &Plan,
+    sweep: &Sweep,
     device: &Device,
-    mut visit: impl FnMut(Shape, Vec<TileOrder>) -> Result<(), Error>,
+    mut visit: impl FnMut(GemmShape, Vec<TileOrder>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let Some(info) = device.gpu_info() else {
         return Err(Error::Usage("the study measures a GPU".to_owned()));
     };
-    for &shape in &plan.shapes {
-        visit(shape, plan.orders_of(shape, &info.target()))?;
+    for &shape in &sweep.shapes {
+        visit(shape, sweep.orders_of(shape, &info.target()))?;
     }
     Ok(())
 }
 
-type Counted = (Shape, &'static KernelInfo, [String; 2], Counts);
+/// A study that is under way.
+struct Study<'a> {
+    args: &'a StudyArgs,
+    sweep: &'a Sweep,
+    device: &'a Device,
+    watch: &'a Watch,
+    kept: &'a Kept,
+    blank: Blank,
+    rows: Vec<StudyRow>,
+}
 
-/// What `ncu` counted; nothing, and a line that says why, where there is none.
-fn counted(args: &StudyArgs, plan: &Plan, device: &Device) -> Result<Vec<Counted>, Error> {
-    let Some(program) = ncu::find(args.ncu.as_deref()) else {
-        println!("No counters: there is no ncu in PATH or the toolkit's usual folders.");
-        return Ok(Vec::new());
-    };
-    println!("Counting bytes with {}", program.display());
-    let capability = device
-        .gpu_info()
-        .map_or((0, 0), |info| info.compute_capability);
-    match ncu::count(&program, plan, capability)? {
-        Outcome::Unavailable(reason) => {
-            println!("No counters: {reason}");
-            Ok(Vec::new())
+impl Study<'_> {
+    /// Writes the rows to their file.
+    fn keep(&self) -> Result<(), Error> {
+        if self.rows.is_empty() {
+            return Ok(());
         }
-        Outcome::Counted(pairs) => {
-            println!("{} launches counted", pairs.len());
-            let known = pairs.into_iter().filter_map(|(launch, counts)| {
-                let kernel = plan::kernel(&launch.kernel)?;
-                Some((
-                    launch.shape,
-                    kernel,
-                    [launch.order, launch.schedule],
-                    counts,
-                ))
-            });
-            Ok(known.collect())
+        let path = self.args.csv.clone();
+        let path = path.unwrap_or_else(|| rows::default_path(&self.rows));
+        rows::write(&self.rows, &path)?;
+        self.kept.set(self.rows.len(), &path);
+        Ok(())
+    }
+
+    /// Makes rows of what `ncu` counts, or prints why there are no counters.
+    fn count(&mut self) -> Result<(), Error> {
+        let Some(program) = ncu::find(self.args.ncu.as_deref()) else {
+            println!("No counters: there is no ncu in PATH or the toolkit's usual folders.");
+            return Ok(());
+        };
+        println!("Counting bytes with {}", program.display());
+        let info = self.device.gpu_info();
+        let capability = info.map_or((0, 0), |info| info.compute_capability);
+        let pairs = match ncu::count(&program, self.sweep, capability)? {
+            NcuOutcome::Counted(pairs) => pairs,
+            NcuOutcome::Unavailable(reason) => {
+                println!("No counters: {reason}");
+                return Ok(());
+            }
+        };
+        println!("{} launches counted", pairs.len());
+        for (launch, counts) in pairs {
+            if let Some(kernel) = kernel_named(&launch.kernel) {
+                let at = (launch.order.as_str(), launch.schedule.as_str());
+                let row = rows::entry(&mut self.rows, &self.blank, launch.shape, kernel, at);
+                set_counts(row, &counts);
+            }
         }
+        self.keep()
+    }
+
+    /// Times one product in all its orders.
+    fn time(&mut self, shape: GemmShape, mut orders: Vec<TileOrder>) -> Result<(), Error> {
+        let (sweep, device, watch) = (self.sweep, self.device, self.watch);
+        let tuned = match self.args.tune {
+            true => tuned::orders(device, sweep, shape, self.args, watch)?,
+            false => Vec::new(),
+        };
+        for (_, _, order) in &tuned {
+            if !orders.contains(order) {
+                orders.push(*order);
+            }
+        }
+        let bench = sweep.bench(shape, orders, false);
+        let mut records = Vec::new();
+        let mut save = |records: &mut [Record]| {
+            take_down(records, &mut self.rows, &self.blank, shape);
+            mark_tuned(&mut self.rows, shape, &tuned);
+            self.keep()
+        };
+        let mut runner = Runner::new(&bench, device, None, watch)?;
+        runner.run(&[sweep.problem(shape)], &mut records, &mut save)?;
+        for record in records.iter().filter(|record| timed(record).is_none()) {
+            println!(
+                "  not timed: {} {} {}: {}",
+                record.kernel, record.order, record.schedule, record.note
+            );
+        }
+        Ok(())
     }
 }
 
@@ -156,61 +208,8 @@ fn set_counts(row: &mut StudyRow, counts: &Counts) {
     row.dram_write_bytes = Some(counts.dram_write_bytes);
 }
 
-/// What it takes to time products.
-struct Timing<'a> {
-    args: &'a StudyArgs,
-    plan: &'a Plan,
-    device: &'a Device,
-    blank: &'a Blank,
-    watch: &'a Watch,
-    /// Writes the rows down.
-    keep: &'a dyn Fn(&[StudyRow]) -> Result<(), Error>,
-}
-
-impl Timing<'_> {
-    /// Times one product in all its orders.
-    fn time(
-        &self,
-        shape: Shape,
-        mut orders: Vec<TileOrder>,
-        rows: &mut Vec<StudyRow>,
-    ) -> Result<(), Error> {
-        let (plan, device, watch) = (self.plan, self.device, self.watch);
-        let mut tuned = Vec::new();
-        if self.args.tune {
-            tuned = tuned::orders(device, plan, shape, self.args, watch)?;
-            for (_, _, order) in &tuned {
-                if !orders.contains(order) {
-                    orders.push(*order);
-                }
-            }
-        }
-        let bench = plan.bench(shape, orders, false);
-        let mut records = Vec::new();
-        let rows = RefCell::new(rows);
-        let save = |records: &mut [Record]| {
-            let mut rows = rows.borrow_mut();
-            take_down(records, &mut rows, self.blank, shape);
-            mark_tuned(&mut rows, shape, &tuned);
-            (self.keep)(&rows)
-        };
-        Runner::new(&bench, device, None, watch)?.run(
-            &[plan.problem(shape)],
-            &mut records,
-            &save,
-        )?;
-        for record in records.iter().filter(|record| timed(record).is_none()) {
-            println!(
-                "  not timed: {} {} {}: {}",
-                record.kernel, record.order, record.schedule, record.note
-            );
-        }
-        Ok(())
-    }
-}
-
 /// Makes rows of the records of `shape`, or adds to those that are there.
-fn take_down(records: &[Record], rows: &mut Vec<StudyRow>, blank: &Blank, shape: Shape) {
+fn take_down(records: &[Record], rows: &mut Vec<StudyRow>, blank: &Blank, shape: GemmShape) {
     for (record, kernel) in records.iter().filter_map(timed) {
         let at = (record.order.as_str(), record.schedule.as_str());
         set_times(rows::entry(rows, blank, shape, kernel, at), record);
@@ -220,7 +219,7 @@ fn take_down(records: &[Record], rows: &mut Vec<StudyRow>, blank: &Blank, shape:
 /// A record that becomes a row, with its kernel.
 fn timed(record: &Record) -> Option<(&Record, &'static KernelInfo)> {
     let is_timed = record.status == Status::Timed;
-    Some((record, plan::kernel(&record.kernel).filter(|_| is_timed)?))
+    Some((record, kernel_named(&record.kernel).filter(|_| is_timed)?))
 }
 
 fn set_times(row: &mut StudyRow, record: &Record) {
@@ -244,8 +243,8 @@ fn set_times(row: &mut StudyRow, record: &Record) {
     }
 }
 
-fn mark_tuned(rows: &mut [StudyRow], shape: Shape, tuned: &[Found]) {
-    for row in rows.iter_mut().filter(|row| rows::shape(row) == shape) {
+fn mark_tuned(rows: &mut [StudyRow], shape: GemmShape, tuned: &[Found]) {
+    for row in rows.iter_mut().filter(|row| row.shape() == shape) {
         let is_row = |(kernel, schedule, order): &Found| {
             kernel.name == row.kernel
                 && schedule_name(*schedule) == row.schedule
@@ -260,13 +259,14 @@ fn mark_tuned(rows: &mut [StudyRow], shape: Shape, tuned: &[Found]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::tests::sample;
+    use crate::records::record::tests::sample;
+    use crate::study::sweep::KERNELS_MEASURED;
 
     #[test]
     fn rows_are_taken_down_regime_by_regime() {
-        let (blank, shape) = (Blank::new(&Device::cpu()), Shape::new(4096, 4096, 4096));
+        let (blank, shape) = (Blank::new(&Device::cpu()), GemmShape::new(4096, 4096, 4096));
         let timed = |regime, milliseconds| Record {
-            kernel: plan::KERNELS_MEASURED[0].to_owned(),
+            kernel: KERNELS_MEASURED[0].to_owned(),
             regime,
             ..sample("tilewise", "row", milliseconds)
         };

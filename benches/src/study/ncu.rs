@@ -12,19 +12,19 @@ use std::time::Duration;
 
 use tilewise::l2::gpu::l2_partitions;
 
-use super::counters::{self, Counts, Launch};
-use super::plan::Plan;
-use crate::choice::schedule_name;
 use crate::error::Error;
+use crate::problem::names::schedule_name;
+use crate::study::counters::{self, Counts, ProfiledLaunch};
+use crate::study::sweep::Sweep;
 
 /// What a wait of the program under ncu may take. With five counters, a launch on a GPU
 /// with 140 GB of memory takes some seconds.
 const UNDER_NCU: Duration = Duration::from_secs(600);
 
 /// What came of counting.
-pub enum Outcome {
+pub enum NcuOutcome {
     /// Every launch, with its counts.
-    Counted(Vec<(Launch, Counts)>),
+    Counted(Vec<(ProfiledLaunch, Counts)>),
     /// There are no counters here, and why.
     Unavailable(String),
 }
@@ -60,7 +60,11 @@ fn versions(parent: &str, prefix: &str, inside: &str) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// What was counted is not what was launched.
-pub fn count(ncu: &Path, plan: &Plan, compute_capability: (u32, u32)) -> Result<Outcome, Error> {
+pub fn count(
+    ncu: &Path,
+    sweep: &Sweep,
+    compute_capability: (u32, u32),
+) -> Result<NcuOutcome, Error> {
     let folder = tempfile::tempdir().map_err(|source| Error::io(&env::temp_dir(), source))?;
     let log = folder.path().join("ncu.csv");
     let program =
@@ -68,24 +72,29 @@ pub fn count(ncu: &Path, plan: &Plan, compute_capability: (u32, u32)) -> Result<
     let output = Command::new(ncu)
         .args(["--csv", "--page", "raw", "--clock-control", "none"])
         .args(["--metrics", &metrics(compute_capability)])
-        .args(["--kernel-name", &kernel_pattern(plan)])
+        .args(["--kernel-name", &kernel_pattern(sweep)])
         .arg("--log-file")
         .arg(&log)
         .arg(program)
-        .args(arguments(plan))
+        .args(arguments(sweep))
         .output();
     let text = fs::read_to_string(&log).unwrap_or_default();
     let output = match output {
         Ok(output) => output,
-        Err(error) => return Ok(Outcome::Unavailable(format!("{}: {error}", ncu.display()))),
+        Err(error) => {
+            return Ok(NcuOutcome::Unavailable(format!(
+                "{}: {error}",
+                ncu.display()
+            )));
+        }
     };
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let reason = reason(&text, &said).unwrap_or_else(|| output.status.to_string());
-        return Ok(Outcome::Unavailable(reason));
+        return Ok(NcuOutcome::Unavailable(reason));
     }
     let launches = counters::launches(&String::from_utf8_lossy(&output.stdout))?;
-    Ok(Outcome::Counted(counters::joined(
+    Ok(NcuOutcome::Counted(counters::joined(
         launches,
         counters::counts(&text)?,
     )?))
@@ -107,33 +116,39 @@ fn metrics(compute_capability: (u32, u32)) -> String {
 }
 
 /// What is launched beside, such as a copy of an operand, is not counted.
-fn kernel_pattern(plan: &Plan) -> String {
-    let names: Vec<&str> = plan.kernels.iter().map(|kernel| kernel.name).collect();
+fn kernel_pattern(sweep: &Sweep) -> String {
+    let names: Vec<&str> = sweep.kernels.iter().map(|kernel| kernel.name).collect();
     format!("regex:^({})$", names.join("|"))
 }
 
 /// The arguments that make this program launch what `plan` measures.
-fn arguments(plan: &Plan) -> Vec<String> {
+fn arguments(sweep: &Sweep) -> Vec<String> {
     fn list<T>(values: &[T], name: impl Fn(&T) -> String) -> String {
         values.iter().map(name).collect::<Vec<_>>().join(",")
     }
     vec![
         "study".to_owned(),
         "--launch-once".to_owned(),
-        format!("--shapes={}", list(&plan.shapes, |shape| shape.to_string())),
+        format!(
+            "--shapes={}",
+            list(&sweep.shapes, |shape| shape.to_string())
+        ),
         format!(
             "--kernels={}",
-            list(&plan.kernels, |kernel| kernel.name.to_owned())
+            list(&sweep.kernels, |kernel| kernel.name.to_owned())
         ),
-        format!("--orders={}", list(&plan.orders, |order| order.to_string())),
+        format!(
+            "--orders={}",
+            list(&sweep.orders, |order| order.to_string())
+        ),
         // ncu runs each launch several times, and saves and restores its memory.
         format!(
             "--wait-limit={}",
-            plan.wait().wait_limit.unwrap_or(UNDER_NCU).as_secs_f64()
+            sweep.wait().wait_limit.unwrap_or(UNDER_NCU).as_secs_f64()
         ),
         format!(
             "--schedules={}",
-            list(&plan.schedules, |&schedule| schedule_name(schedule)
+            list(&sweep.schedules, |&schedule| schedule_name(schedule)
                 .to_owned())
         ),
     ]
@@ -152,12 +167,12 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
 
-    fn plan(arguments: &[String]) -> (Plan, bool) {
+    fn plan(arguments: &[String]) -> (Sweep, bool) {
         let all = ["tilewise-bench".to_owned()]
             .into_iter()
             .chain(arguments.iter().cloned());
         match Cli::parse_from(all).command {
-            Command::Study(args) => (Plan::new(&args).unwrap(), args.launch_once),
+            Command::Study(args) => (Sweep::new(&args).unwrap(), args.launch_once),
             other => unreachable!("the arguments say study, not {other:?}"),
         }
     }
@@ -201,8 +216,8 @@ mod tests {
 
     #[test]
     fn only_the_kernels_of_the_plan_are_counted() {
-        let (plan, _) = plan(&["study".to_owned()]);
-        let pattern = kernel_pattern(&plan);
+        let (sweep, _) = plan(&["study".to_owned()]);
+        let pattern = kernel_pattern(&sweep);
         assert!(
             pattern.starts_with("regex:^(hopper_f16_ak_bn_128x256x64|"),
             "{pattern}"
@@ -227,7 +242,7 @@ mod tests {
     /// A program in place of ncu that prints `printed`, writes `log` where it is told to,
     /// and ends with `status`.
     #[cfg(unix)]
-    fn counted_by(printed: &str, log: &str, status: u8) -> Result<Outcome, Error> {
+    fn counted_by(printed: &str, log: &str, status: u8) -> Result<NcuOutcome, Error> {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("ncu");
@@ -240,8 +255,8 @@ mod tests {
         );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        let (plan, _) = plan(&["study".to_owned()]);
-        count(&script, &plan, (9, 0))
+        let (sweep, _) = plan(&["study".to_owned()]);
+        count(&script, &sweep, (9, 0))
     }
 
     #[cfg(unix)]
@@ -267,12 +282,12 @@ mod tests {
     #[test]
     fn launches_and_counts_come_together() {
         match counted_by(LAUNCH, &log("hopper_f16"), 0).unwrap() {
-            Outcome::Counted(pairs) => {
+            NcuOutcome::Counted(pairs) => {
                 assert_eq!(pairs.len(), 1);
                 assert_eq!(pairs[0].1.dram_read_bytes, 1500.0);
                 assert_eq!(pairs[0].1.l2_hit_rate(), Some(0.75));
             }
-            Outcome::Unavailable(reason) => panic!("{reason}"),
+            NcuOutcome::Unavailable(reason) => panic!("{reason}"),
         }
         let other = counted_by(LAUNCH, &log("another"), 0).err().unwrap();
         assert!(other.to_string().contains("counted another"), "{other}");
@@ -283,11 +298,11 @@ mod tests {
     fn without_permission_there_are_no_counters_and_the_study_goes_on() {
         let refusal = "==ERROR== ERR_NVGPUCTRPERM - the user has no permission";
         match counted_by(LAUNCH, refusal, 1).unwrap() {
-            Outcome::Unavailable(reason) => assert_eq!(reason, refusal),
-            Outcome::Counted(_) => panic!("counted"),
+            NcuOutcome::Unavailable(reason) => assert_eq!(reason, refusal),
+            NcuOutcome::Counted(_) => panic!("counted"),
         }
-        let (plan, _) = plan(&["study".to_owned()]);
-        let missing = count(Path::new("/nowhere/ncu"), &plan, (9, 0)).unwrap();
-        assert!(matches!(missing, Outcome::Unavailable(reason) if reason.contains("nowhere")));
+        let (sweep, _) = plan(&["study".to_owned()]);
+        let missing = count(Path::new("/nowhere/ncu"), &sweep, (9, 0)).unwrap();
+        assert!(matches!(missing, NcuOutcome::Unavailable(reason) if reason.contains("nowhere")));
     }
 }

@@ -5,9 +5,11 @@ use std::thread;
 use gpu_kernels::TileOrder;
 use tilewise::l2;
 
-use super::{gpus, plan, rows};
-use crate::model;
-use crate::page::data::StudyRow;
+use crate::modelled::selection::seen_by_l2;
+use crate::problem::names::kernel_named;
+use crate::problem::spec::ProblemSpec;
+use crate::study::gpus;
+use crate::study::row::StudyRow;
 
 /// Fills in the model's columns; empties them where the model does not know the GPU, the
 /// kernel or the order.
@@ -21,13 +23,13 @@ pub fn predict(row: &mut StudyRow) {
     let (Some(gpu), Some(target), Some(kernel), Ok(order)) = (
         gpus::gpu(row),
         gpus::target(row),
-        plan::kernel(&row.kernel),
+        kernel_named(&row.kernel),
         row.order.parse::<TileOrder>(),
     ) else {
         return;
     };
-    let problem = plan::problem(rows::shape(row), kernel.input);
-    let product = model::seen_by_l2(problem, kernel, false);
+    let problem = ProblemSpec::row_major(row.shape(), kernel.input);
+    let product = seen_by_l2(problem, kernel, false);
     let traffic = l2::traffic(&product, order, target.machine(kernel));
     row.model_l2_read_bytes = Some(traffic.l2_to_sm_bytes as f64);
     row.model_l2_hit_rate = Some(traffic.hit_rate());
@@ -55,6 +57,7 @@ pub fn predict_all(rows: &mut [StudyRow]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::sweep::KERNELS_MEASURED;
 
     fn row(device: &str) -> StudyRow {
         StudyRow {
@@ -63,7 +66,7 @@ mod tests {
             m: 1024,
             n: 2048,
             k: 512,
-            kernel: plan::KERNELS_MEASURED[0].to_owned(),
+            kernel: KERNELS_MEASURED[0].to_owned(),
             order: "row".to_owned(),
             model_us: Some(1e9),
             ..StudyRow::default()

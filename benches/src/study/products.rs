@@ -1,24 +1,24 @@
 //! The products of the study, and those among them that the model was fitted on.
 
-use crate::shape::Shape;
+use crate::problem::shape::GemmShape;
 
 /// A product of the study.
-pub struct Product {
+pub struct StudyProduct {
     /// M, N, K.
-    pub shape: Shape,
+    pub shape: GemmShape,
     /// What it is there for.
     pub why: &'static str,
 }
 
-const fn product(m: usize, n: usize, k: usize, why: &'static str) -> Product {
-    Product {
-        shape: Shape::new(m, n, k),
+const fn product(m: usize, n: usize, k: usize, why: &'static str) -> StudyProduct {
+    StudyProduct {
+        shape: GemmShape::new(m, n, k),
         why,
     }
 }
 
 /// The default products: square, wide, tall, short and long in K, ragged.
-pub const PRODUCTS: [Product; 16] = [
+pub const PRODUCTS: [StudyProduct; 16] = [
     product(
         8192,
         8192,
@@ -63,7 +63,7 @@ pub const PRODUCTS: [Product; 16] = [
 ];
 
 /// What `shape` is measured for; empty if it is none of [`PRODUCTS`].
-pub fn why(shape: Shape) -> &'static str {
+pub fn why(shape: GemmShape) -> &'static str {
     let product = PRODUCTS.iter().find(|product| product.shape == shape);
     product.map_or("", |product| product.why)
 }
@@ -71,11 +71,11 @@ pub fn why(shape: Shape) -> &'static str {
 /// The products on which the parameters of the model of L2 were fitted. Two squares, for
 /// how far CTAs drift and what L2 holds; a wide one, for unequal sides; and one of short K,
 /// for the room that C takes. Every claim about the model is over the other products.
-pub const FITTED: [Shape; 4] = [
-    Shape::new(8192, 8192, 8192),
-    Shape::new(16384, 16384, 16384),
-    Shape::new(4096, 24576, 1536),
-    Shape::new(8192, 8192, 1024),
+pub const FITTED: [GemmShape; 4] = [
+    GemmShape::new(8192, 8192, 8192),
+    GemmShape::new(16384, 16384, 16384),
+    GemmShape::new(4096, 24576, 1536),
+    GemmShape::new(8192, 8192, 1024),
 ];
 
 #[cfg(test)]
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn products_are_distinct_and_some_are_left_to_test_on() {
-        let shapes: HashSet<Shape> = PRODUCTS.iter().map(|product| product.shape).collect();
+        let shapes: HashSet<GemmShape> = PRODUCTS.iter().map(|product| product.shape).collect();
         assert_eq!(shapes.len(), PRODUCTS.len());
         assert!(FITTED.iter().all(|fitted| shapes.contains(fitted)));
         assert!(shapes.len() - FITTED.len() >= 12);
-        assert_eq!(why(Shape::new(1, 2, 3)), "");
+        assert_eq!(why(GemmShape::new(1, 2, 3)), "");
         assert!(shapes.iter().all(|&shape| !why(shape).is_empty()));
     }
 }

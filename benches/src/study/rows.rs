@@ -1,32 +1,21 @@
 //! The rows of a study: how they are made, told apart, marked and kept.
 
+use crate::error::Error;
+use crate::measure::machine::{Machine, today};
+use crate::measure::peak::peak_tflops;
+use crate::measure::power;
+use crate::problem::shape::{BlasLayout, GemmShape};
+use crate::records::files::write_csv;
+use crate::study::gpus;
+use crate::study::products::FITTED;
+use crate::study::row::StudyRow;
+use gpu_kernels::KernelInfo;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use gpu_kernels::{KernelInfo, TileOrder};
 use tilewise::Device;
 
-use super::gpus;
-use super::groups::{self, Group, are_compared};
-use super::plan::{self, Picks};
-use super::products::FITTED;
-use crate::choice;
-use crate::date::today;
-use crate::device::Machine;
-use crate::error::Error;
-use crate::page::data::StudyRow;
-use crate::peak::peak_tflops;
-use crate::power;
-use crate::report;
-use crate::shape::{Layout, Shape};
-
 /// What a row measures: product, kernel, order, schedule.
-pub type Key = (Shape, String, String, String);
-
-/// The product of a row.
-pub fn shape(row: &StudyRow) -> Shape {
-    Shape::new(row.m, row.n, row.k)
-}
+pub type Key = (GemmShape, String, String, String);
 
 /// What a row measures.
 pub fn key(row: &StudyRow) -> Key {
@@ -36,7 +25,7 @@ pub fn key(row: &StudyRow) -> Key {
         schedule,
         ..
     } = row.clone();
-    (shape(row), kernel, order, schedule)
+    (row.shape(), kernel, order, schedule)
 }
 
 /// Rows of one machine on one day, nothing measured.
@@ -67,15 +56,21 @@ impl Blank {
     }
 
     /// The row of one candidate.
-    pub fn row(&self, shape: Shape, kernel: &KernelInfo, order: &str, schedule: &str) -> StudyRow {
-        let Shape { m, n, k } = shape;
+    pub fn row(
+        &self,
+        shape: GemmShape,
+        kernel: &KernelInfo,
+        order: &str,
+        schedule: &str,
+    ) -> StudyRow {
+        let GemmShape { m, n, k } = shape;
         StudyRow {
             peak_tflops: (self.machine.chip).and_then(|chip| peak_tflops(chip, kernel.input)),
             m,
             n,
             k,
             dtype: kernel.input.name().to_owned(),
-            layout: Layout::NN.to_string(),
+            layout: BlasLayout::NN.to_string(),
             kernel: kernel.name.to_owned(),
             block_m: kernel.block.m,
             block_n: kernel.block.n,
@@ -90,84 +85,6 @@ impl Blank {
             ..self.row.clone()
         }
     }
-}
-
-/// In [`StudyRow::picked_by`]: the library, with the kernel and the schedule forced.
-pub const CHOOSER: &str = "chooser";
-/// CUTLASS's heuristic.
-pub const CUTLASS: &str = "cutlass";
-/// The least time by the model among the orders measured; of equal times, the fewest bytes.
-pub const MODEL: &str = "model";
-/// The library's tuner.
-pub const TUNER: &str = "tuner";
-
-/// Whether `rule` picks the row's order.
-pub fn is_picked_by(row: &StudyRow, rule: &str) -> bool {
-    row.picked_by.split('+').any(|name| name == rule)
-}
-
-/// Writes into [`StudyRow::picked_by`] which rules pick the row's order by today's library
-/// and the row's predictions; the tuner's picks stay. Of a GPU that is not known, none are
-/// written. Also marks again what the model was fitted on.
-pub fn mark_picks(rows: &mut [StudyRow]) {
-    let groups = groups::groups(rows);
-    let decided: Vec<(Option<Picks>, Option<&str>)> = groups
-        .iter()
-        .map(|group| (picks(group.rows[0]), least_by_model(group)))
-        .collect();
-    let marks: Vec<String> = rows
-        .iter()
-        .map(|row| {
-            let at = groups
-                .iter()
-                .position(|group| are_compared(group.rows[0], row));
-            let (picks, by_model) = decided[at.expect("each row is in a group")];
-            let order = row.order.parse::<TileOrder>().ok();
-            let rules = [
-                (
-                    CHOOSER,
-                    picks.is_some_and(|picks| order == Some(picks.chooser)),
-                ),
-                (
-                    CUTLASS,
-                    picks.is_some_and(|picks| order == Some(picks.cutlass)),
-                ),
-                (MODEL, by_model == Some(row.order.as_str())),
-                (TUNER, is_picked_by(row, TUNER)),
-            ];
-            let picking = rules.iter().filter(|rule| rule.1).map(|rule| rule.0);
-            picking.collect::<Vec<_>>().join("+")
-        })
-        .collect();
-    for (row, mark) in rows.iter_mut().zip(marks) {
-        row.fitted = FITTED.contains(&shape(row));
-        row.picked_by = mark;
-    }
-}
-
-fn picks(row: &StudyRow) -> Option<Picks> {
-    let kernel = plan::kernel(&row.kernel)?;
-    let schedule = choice::parse_schedule(&row.schedule).ok()?;
-    let target = gpus::target(row)?;
-    Picks::of(
-        plan::problem(shape(row), kernel.input),
-        kernel,
-        schedule,
-        &target,
-    )
-    .ok()
-}
-
-fn least_by_model<'a>(group: &Group<'a>) -> Option<&'a str> {
-    let cost = |row: &StudyRow| {
-        let bytes = row.model_dram_read_bytes? + row.model_dram_write_bytes?;
-        Some((row.model_us?, bytes))
-    };
-    let predicted = group.rows.iter().filter_map(|&row| Some((cost(row)?, row)));
-    let least = predicted.min_by(|((a_us, a_bytes), _), ((b_us, b_bytes), _)| {
-        a_us.total_cmp(b_us).then(a_bytes.total_cmp(b_bytes))
-    });
-    least.map(|(_, row)| row.order.as_str())
 }
 
 /// One row for each key and machine: of several, the last, and what it was not measured
@@ -224,6 +141,20 @@ pub fn default_path(rows: &[StudyRow]) -> PathBuf {
     Path::new("docs/study").join(format!("{name}-{date}.csv"))
 }
 
+/// The rows of a study.
+///
+/// # Errors
+/// The file cannot be read, or a row is not one of the study.
+pub fn read(path: &Path) -> Result<Vec<StudyRow>, Error> {
+    let file = fs::File::open(path).map_err(|source| Error::io(path, source))?;
+    let mut reader = csv::Reader::from_reader(file);
+    let rows: Result<Vec<_>, _> = reader.deserialize().collect();
+    rows.map_err(|source| Error::Page {
+        path: path.to_owned(),
+        reason: format!("no rows of the study: {source}"),
+    })
+}
+
 /// Writes the rows as CSV, into a folder that is made where there is none.
 ///
 /// # Errors
@@ -232,14 +163,14 @@ pub fn write(rows: &[StudyRow], path: &Path) -> Result<(), Error> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     }
-    report::write_csv(rows, path)
+    write_csv(rows, path)
 }
 
 /// The row of a candidate in `rows`, made where there is none.
 pub fn entry<'a>(
     rows: &'a mut Vec<StudyRow>,
     blank: &Blank,
-    shape: Shape,
+    shape: GemmShape,
     kernel: &KernelInfo,
     (order, schedule): (&str, &str),
 ) -> &'a mut StudyRow {
@@ -302,30 +233,6 @@ mod tests {
     }
 
     #[test]
-    fn rules_mark_what_they_pick() {
-        let measured = |order: &str, us, bytes| StudyRow {
-            kernel: plan::KERNELS_MEASURED[0].to_owned(),
-            model_us: Some(us),
-            model_dram_read_bytes: Some(bytes),
-            model_dram_write_bytes: Some(1.0),
-            ..row(8192, order)
-        };
-        let mut rows = vec![
-            measured("row", 5.0, 9.0),
-            measured("hilbert", 4.0, 3.0),
-            measured("morton", 4.0, 2.0),
-        ];
-        let cutlass = picks(&rows[0]).unwrap().cutlass;
-        rows.push(measured(&cutlass.to_string(), 6.0, 1.0));
-        rows[0].picked_by = "tuner+model+other".to_owned();
-        mark_picks(&mut rows);
-        assert!(rows[0].fitted);
-        assert!(is_picked_by(&rows[0], TUNER) && !is_picked_by(&rows[0], MODEL));
-        assert!(!is_picked_by(&rows[1], MODEL) && is_picked_by(&rows[2], MODEL));
-        assert!(is_picked_by(&rows[3], CUTLASS));
-    }
-
-    #[test]
     fn the_file_is_named_after_gpu_and_day() {
         let mut row = row(512, "row");
         row.date = "2026-11-21".to_owned();
@@ -342,6 +249,18 @@ mod tests {
         let path = folder.path().join("new").join("study.csv");
         let rows = [row(512, "row"), row(512, "groupedn:8")];
         write(&rows, &path).unwrap();
-        assert_eq!(crate::page::read_study(&path).unwrap(), rows);
+        assert_eq!(read(&path).unwrap(), rows);
+    }
+
+    #[test]
+    fn a_file_that_holds_something_else_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("other.csv");
+        fs::write(&path, "name,value\nx,1\n").unwrap();
+        let message = read(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("other.csv") && message.contains("study"),
+            "{message}"
+        );
     }
 }

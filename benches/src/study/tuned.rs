@@ -5,13 +5,13 @@ use std::time::Duration;
 use gpu_kernels::{DType, KernelInfo, Schedule, TileOrder};
 use tilewise::{Device, Element, Output, Tuner, bf16, f16};
 
-use super::StudyArgs;
-use super::plan::Plan;
-use crate::candidate::open;
+use crate::candidates::planned::open;
 use crate::error::Error;
-use crate::shape::Shape;
-use crate::watch::{self, Watch};
-use crate::workload::Workload;
+use crate::measure::problem_data::ProblemData;
+use crate::measure::watch::{self, Watch};
+use crate::problem::shape::GemmShape;
+use crate::study::arguments::StudyArgs;
+use crate::study::sweep::Sweep;
 
 /// Time to measure one kernel.
 const BUDGET: Duration = Duration::from_secs(1);
@@ -26,34 +26,34 @@ pub type Found = (&'static KernelInfo, Schedule, TileOrder);
 /// No memory on the device, or it failed.
 pub fn orders(
     device: &Device,
-    plan: &Plan,
-    shape: Shape,
+    sweep: &Sweep,
+    shape: GemmShape,
     args: &StudyArgs,
     watch: &Watch,
 ) -> Result<Vec<Found>, Error> {
-    match plan.dtype() {
-        DType::F32 | DType::Tf32 => typed::<f32>(device, plan, shape, args, watch),
-        DType::F16 => typed::<f16>(device, plan, shape, args, watch),
-        DType::Bf16 => typed::<bf16>(device, plan, shape, args, watch),
+    match sweep.dtype() {
+        DType::F32 | DType::Tf32 => typed::<f32>(device, sweep, shape, args, watch),
+        DType::F16 => typed::<f16>(device, sweep, shape, args, watch),
+        DType::Bf16 => typed::<bf16>(device, sweep, shape, args, watch),
     }
 }
 
 /// As [`orders`], for A, B and C of `T`.
 fn typed<T: Element + Output<T>>(
     device: &Device,
-    plan: &Plan,
-    shape: Shape,
+    sweep: &Sweep,
+    shape: GemmShape,
     args: &StudyArgs,
     watch: &Watch,
 ) -> Result<Vec<Found>, Error> {
-    let problem = plan.problem(shape);
+    let problem = sweep.problem(shape);
     let copied = watch::copying(problem.bytes());
     watch.begin(copied, format!("matrices, {problem}"));
-    let mut workload = Workload::<T, T>::new(device, problem, args.seed)?;
+    let mut workload = ProblemData::<T, T>::new(device, problem, args.seed)?;
     let mut tuner = args.wait.limited(Tuner::in_memory().budget(BUDGET));
     let mut found = Vec::new();
-    for &kernel in &plan.kernels {
-        for &schedule in &plan.schedules {
+    for &kernel in &sweep.kernels {
+        for &schedule in &sweep.schedules {
             let label = format!("tuning, {problem}, {}", kernel.name);
             watch.begin_within(BUDGET + watch::TUNING, label);
             let gemm = open(device, &workload)

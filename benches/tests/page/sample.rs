@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use gpu_kernels::{DType, OutputType};
-use tilewise_bench::candidate::{CHOSEN, Label, TILEWISE};
-use tilewise_bench::device::Machine;
-use tilewise_bench::error::Error;
-use tilewise_bench::page::data::StudyRow;
-use tilewise_bench::page::{self, PageArgs};
-use tilewise_bench::record::{Record, Regime};
-use tilewise_bench::report;
-use tilewise_bench::shape::{Layout, Shape};
-use tilewise_bench::study::rows::CHOOSER;
-use tilewise_bench::workload::Problem;
+use gpu_kernels::DType;
+use tilewise_benches::candidates::candidate::{CHOSEN, Label, TILEWISE};
+use tilewise_benches::commands::page::{self, PageArgs};
+use tilewise_benches::error::Error;
+use tilewise_benches::measure::machine::Machine;
+use tilewise_benches::measure::regime::Regime;
+use tilewise_benches::problem::shape::GemmShape;
+use tilewise_benches::problem::spec::ProblemSpec;
+use tilewise_benches::records::files;
+use tilewise_benches::records::record::Record;
+use tilewise_benches::study::row::{CHOOSER, StudyRow};
 
 /// M of the products, and whether the model was fitted on them.
 pub const PRODUCTS: [(usize, bool); 2] = [(4096, true), (8192, false)];
@@ -29,7 +29,7 @@ pub fn write(path: &Path) -> Result<(), Error> {
         writer.serialize(row)?;
     }
     writer.flush().map_err(|source| Error::io(&study, source))?;
-    report::write_json(&bench_records(), &records)?;
+    files::write_json(&bench_records(), &records)?;
     page::run(&PageArgs {
         study: vec![study],
         records: Some(records),
@@ -68,7 +68,7 @@ fn rows() -> impl Iterator<Item = StudyRow> {
                 picked_by: if order == "grouped:16" { CHOOSER } else { "" }.to_owned(),
                 fitted,
                 cold_us: Some(time),
-                cold_tflops: Some(Shape::new(m, 8192, 4096).tflops(time / 1e3)),
+                cold_tflops: Some(GemmShape::new(m, 8192, 4096).tflops(time / 1e3)),
                 sustained_us: Some(time * 1.2),
                 dram_read_bytes: Some(dram),
                 model_dram_read_bytes: Some(dram * 1.05),
@@ -84,12 +84,7 @@ pub const KERNEL: &str = "hopper_f16_ak_bn_256x192x64_cluster1x2";
 /// One product in both regimes: the library's choice, the same kernel in row-major order
 /// and another kernel, and two peers. Milliseconds are cold and sustained.
 fn bench_records() -> Vec<Record> {
-    let problem = Problem {
-        shape: Shape::new(16384, 16384, 16384),
-        layout: Layout::NN,
-        dtype: DType::F16,
-        output: OutputType::Input,
-    };
+    let problem = ProblemSpec::row_major(GemmShape::new(16384, 16384, 16384), DType::F16);
     [
         (CHOSEN, KERNEL, "groupedn:8", [12.5, 15.0]),
         (TILEWISE, KERNEL, "row", [15.0, 21.0]),

@@ -259,6 +259,7 @@ fn bench(browser: &mut Browser) {
         "[...document.querySelectorAll('#bench .chart')].map((chart) => ({
             bars: [...chart.querySelectorAll('rect')].map((bar) =>
                 [bar.querySelector('title').textContent, bar.getAttribute('fill'), Number(bar.getAttribute('width'))]),
+            labels: [...chart.querySelectorAll('rect + text')].map((label) => label.textContent),
             legend: [...chart.querySelectorAll('.legend span')].map((entry) =>
                 [entry.textContent, entry.querySelector('i').style.getPropertyValue('--swatch')]),
         }))",
@@ -283,6 +284,10 @@ fn bench(browser: &mut Browser) {
             let length = bar[2].as_f64().expect("a number");
             let expected = longest * milliseconds[1] / time;
             assert!((length - expected).abs() < 1e-6, "{length}: {chart}");
+            // Nobody has to look for a bar's colour in the legend.
+            let label = chart["labels"][at].as_str().expect("a text");
+            let short = if name == "row" { "row-major" } else { name };
+            assert_eq!(label.split_once(' ').expect("two words").1, short);
             let entry = &chart["legend"][at];
             assert_eq!(bar[1], entry[1], "{chart}");
             assert_eq!(entry[1], format!("var(--series-{at})"));
@@ -296,8 +301,15 @@ fn bench(browser: &mut Browser) {
         assert!(legend(2).contains("cuBLASLt 13.1, the best of"), "{chart}");
         assert!(legend(3).contains("in its own process"), "{chart}");
     }
-    let rows = browser.evaluate("document.querySelectorAll('#bench details tbody tr').length");
-    assert_eq!(rows, 10);
+    let implementations = browser.evaluate(
+        "[...document.querySelectorAll('#bench details tbody tr')].map((row) => row.cells[1].textContent)",
+    );
+    let implementations = implementations.as_array().expect("a list");
+    assert_eq!(implementations.len(), 10);
+    for implementation in ["tilewise (chosen)", "tilewise (forced)"] {
+        assert!(implementations.contains(&json!(implementation)));
+    }
+    assert!(!implementations.contains(&json!("tilewise")));
 }
 
 /// A line says what the order is worth: times, speed-ups and bytes.
@@ -343,18 +355,23 @@ fn theme(browser: &mut Browser) {
 
 /// Nothing is wider than the screen, and no control is without a name.
 fn phone(browser: &mut Browser) {
-    let screen = json!({"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true});
-    browser.call("Emulation.setDeviceMetricsOverride", screen);
-    browser.wait_for("document.querySelector('#study svg').getBoundingClientRect().width < 390");
-    let width = browser.evaluate("document.documentElement.scrollWidth");
-    assert_eq!(width, 390);
-    // Nor is there anything to scroll to within the comparison and the bars.
-    let beyond = browser.evaluate(
-        "[...document.querySelectorAll('.comparison, .comparison *, #bench .chart, #bench .chart *')]
-            .filter((part) => part.getBoundingClientRect().right > 390.5 || part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
-            .map((part) => part.outerHTML)",
-    );
-    assert_eq!(beyond, json!([]));
+    for screen in [390, 360] {
+        let size = json!({"width": screen, "height": 844, "deviceScaleFactor": 2, "mobile": true});
+        browser.call("Emulation.setDeviceMetricsOverride", size);
+        browser.wait_for(&format!(
+            "document.querySelector('#study svg').getBoundingClientRect().width < {screen}"
+        ));
+        settle(browser);
+        let width = browser.evaluate("document.documentElement.scrollWidth");
+        assert_eq!(width, screen);
+        // Nor is there anything to scroll to within the comparison and the charts.
+        let beyond = browser.evaluate(&format!(
+            "[...document.querySelectorAll('.comparison, .comparison *, .chart, .chart *')]
+                .filter((part) => part.getBoundingClientRect().right > {screen}.5 || part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
+                .map((part) => part.outerHTML)"
+        ));
+        assert_eq!(beyond, json!([]), "at {screen} pixels");
+    }
     let heads = browser.evaluate(
         "[...document.querySelectorAll('.comparison td')].map((cell) => getComputedStyle(cell, '::before').content)",
     );

@@ -1,23 +1,23 @@
-//! What was measured before, in memory and in a file.
+//! The winners of earlier measurements, in memory and in a file.
 //!
 //! The file is JSON, small, and read and written whole. A writer reads it again
 //! first, adds its winner, and renames a finished copy over it, so that readers
-//! see one state or the other, never a half: of writers at the same moment, one
-//! may lose what it added. Whatever is wrong with the file costs a warning and
-//! a new measurement, no more.
+//! see one state or the other, never a half. Of two writers at the same moment, one
+//! may lose the winner it added. A damaged file costs a warning and a new
+//! measurement, no more.
 //!
 //! Winners of another driver or another build of the kernels are stale. Each
 //! GPU has one section, which names both, and the first winner of a new driver
 //! or build replaces the section.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::env;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 use serde::{Deserialize, Serialize};
 
 use super::key::Machine;
@@ -202,64 +202,36 @@ fn read(file: &Path) -> Result<Contents, String> {
     serde_json::from_str(&text).map_err(no_cache)
 }
 
-/// Replaces `file`, as a whole or not at all (rename(2)).
+/// Replaces `file`, as a whole or not at all.
 fn write(file: &Path, contents: &Contents) -> io::Result<()> {
-    let name = file.file_name().ok_or(ErrorKind::InvalidFilename)?;
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     fs::create_dir_all(folder)?;
-    let (temporary, mut opened) = create_beside(folder, name)?;
-    let mut fill_and_rename = || {
-        let mut text = serde_json::to_string_pretty(contents)?;
-        text.push('\n');
-        opened.write_all(text.as_bytes())?;
-        // The bytes before the name: a crash must not leave an empty file.
-        opened.sync_all()?;
-        fs::rename(&temporary, file)
-    };
-    let result = fill_and_rename();
-    if result.is_err() {
-        // What matters is the first error.
-        let _ = fs::remove_file(&temporary);
-    }
-    result
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".tune-")
+        // As other new files: the user's mask applies.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    let mut text = serde_json::to_string_pretty(contents)?;
+    text.push('\n');
+    temporary.write_all(text.as_bytes())?;
+    // The bytes before the name: a crash must not leave an empty file.
+    temporary.as_file().sync_all()?;
+    temporary.persist(file)?;
+    Ok(())
 }
 
-/// A new file in `folder`, so in the same file system as `name` there, and of
-/// this write alone.
-fn create_beside(folder: &Path, name: &OsStr) -> io::Result<(PathBuf, File)> {
-    static WRITES: AtomicU64 = AtomicU64::new(0);
-
-    loop {
-        let mut temporary = OsString::from(".");
-        temporary.push(name);
-        let write = WRITES.fetch_add(1, Ordering::Relaxed);
-        temporary.push(format!(".{}.{write}", process::id()));
-        let path = folder.join(temporary);
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            // Of a process that had this number before, or on another machine.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-            Ok(file) => return Ok((path, file)),
-        }
-    }
-}
-
-/// Where the cache is when nobody says: `tune.json` in `$TILEWISE_CACHE`, else
-/// in `$XDG_CACHE_HOME/tilewise` (if absolute: XDG Base Directory
-/// Specification), else in `~/.cache/tilewise`; `None` without any of these.
-/// `variable` reads the environment.
-pub(crate) fn default_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let path = |name| {
-        let value = variable(name).filter(|value| !value.is_empty())?;
-        Some(PathBuf::from(value))
+/// The cache file where the program names none: `tune.json` in `$TILEWISE_CACHE`, else in
+/// `tilewise` in the user's cache folder, which is `$XDG_CACHE_HOME` (if absolute) or
+/// `~/.cache` (XDG Base Directory Specification). `None` for a user without a home folder.
+pub(crate) fn default_file() -> Option<PathBuf> {
+    let own = env::var_os("TILEWISE_CACHE").filter(|value| !value.is_empty());
+    let folder = match own {
+        Some(folder) => PathBuf::from(folder),
+        None => Xdg::new().ok()?.cache_dir().join("tilewise"),
     };
-    let xdg = || path("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-    let folder = path("TILEWISE_CACHE")
-        .or_else(|| Some(xdg()?.join("tilewise")))
-        .or_else(|| Some(path("HOME")?.join(".cache/tilewise")))?;
     Some(folder.join("tune.json"))
 }
 

@@ -11,11 +11,11 @@ use super::open;
 
 /// A product that the kernel for 64×64 tiles computes, in several of them.
 fn product(device: &Device) -> Result<Matrix<f16>, Error> {
-    let (m, n, k) = (100, 136, 72);
+    let (m, n, k) = (100, 136, 200);
     let a = device.from_slice(&vec![f16::ONE; m * k], m, k)?;
     let b = device.from_slice(&vec![f16::ONE; k * n], k, n)?;
     let mut c = device.zeros(m, n)?;
-    let gemm = Gemm::new(device).kernel("hopper_f16_ak_bn_64x64x64");
+    let gemm = Gemm::new(device).kernel("hopper_f16_ak_bn_64x64x128");
     let gemm = gemm.schedule(Schedule::Persistent);
     gemm.plan(&a, &b, &mut c)?.run(&a, &b, &mut c)?;
     assert_eq!(c.to_vec()?, vec![f16::from_f32(k as f32); m * n]);
@@ -37,7 +37,7 @@ fn a_broken_rule_is_an_error_and_the_device_stays_usable() {
         panic!("{error}");
     };
     assert_eq!(reports[0].check, Check::AccumulatorInUse);
-    assert_eq!(reports[0].kernel, "hopper_f16_ak_bn_64x64x64");
+    assert_eq!(reports[0].kernel, "hopper_f16_ak_bn_64x64x128");
     let first_line = reports[0].to_string();
     assert!(error.to_string().starts_with(&first_line), "{error}");
     assert_eq!(emulator::counts(&device), None);
@@ -92,9 +92,9 @@ fn every_launch_is_counted_and_a_seed_does_the_same_again() {
         (counts.executed(Instruction::WgmmaMultiply), counts)
     };
     let (multiplies, counts) = run(7);
-    // 2×3 tiles of 128 threads, two k-blocks of four instructions.
-    assert_eq!(multiplies, 6 * 128 * 2 * 4);
-    assert_eq!(counts.tensor_operations, 2 * (6 * 64 * 64) * (2 * 64));
+    // 2×3 tiles of 128 threads, two k-blocks of eight instructions.
+    assert_eq!(multiplies, 6 * 128 * 2 * 8);
+    assert_eq!(counts.tensor_operations, 2 * (6 * 64 * 64) * (2 * 128));
     assert!(!counts.requests.is_empty());
     assert_eq!(run(7).1, counts);
     assert_eq!(emulator::counts(&Device::cpu()), None);

@@ -17,16 +17,16 @@ use crate::test::{Test, Work};
 pub const SMS: u32 = 4;
 
 /// What one launch may take, by the emulator's estimate.
-const LAUNCH: Duration = Duration::from_millis(60);
+const LAUNCH: Duration = Duration::from_millis(40);
 
 /// What all launches of a repeat may take.
 const REPEATS: Duration = Duration::from_millis(200);
 
-/// A GPU for one thread of the test program, in an order of events of its own.
-pub fn device(thread: usize, seed: u64) -> Result<Device, Error> {
+/// A GPU for one case. The test program runs cases on all cores.
+pub fn device(seed: u64) -> Result<Device, Error> {
     Device::emulated(EmulatedGpu {
         sms: SMS,
-        seed: seed.wrapping_add(thread as u64),
+        seed,
         workers: Some(1),
         ..EmulatedGpu::default()
     })

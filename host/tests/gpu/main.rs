@@ -9,7 +9,9 @@
 //!
 //! Tests run on all cores and take turns with the device ([`shared`]). A
 //! failing case prints one line with its name and the seed; both together
-//! replay it.
+//! replay it. libtest-mimic lists, selects and runs the tests and gives the exit code,
+//! with the options of every test program of Rust; [`args`] adds the seed, the reduced
+//! set and the limit of each wait, and [`report`] counts by kernel and by kind.
 
 mod args;
 mod arrangement;
@@ -36,109 +38,86 @@ mod shared;
 mod test;
 mod tune;
 
-use std::io::Write;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
+use std::sync::Arc;
 
+use clap::Parser as _;
 use gpu_kernels::entry::KERNELS;
+use libtest_mimic::Trial;
 use tilewise::{Device, build_info};
 use tilewise_watchdog::Watchdog;
 
-use args::{Args, USAGE};
+use args::Args;
 use report::Report;
 use shared::Shared;
-use test::{Test, all_tests, is_built};
+use test::{Test, Verdict, all_tests, is_built};
+
+/// More tests than this are shown as a character each, not a line each.
+const MANY: usize = 200;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.iter().any(|word| word == "--help" || word == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    let args = match Args::parse(words.into_iter()) {
-        Ok(args) => args,
-        Err(message) => {
-            eprintln!("{message}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
+    let mut args = Args::parse();
     if let Some(name) = &args.endless {
         return endless::child(name, args.device);
     }
-    let tests: Vec<Test> = all_tests(&args)
-        .into_iter()
-        .filter(|test| args.selects(&test.name, test.quick))
-        .collect();
-    if args.list {
-        let names: String = tests.iter().map(|test| test.name.clone() + "\n").collect();
-        // Whoever reads may have read enough.
-        let _ = std::io::stdout().write_all(names.as_bytes());
-        return ExitCode::SUCCESS;
+    let mut tests = all_tests(&args);
+    tests.retain(|test| args.selects(test));
+    args.libtest.quiet |= args.libtest.format.is_none() && tests.len() > MANY;
+    if args.libtest.list {
+        let named = |test: Test| Trial::test(test.name, || Ok(()));
+        return libtest_mimic::run(&args.libtest, tests.into_iter().map(named).collect())
+            .exit_code();
     }
-    run_all(&args, &tests)
+    run_all(&args, tests)
 }
 
-fn run_all(args: &Args, tests: &[Test]) -> ExitCode {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let devices = devices(args, threads);
-    let cases = tests.len();
-    match &devices {
-        Ok(devices) => println!(
-            "{cases} cases on {}, {}, seed {}",
-            devices[0].device(),
-            compiler(),
-            args.seed
-        ),
+fn run_all(args: &Args, tests: Vec<Test>) -> ExitCode {
+    let device = open(args);
+    let (cases, seed) = (tests.len(), args.seed);
+    match &device {
+        Ok(device) => {
+            let device = device.device();
+            println!("{cases} cases on {device}, {}, seed {seed}", compiler());
+        }
         Err(error) => println!("{cases} cases without a GPU, {}: {error}", compiler()),
     }
-    let devices = devices.unwrap_or_default();
-    let mut report = Report::new(args.seed, tests);
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        let (verdicts, judged) = mpsc::channel();
-        for thread in 0..threads {
-            let (verdicts, next) = (verdicts.clone(), &next);
-            let device = devices.get(thread % devices.len().max(1));
-            scope.spawn(move || {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(test) = tests.get(index) else {
-                        return;
-                    };
-                    let verdict = test.run(device, args.seed);
-                    verdicts.send((index, verdict)).expect("the report listens");
-                }
-            });
+    let device = device.ok();
+    let report = Arc::new(Report::new(seed));
+    let mut trials = Vec::new();
+    for test in tests {
+        if device.is_none() && test.needs_device() {
+            // Counted here: 39,000 marks would say no more.
+            let _ = report.add(&test, Verdict::Skipped("no GPU"));
+            continue;
         }
-        drop(verdicts);
-        for (index, verdict) in judged {
-            report.add(index, verdict);
-        }
-    });
-    let failed = report.finish();
-    let usable = !devices.is_empty() && (args.emulated || KERNELS.iter().any(is_built));
-    for device in devices {
+        let report = Arc::clone(&report);
+        // The GPU, which all threads share; or an emulated one of the case's own.
+        let device = match args.emulated() {
+            true => open(args).ok(),
+            false => device.clone(),
+        };
+        trials.push(Trial::ignorable_test(test.name.clone(), move || {
+            report.add(&test, test.run(device.as_ref(), seed))
+        }));
+    }
+    let conclusion = libtest_mimic::run(&args.libtest, trials);
+    report.finish();
+    let usable = device.is_some() && (args.emulated() || KERNELS.iter().any(is_built));
+    if let Some(device) = device {
         device.close();
     }
     if args.require_gpu && !usable {
         println!("nothing ran on a GPU, and --require-gpu asks for it");
         return ExitCode::FAILURE;
     }
-    if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    conclusion.exit_code()
 }
 
-/// The GPU, which all threads share; or an emulated one for each.
-fn devices(args: &Args, _threads: usize) -> Result<Vec<Shared>, tilewise::Error> {
+/// Opens the GPU; or an emulated one, another at each call.
+fn open(args: &Args) -> Result<Shared, tilewise::Error> {
     #[cfg(feature = "emulator")]
     if args.emulated {
-        let open = |thread| emulated::device(thread, args.seed).map(Shared::new);
-        return (0.._threads).map(open).collect();
+        return emulated::device(args.seed).map(Shared::new);
     }
     let watchdog = Watchdog::new(|| {
         println!("the rest is not run (--wait-limit SECONDS allows more)");
@@ -146,7 +125,7 @@ fn devices(args: &Args, _threads: usize) -> Result<Vec<Shared>, tilewise::Error>
     let opening = watchdog.arm(args.wait_limit, "opening the GPU");
     let device = Device::gpu(args.device);
     drop(opening);
-    Ok(vec![Shared::watched(device?, watchdog, args.wait_limit)])
+    Ok(Shared::watched(device?, watchdog, args.wait_limit))
 }
 
 /// What compiled the kernels: results of two compilers are not those of one.

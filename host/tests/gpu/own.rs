@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use clap::Parser as _;
 use gpu_kernels::entry::KERNELS;
 use tilewise::oracle::Product;
 use tilewise::select::{self, Catalog, Choice, Problem, Request, Strides, Target};
@@ -173,7 +174,7 @@ fn no_turns_after_a_fault() -> Result<(), String> {
 
 /// A name as a filter selects one test, and says which case of which seed.
 fn names_are_unique() -> Result<(), String> {
-    let args = Args::parse(["--seed", "3"].map(String::from).into_iter())?;
+    let args = Args::parse_from(["gpu", "--seed", "3"]);
     let mut names = HashSet::new();
     let twice = all_tests(&args)
         .into_iter()

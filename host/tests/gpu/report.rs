@@ -1,12 +1,12 @@
-//! What is printed: a line a failure, a line a group, the summary.
+//! What libtest-mimic does not print: failures at once, and the counts of each kernel and
+//! kind of test.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+
+use libtest_mimic::{Completion, Failed};
 
 use crate::test::{Test, Verdict};
-
-/// Failures of a group that get a line of their own.
-const MAX_REPORTS: usize = 20;
 
 /// What came of some tests.
 #[derive(Default)]
@@ -23,89 +23,69 @@ struct Counts {
     worst: f64,
 }
 
-/// The tests of one group.
-struct Group {
-    waiting: usize,
-    counts: Counts,
-}
-
-/// The state of a run.
-pub struct Report<'a> {
+/// The counts of a run, of which all threads have a part.
+pub struct Report {
     seed: u64,
-    tests: &'a [Test],
-    start: Instant,
-    groups: BTreeMap<&'a str, Group>,
-    kinds: BTreeMap<&'static str, Counts>,
-    total: Counts,
+    counts: Mutex<Tables>,
 }
 
-impl<'a> Report<'a> {
-    /// Of `tests`, none of which has run.
-    pub fn new(seed: u64, tests: &'a [Test]) -> Self {
-        let mut groups = BTreeMap::new();
-        for test in tests {
-            let group = groups.entry(test.group()).or_insert_with(|| Group {
-                waiting: 0,
-                counts: Counts::default(),
-            });
-            group.waiting += 1;
-        }
+#[derive(Default)]
+struct Tables {
+    /// By the first part of the name, a kernel in most.
+    groups: BTreeMap<String, Counts>,
+    kinds: BTreeMap<&'static str, Counts>,
+}
+
+impl Report {
+    /// Of no test yet.
+    pub fn new(seed: u64) -> Self {
         Report {
             seed,
-            tests,
-            start: Instant::now(),
-            groups,
-            kinds: BTreeMap::new(),
-            total: Counts::default(),
+            counts: Mutex::default(),
         }
     }
 
-    /// Takes down what came of test `index`, once for each.
-    pub fn add(&mut self, index: usize, verdict: Verdict) {
-        let test = &self.tests[index];
-        let name = test.group();
-        let group = self.groups.get_mut(name).expect("made in `new`");
-        let kind = self.kinds.entry(test.kind).or_default();
-        for counts in [&mut group.counts, kind, &mut self.total] {
-            counts.add(&verdict);
+    /// Counts what came of `test`, and says it to libtest-mimic. A failure is printed at
+    /// once: libtest-mimic prints it at the end, which a test that hangs keeps away.
+    pub fn add(&self, test: &Test, verdict: Verdict) -> Result<Completion, Failed> {
+        {
+            let mut tables = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let group = test.group().to_owned();
+            tables.groups.entry(group).or_default().add(&verdict);
+            tables.kinds.entry(test.kind).or_default().add(&verdict);
         }
-        let (why, lost) = match &verdict {
-            Verdict::Failed(why) => (Some(why), false),
-            Verdict::DeviceLost(why) => (Some(why), true),
-            _ => (None, false),
-        };
-        if let Some(why) = why.filter(|_| lost || group.counts.failed <= MAX_REPORTS) {
+        let failed = |why: &str| {
             println!(
-                "FAILED --seed {} --filter '{}': {why}",
+                "\nFAILED --seed {} --exact '{}': {why}",
                 self.seed, test.name
             );
-        }
-        if lost {
-            println!("the device has failed; the rest is not run");
-        }
-        group.waiting -= 1;
-        if group.waiting == 0 {
-            println!("{name}: {}", group.counts.in_words());
+            Err(Failed::without_message())
+        };
+        match verdict {
+            Verdict::Passed(_) | Verdict::Refused => Ok(Completion::Completed),
+            Verdict::Skipped(why) => Ok(Completion::ignored_with(why)),
+            Verdict::NotRun => Ok(Completion::ignored_with("the device has failed")),
+            Verdict::Failed(why) => failed(&why),
+            Verdict::DeviceLost(why) => failed(&format!(
+                "{why}\nthe device has failed; the rest is not run"
+            )),
         }
     }
 
-    /// Prints the summary; returns whether anything failed.
-    pub fn finish(self) -> bool {
-        let kinds: Vec<String> = self
+    /// Prints the counts, group by group where anything ran.
+    pub fn finish(&self) {
+        let tables = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for (group, counts) in &tables.groups {
+            if counts.passed + counts.failed > 0 {
+                println!("{group}: {}", counts.in_words());
+            }
+        }
+        let kinds: Vec<String> = tables
             .kinds
             .iter()
             .map(|(kind, counts)| format!("{kind} ({})", counts.in_words()))
             .collect();
-        println!(
-            "{} passed, {} failed, {} skipped in {:.1} s (seed {}): {}",
-            self.total.passed,
-            self.total.failed,
-            self.total.skipped,
-            self.start.elapsed().as_secs_f64(),
-            self.seed,
-            kinds.join(", ")
-        );
-        self.total.failed > 0
+        println!("seed {}: {}", self.seed, kinds.join(", "));
     }
 }
 

@@ -19,6 +19,7 @@ use tilewise_watchdog::Watchdog;
 use crate::case::{Failure, is_fatal};
 
 /// A device for one test, by whose name its turns are known.
+#[derive(Clone)]
 pub struct Shared {
     pool: Arc<Pool>,
     test: String,

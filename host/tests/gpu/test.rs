@@ -198,7 +198,7 @@ impl Test {
         if let Some(why) = device.and_then(|device| self.why_impossible(device.device())) {
             return Verdict::Skipped(why);
         }
-        let replay = format!("--seed {seed} --filter '{}'", self.name);
+        let replay = format!("--seed {seed} --exact '{}'", self.name);
         let device = device.map(|device| device.of_test(replay));
         let outcome = match (&self.work, device.as_ref()) {
             (Work::Own(run), _) => run().map(|()| Outcome::Right(0.0)).map_err(Failure::Wrong),
@@ -231,6 +231,11 @@ impl Test {
             }
             Err(Failure::Error(error)) => Verdict::Failed(error.to_string()),
         }
+    }
+
+    /// Whether the test needs a GPU; the tests of the program itself do not.
+    pub fn needs_device(&self) -> bool {
+        !matches!(self.work, Work::Own(_))
     }
 
     /// The first part of the name: the kernel, or what has none.

@@ -72,90 +72,6 @@ pub(super) enum Operation {
     Select,
 }
 
-/// Instructions whose result depends on their operands alone.
-const FUNCTIONS: [&str; 62] = [
-    "abs",
-    "add",
-    "addc",
-    "and",
-    "bfe",
-    "bfi",
-    "bfind",
-    "bmsk",
-    "brev",
-    "clz",
-    "cnot",
-    "copysign",
-    "cos",
-    "cvt",
-    "cvta",
-    "div",
-    "dp2a",
-    "dp4a",
-    "ex2",
-    "fma",
-    "fns",
-    "getctarank",
-    "isspacep",
-    "lg2",
-    "lop3",
-    "mad",
-    "mad24",
-    "madc",
-    "mapa",
-    "max",
-    "min",
-    "mov",
-    "mul",
-    "mul24",
-    "neg",
-    "not",
-    "or",
-    "popc",
-    "prmt",
-    "rcp",
-    "rem",
-    "rsqrt",
-    "sad",
-    "selp",
-    "set",
-    "setp",
-    "shf",
-    "shl",
-    "shr",
-    "sin",
-    "slct",
-    "sqrt",
-    "sub",
-    "subc",
-    "szext",
-    "tanh",
-    "testp",
-    "vadd",
-    "vsub",
-    "vmax",
-    "vmin",
-    "xor",
-];
-
-/// Instructions that write no register, though their first operand may be one.
-const WITHOUT_RESULT: [&str; 14] = [
-    "bra",
-    "brx",
-    "barrier",
-    "bar",
-    "cp",
-    "discard",
-    "exit",
-    "fence",
-    "griddepcontrol",
-    "membar",
-    "nanosleep",
-    "ret",
-    "setmaxnreg",
-    "trap",
-];
-
 /// Leading operands of an instruction that it writes.
 pub(super) fn written(opcode: &str, operands: &[Operand]) -> usize {
     let name = opcode.split('.').next().unwrap_or_default();
@@ -163,7 +79,7 @@ pub(super) fn written(opcode: &str, operands: &[Operand]) -> usize {
     let writes = match operands.first() {
         // `call (result), function, (arguments)`.
         Some(Operand::Several(_)) => true,
-        Some(Operand::Register(_)) => !WITHOUT_RESULT.contains(&name) || reduces,
+        Some(Operand::Register(_)) => !is_without_result(name) || reduces,
         _ => false,
     };
     usize::from(writes)
@@ -226,7 +142,7 @@ impl Operation {
                 }
             }
             ("selp", [_, _, _]) => Operation::Select,
-            _ if FUNCTIONS.contains(&name) => Operation::Function,
+            _ if is_function(name) => Operation::Function,
             _ => Operation::Varying,
         }
     }
@@ -255,6 +171,31 @@ impl Operation {
             | Operation::Select => any.all_or_none(),
         }
     }
+}
+
+/// Whether an instruction's result depends on its operands alone.
+#[rustfmt::skip]
+fn is_function(name: &str) -> bool {
+    matches!(
+        name,
+        "abs" | "add" | "addc" | "and" | "bfe" | "bfi" | "bfind" | "bmsk" | "brev" | "clz"
+            | "cnot" | "copysign" | "cos" | "cvt" | "cvta" | "div" | "dp2a" | "dp4a" | "ex2"
+            | "fma" | "fns" | "getctarank" | "isspacep" | "lg2" | "lop3" | "mad" | "mad24"
+            | "madc" | "mapa" | "max" | "min" | "mov" | "mul" | "mul24" | "neg" | "not" | "or"
+            | "popc" | "prmt" | "rcp" | "rem" | "rsqrt" | "sad" | "selp" | "set" | "setp"
+            | "shf" | "shl" | "shr" | "sin" | "slct" | "sqrt" | "sub" | "subc" | "szext"
+            | "tanh" | "testp" | "vadd" | "vsub" | "vmax" | "vmin" | "xor"
+    )
+}
+
+/// Whether an instruction writes no register, though its first operand may be one.
+#[rustfmt::skip]
+fn is_without_result(name: &str) -> bool {
+    matches!(
+        name,
+        "bra" | "brx" | "barrier" | "bar" | "cp" | "discard" | "exit" | "fence"
+            | "griddepcontrol" | "membar" | "nanosleep" | "ret" | "setmaxnreg" | "trap"
+    )
 }
 
 /// Whether an instruction's type is an integer's.

@@ -122,27 +122,20 @@ impl<'e> Uniformity<'e> {
 
 /// A special register (PTX ISA, "Special Registers").
 fn special(name: &str, one_dimensional: bool) -> Differing {
-    const OF_THE_CTA_OR_MORE: [&str; 12] = [
-        "%ntid",
-        "%ctaid",
-        "%nctaid",
-        "%warpid",
-        "%nwarpid",
-        "%gridid",
-        "%is_explicit_cluster",
-        "%clusterid",
-        "%nclusterid",
-        "%cluster_ctaid",
-        "%cluster_nctaid",
-        "%cluster_ctarank",
-    ];
+    #[rustfmt::skip]
+    let of_the_cta_or_more = |register: &str| matches!(
+        register,
+        "%ntid" | "%ctaid" | "%nctaid" | "%warpid" | "%nwarpid" | "%gridid"
+            | "%is_explicit_cluster" | "%clusterid" | "%nclusterid" | "%cluster_ctaid"
+            | "%cluster_nctaid" | "%cluster_ctarank"
+    );
     let (register, _) = name.split_once('.').unwrap_or((name, ""));
     match name {
         "%laneid" => Differing::LANE,
         "%tid.x" if one_dimensional => Differing::LANE,
         "%tid.y" | "%tid.z" if one_dimensional => Differing::NONE,
         "%cluster_nctarank" => Differing::NONE,
-        _ if OF_THE_CTA_OR_MORE.contains(&register) => Differing::NONE,
+        _ if of_the_cta_or_more(register) => Differing::NONE,
         _ => Differing::ALL,
     }
 }

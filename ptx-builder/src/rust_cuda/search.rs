@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{COMPONENTS, LLVM_MAJOR, Missing, OLDEST_CUDA, RustCuda, TOOLCHAIN};
-use crate::compile::device_crate;
+use crate::nested::repository;
 
 /// `LLVM_CONFIG=/path/to/llvm-config`: look at no other.
 const LLVM_CONFIG: &str = "LLVM_CONFIG";
@@ -33,7 +33,7 @@ const CUDA_FILES: [&str; 4] = [
 /// Where `cargo xtask setup --codegen rust-cuda` puts NVIDIA's wheels with the parts of
 /// a CUDA toolkit: an ignored folder of this repository.
 pub fn wheels_dir() -> PathBuf {
-    device_crate().with_file_name(".tools").join("cuda")
+    repository().join(".tools").join("cuda")
 }
 
 /// The CUDA toolkit that lies in a folder with NVIDIA's wheels.
@@ -89,7 +89,7 @@ impl Search {
             .map(PathBuf::from),
         );
         Search {
-            workspace: device_crate().with_file_name("rust-cuda"),
+            workspace: repository().join("rust-cuda"),
             rustup: "rustup".into(),
             llvm_configs,
             cuda_roots,

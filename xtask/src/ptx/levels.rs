@@ -1,15 +1,15 @@
 //! `cargo xtask ptx --opt-level`: the proof that no kernel can hang, for kernels compiled
-//! in other ways than the library's. What a compiler does to them at its best level today
-//! it may do at another, or in another release; the proof is to hold because of how the
-//! kernels are written.
+//! in other ways than the library's. Another level of optimisation, or another release,
+//! may transform the kernels in another way; the proof must hold because of how they are
+//! written.
 
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use gpu_kernels::Arch;
 use ptx_builder::{Codegen, Error, Generator, OptLevel, toolchain};
+use rayon::prelude::*;
 
-use super::parallel_map;
 use crate::{generator, project};
 
 /// Compiles the kernels of `archs`, or of all targets, at each of `levels`: by the
@@ -33,16 +33,13 @@ pub fn run(archs: &[Arch], levels: &[OptLevel], every_rustc: bool) -> Result<()>
     for generator in &generators {
         for &level in levels {
             let start = Instant::now();
-            let proved = parallel_map(archs, |&arch| {
+            let prove = |&arch: &Arch| {
                 let build = ptx_builder::build_unchecked(generator, arch, level, &cache)?;
-                Ok::<_, Error>((build.programs.len(), build.divergences()?))
-            });
-            let (mut kernels, mut divergences) = (0, Vec::new());
-            for result in proved {
-                let (count, found) = result?;
-                kernels += count;
-                divergences.extend(found);
-            }
+                Ok((build.programs.len(), build.divergences()?))
+            };
+            let proved: Vec<_> = archs.par_iter().map(prove).collect::<Result<_, Error>>()?;
+            let kernels: usize = proved.iter().map(|(count, _)| count).sum();
+            let divergences: Vec<_> = proved.into_iter().flat_map(|(_, found)| found).collect();
             println!(
                 "{}, opt-level {}: {kernels} kernels, {} instructions in divergent code ({:.0} s)",
                 generator.version(),

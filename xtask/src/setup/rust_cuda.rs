@@ -18,7 +18,7 @@ use ptx_builder::rust_cuda::{
     COMPONENTS, Missing, RustCuda, Search, TOOLCHAIN, toolkit_in, wheels_dir,
 };
 
-use super::{apt_get, command, install, is_debian_root, is_root, pip_attempts};
+use super::{apt_get_packages, command, install, is_root, pip_attempts};
 use crate::project;
 
 /// The parts of CUDA 13.0 that rust-cuda reads, and its assembler: headers, libNVVM and
@@ -43,16 +43,11 @@ pub struct Means {
 impl Means {
     pub fn here() -> Self {
         let has_dnf = || project::succeeds(Command::new("dnf").arg("--version"));
-        let libclang = if is_debian_root() {
-            vec![apt_get(&["update"]), apt_get(&["install", "clang"])]
-        } else if is_root() && has_dnf() {
-            vec![command(
-                "dnf",
-                &["install", "--assumeyes", "--quiet", "clang"],
-            )]
-        } else {
-            Vec::new()
-        };
+        let mut libclang = apt_get_packages(&["clang"]);
+        if libclang.is_empty() && is_root() && has_dnf() {
+            let arguments = ["install", "--assumeyes", "--quiet", "clang"];
+            libclang.push(command("dnf", &arguments));
+        }
         Means {
             python: "python3".into(),
             wheels: wheels_dir(),

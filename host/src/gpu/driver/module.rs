@@ -60,9 +60,9 @@ impl Modules {
 
 impl Loaded {
     fn new(kernel: &KernelInfo) -> Result<Self, Error> {
-        let ptx = embedded::ptx(kernel.name).expect("selection asks for built kernels only");
+        let ptx = embedded::ptx(kernel.name)?;
         let mut loaded = Loaded {
-            module: load(kernel.name, ptx)?,
+            module: load(kernel.name, &ptx)?,
             function: Function {
                 kernel: *kernel,
                 ctas_per_sm: 0,

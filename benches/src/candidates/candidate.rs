@@ -1,0 +1,118 @@
+//! What is measured: one way to compute a problem.
+
+use crate::error::Error;
+use crate::measure::problem_data::ProblemData;
+use std::fmt;
+use std::time::Duration;
+
+/// The implementation of a record whose kernel was forced, or of the CPU.
+pub const TILEWISE: &str = "tilewise";
+
+/// The implementation of a record with nothing forced: what a user gets.
+pub const CHOSEN: &str = "tilewise (chosen)";
+
+/// The implementation of a record whose kernel, order and schedule a
+/// [`tilewise::Tuner`] measured.
+pub const TUNED: &str = "tilewise (tuned)";
+
+/// How a candidate is named in records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// [`TILEWISE`], [`CHOSEN`], [`TUNED`], or a peer with its version.
+    pub implementation: String,
+    /// Entry point or algorithm.
+    pub kernel: String,
+    /// Tile order; empty where there is none to name.
+    pub order: String,
+    /// Schedule; empty where there is none to name.
+    pub schedule: String,
+    /// CTAs launched, where known.
+    pub ctas: Option<u64>,
+    /// What else there is to say.
+    pub note: String,
+}
+
+impl Label {
+    /// Only the implementation, where there is no more to name.
+    pub fn of(implementation: impl Into<String>) -> Label {
+        Label {
+            implementation: implementation.into(),
+            ..Label::default()
+        }
+    }
+
+    /// Whether both launch the same, whoever chose it.
+    pub fn same_launch(&self, other: &Label) -> bool {
+        self.kernel == other.kernel
+            && self.order == other.order
+            && self.schedule == other.schedule
+            && self.ctas == other.ctas
+    }
+}
+
+/// Implementation, kernel, order and schedule in words; empty ones are left out.
+pub fn launch_name(implementation: &str, kernel: &str, order: &str, schedule: &str) -> String {
+    let mut parts = vec![implementation, kernel, order, schedule];
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}
+
+/// As [`launch_name`] has it.
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&launch_name(
+            &self.implementation,
+            &self.kernel,
+            &self.order,
+            &self.schedule,
+        ))
+    }
+}
+
+/// One way to compute a [`ProblemData`].
+pub trait Candidate<T, O> {
+    /// Its name.
+    fn label(&self) -> &Label;
+
+    /// Enqueues (GPU) or makes (CPU) one product.
+    ///
+    /// # Errors
+    /// The launch failed.
+    fn launch(&mut self, workload: &mut ProblemData<T, O>) -> Result<(), Error>;
+
+    /// What one product is estimated to take; zero where nobody knows.
+    fn estimate(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Bytes from and to DRAM of one product, by the model; `None` where the
+    /// algorithm is not known.
+    fn modelled_dram_bytes(&self, _workload: &ProblemData<T, O>) -> Option<u64> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forced_launch_can_be_the_chosen_one() {
+        let chosen = Label {
+            implementation: CHOSEN.to_owned(),
+            kernel: "hopper_f16".to_owned(),
+            order: "grouped:8".to_owned(),
+            ..Label::default()
+        };
+        let forced = Label {
+            implementation: TILEWISE.to_owned(),
+            ..chosen.clone()
+        };
+        assert!(chosen.same_launch(&forced) && chosen != forced);
+        let other = Label {
+            order: "row".to_owned(),
+            ..chosen.clone()
+        };
+        assert!(!chosen.same_launch(&other));
+    }
+}

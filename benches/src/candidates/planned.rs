@@ -1,0 +1,140 @@
+//! tilewise as a candidate: a plan of the library, forced, chosen or tuned.
+
+use crate::candidates::candidate::{CHOSEN, Candidate, Label, TILEWISE, TUNED};
+use crate::error::Error;
+use crate::measure::problem_data::ProblemData;
+use crate::modelled::selection::estimated_dram_bytes;
+use crate::problem::names::{KernelChoice, Placement, schedule_name};
+use gpu_kernels::{DType, TileOrder};
+use std::time::Duration;
+use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, PlanInfo, Precision, Tuner};
+
+/// A kernel of tilewise with its order and schedule.
+pub struct Planned<T, O> {
+    label: Label,
+    plan: Plan<T, O>,
+    gpu: Option<GpuInfo>,
+}
+
+impl<T: Element, O: Output<T>> Planned<T, O> {
+    /// Plans `workload` with what `kernel` and `placement` force. On the CPU,
+    /// which has neither, with nothing forced.
+    ///
+    /// # Errors
+    /// The library cannot plan it so.
+    pub fn new(
+        device: &Device,
+        kernel: Option<KernelChoice>,
+        placement: Placement,
+        workload: &mut ProblemData<T, O>,
+    ) -> Result<Self, tilewise::Error> {
+        let gemm = open(device, workload);
+        let mut gemm = match kernel {
+            Some(KernelChoice::Family(family)) => gemm.family(family),
+            Some(KernelChoice::Entry(name)) => gemm.kernel(name),
+            None => gemm,
+        };
+        if let Some(order) = placement.order {
+            gemm = gemm.order(order);
+        }
+        if let Some(schedule) = placement.schedule {
+            gemm = gemm.schedule(schedule);
+        }
+        let (a, b, c) = workload.operands();
+        let plan = gemm.plan(a, b, c)?;
+        let nothing_forced = kernel.is_none() && placement == Placement::default();
+        let implementation = if nothing_forced { CHOSEN } else { TILEWISE };
+        Ok(Planned::of(device, implementation, plan))
+    }
+
+    /// Plans `workload` with what `tuner` remembers or measures.
+    ///
+    /// # Errors
+    /// The library cannot plan it, or cannot measure.
+    pub fn tuned(
+        device: &Device,
+        tuner: &mut Tuner,
+        workload: &mut ProblemData<T, O>,
+    ) -> Result<Self, tilewise::Error> {
+        let gemm = open(device, workload);
+        let (a, b, c) = workload.operands();
+        let plan = gemm.tune(a, b, c, tuner)?;
+        let mut planned = Planned::of(device, TUNED, plan);
+        planned.label.note = match planned.plan.info().origin() {
+            Origin::Measured => "measured in this run",
+            Origin::Remembered => "from the cache",
+            Origin::Rule => "nothing to measure",
+        }
+        .to_owned();
+        Ok(planned)
+    }
+
+    /// What to force for the same kernel and schedule in row-major order; `None` on the
+    /// CPU, which has neither. The library packs and transposes by the kernel alone, so
+    /// nothing else changes.
+    pub fn in_row_major_order(&self) -> Option<(KernelChoice, Placement)> {
+        let info = self.plan.info().gpu()?;
+        let placement = Placement {
+            order: Some(TileOrder::RowMajor),
+            schedule: Some(info.schedule),
+        };
+        Some((KernelChoice::Entry(info.kernel.name), placement))
+    }
+
+    fn of(device: &Device, implementation: &str, plan: Plan<T, O>) -> Self {
+        let label = match plan.info() {
+            PlanInfo::Gpu(info) => Label {
+                kernel: info.kernel.name.to_owned(),
+                order: info.order.to_string(),
+                schedule: schedule_name(info.schedule).to_owned(),
+                ctas: Some(u64::from(info.ctas)),
+                ..Label::of(implementation)
+            },
+            PlanInfo::Cpu(_) => Label {
+                kernel: "cpu".to_owned(),
+                ..Label::of(TILEWISE)
+            },
+        };
+        Planned {
+            label,
+            plan,
+            gpu: device.gpu_info().cloned(),
+        }
+    }
+}
+
+/// `workload` with nothing forced but the way to multiply, which is part of the
+/// problem.
+pub(crate) fn open<T, O>(device: &Device, workload: &ProblemData<T, O>) -> Gemm {
+    let gemm = Gemm::new(device);
+    match workload.problem.dtype {
+        DType::Tf32 => gemm.precision(Precision::Tf32),
+        DType::F32 | DType::F16 | DType::Bf16 => gemm,
+    }
+}
+
+impl<T: Element, O: Output<T>> Candidate<T, O> for Planned<T, O> {
+    fn label(&self) -> &Label {
+        &self.label
+    }
+
+    fn launch(&mut self, workload: &mut ProblemData<T, O>) -> Result<(), Error> {
+        let (a, b, c) = workload.operands();
+        Ok(self.plan.run(a, b, c)?)
+    }
+
+    fn estimate(&self) -> Duration {
+        self.plan.info().estimate()
+    }
+
+    fn modelled_dram_bytes(&self, workload: &ProblemData<T, O>) -> Option<u64> {
+        let (info, gpu) = (self.plan.info().gpu()?, self.gpu.as_ref()?);
+        Some(estimated_dram_bytes(
+            workload.problem,
+            &info.kernel,
+            info.transposed,
+            info.order,
+            &gpu.target(),
+        ))
+    }
+}

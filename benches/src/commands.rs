@@ -1,0 +1,8 @@
+//! What the program does, a file a command.
+
+pub mod bench;
+pub mod host_cost;
+pub mod matmul;
+pub mod order;
+pub mod page;
+pub mod study;

@@ -1,0 +1,63 @@
+//! `tilewise-bench order`: a tile order drawn, and what the model of L2 says of it.
+
+use crate::error::Error;
+use crate::page::data::{PageData, Start};
+use crate::page::html;
+use crate::problem::shape::GemmShape;
+use crate::tile_order::analysis::{OrderAnalysis, OrderArgs};
+use crate::tile_order::picture;
+use std::io::IsTerminal as _;
+use tilewise::l2::gpu::GPUS;
+
+/// Draws and counts; returns what to print.
+///
+/// # Errors
+/// The product is too large, or the file cannot be written.
+pub fn run(args: &OrderArgs) -> Result<String, Error> {
+    let analysis = OrderAnalysis::new(args)?;
+    if let Some(path) = &args.svg {
+        let svg = picture::svg(&analysis)?;
+        std::fs::write(path, svg)
+            .map_err(|error| Error::Order(format!("--svg {}: {error}", path.display())))?;
+    }
+    if let Some(path) = &args.html {
+        let page = PageData {
+            start: start(&analysis),
+            ..PageData::default()
+        };
+        html::write(&page, path)?;
+    }
+    if args.json {
+        return Ok(format!("{:#}\n", analysis.figures()));
+    }
+    let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    Ok(format!(
+        "{}\n\n{}\n{}",
+        analysis.title(),
+        picture::text(&analysis, coloured),
+        analysis.summary()
+    ))
+}
+
+/// Where the explorer of a page starts.
+fn start(analysis: &OrderAnalysis) -> Start {
+    let GemmShape { m, n, k } = analysis.args.shape;
+    let mut start = Start {
+        m,
+        n,
+        k,
+        element_bytes: analysis.args.dtype.bytes(),
+        order: analysis.order.to_string(),
+        gpu: GPUS
+            .iter()
+            .position(|gpu| gpu.name == analysis.args.gpu.name)
+            .expect("a GPU by name is one of the table"),
+        sms: analysis.ctas,
+        ..Start::default()
+    };
+    start.set_tile(analysis.args.tile);
+    start
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! `tilewise-bench page`: the page from the files of an earlier run.
+
+use crate::error::Error;
+use crate::page::data::PageData;
+use crate::page::html;
+use crate::study::rows;
+use clap::Args;
+use std::fs;
+use std::path::PathBuf;
+
+/// Options of `page`.
+#[derive(Debug, Args)]
+pub struct PageArgs {
+    /// Rows of the study, as CSV.
+    #[arg(long, value_name = "CSV")]
+    pub study: Vec<PathBuf>,
+    /// Records of a benchmark, as `bench --json` writes them.
+    #[arg(long, value_name = "JSON")]
+    pub records: Option<PathBuf>,
+    /// Where to write the page.
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+}
+
+/// `page`: writes the page from files of an earlier run.
+///
+/// # Errors
+/// A file cannot be read or written, or this build has no WebAssembly.
+pub fn run(args: &PageArgs) -> Result<(), Error> {
+    let mut study = Vec::new();
+    for path in &args.study {
+        study.extend(rows::read(path)?);
+    }
+    let mut page = PageData::default().with_study(study);
+    if let Some(path) = &args.records {
+        let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        let records = serde_json::from_str(&text).map_err(|source| Error::Page {
+            path: path.to_owned(),
+            reason: format!("no records of `bench --json`: {source}"),
+        })?;
+        page = page.with_records(records);
+    }
+    html::write(&page, &args.out)
+}
