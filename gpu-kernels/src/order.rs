@@ -22,14 +22,9 @@
 //! The property tests, the tests on a GPU, the model, the benchmark and
 //! `cargo xtask order` take it from there.
 
-// By path, because the fake driver of the host's tests takes this file from its own
-// folder.
-#[path = "order/curve.rs"]
 mod curve;
-#[path = "order/cutlass.rs"]
 mod cutlass;
 #[cfg(not(target_arch = "nvptx64"))]
-#[path = "order/name.rs"]
 mod name;
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,7 +1,5 @@
 //! `cargo xtask emulate`: one product, on the CPU, by the kernel that a GPU would run.
 
-use std::process::Command;
-
 use anyhow::Result;
 
 use crate::project;
@@ -19,15 +17,32 @@ pub fn run(arguments: &[String]) -> Result<()> {
     project::run(cargo.args(arguments))
 }
 
-/// Adds what runs the tests of the emulator, and by it those of all kernels, to a
-/// `cargo test`: in release, for they execute some billions of instructions.
-pub fn tests(cargo: &mut Command) -> &mut Command {
-    cargo.args([
-        "test",
-        "--release",
-        "--package=gpu-kernels",
-        "--package=tilewise-emulator",
-        "--package=tilewise-emulate",
-        "--features=gpu-kernels/emulator",
-    ])
+/// Packages whose tests execute kernels, as arguments of `cargo test`; in release, for they
+/// execute some billions of instructions.
+const KERNELS: [&str; 6] = [
+    "test",
+    "--release",
+    "--package=gpu-kernels",
+    "--package=tilewise-emulator",
+    "--package=tilewise-emulate",
+    "--features=gpu-kernels/emulator",
+];
+
+/// Runs the tests of the emulator, by it those of all kernels, and the library's on
+/// emulated GPUs: its tests that need a GPU, and its examples.
+pub fn test() -> Result<()> {
+    project::run(project::cargo().args(KERNELS))?;
+    // Beside the packages above, whose features they then share: the library, with every
+    // kernel in it, is compiled once.
+    let library = || {
+        let mut cargo = project::cargo();
+        cargo.args(KERNELS);
+        cargo.args(["--package=tilewise", "--features=tilewise/emulator"]);
+        cargo
+    };
+    project::run(library().arg("--test=emulated"))?;
+    project::run(library().args(["--test=gpu", "--", "--emulated"]))?;
+    let mut examples = library();
+    examples.args(["--doc", "--", "documents::Readme"]);
+    project::run(examples.env("TILEWISE_DEVICE", "emulated"))
 }

@@ -50,9 +50,7 @@ const STEPS: &[Step] = &[
         project::run(cargo().args(["test", "--workspace"]).args(exclude))
     }),
     ("book", book::run),
-    ("every kernel in the emulator", || {
-        project::run(emulate::tests(&mut cargo()))
-    }),
+    ("kernels and library in the emulator", emulate::test),
     // Its kernel on the emulator is the program that the step above has built.
     ("benchmark without a GPU", || {
         bench::run(&["--shapes".into(), SMOKE_SHAPE.into()])
