@@ -34,7 +34,7 @@ const NVIDIA_PACKAGES: [&str; 3] = [
     "nvidia-cuda-nvdisasm==13.*",
 ];
 
-/// Gets all there is to get for what `codegen`, or else the environment, asks for, and
+/// Gets what the code generator that `codegen`, or else the environment, asks for needs;
 /// fails if something is still missing.
 pub fn run(codegen: Option<Codegen>) -> Result<()> {
     let codegen = codegen.map_or_else(Codegen::from_env, Ok)?;
@@ -155,7 +155,8 @@ fn find_or_install<T: Display, E: Display>(
     found.ok()
 }
 
-/// Runs one attempt; the caller looks whether it helped, so failing is no error.
+/// Runs one attempt. A failure is printed only: the caller looks whether the attempt
+/// helped.
 fn install(command: &mut Command) {
     println!("$ {}", project::typed(command));
     match command.env("DEBIAN_FRONTEND", "noninteractive").output() {
@@ -183,7 +184,7 @@ fn has_rustup() -> bool {
     project::succeeds(Command::new("rustup").arg("--version"))
 }
 
-/// The commands that install Debian's packages; none where that would ask someone.
+/// The commands that install packages of Debian; none for a user who may not.
 fn apt_get_packages(packages: &[&str]) -> Vec<Command> {
     if !is_debian_root() {
         return Vec::new();
@@ -192,7 +193,7 @@ fn apt_get_packages(packages: &[&str]) -> Vec<Command> {
     vec![apt_get(&["update"]), apt_get(&install)]
 }
 
-/// `apt-get` that asks nothing.
+/// An `apt-get` command that asks no question.
 fn apt_get(arguments: &[&str]) -> Command {
     let quiet = ["--yes", "--quiet=2", "--no-install-recommends"];
     command("apt-get", &[&quiet, arguments].concat())
@@ -228,12 +229,12 @@ fn pip_install(python: &Path, target: &Path, packages: &[&str]) -> Command {
     pip
 }
 
-/// Whether Debian's packages can be installed without asking anyone.
+/// Whether this user may install packages of Debian.
 fn is_debian_root() -> bool {
     is_root() && project::succeeds(Command::new("apt-get").arg("--version"))
 }
 
-/// Whether system packages can be installed without asking anyone.
+/// Whether this user is root.
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")

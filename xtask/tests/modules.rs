@@ -33,6 +33,7 @@ const WITH_CIRCLES: &[(&str, &str)] = &[
 /// The crates of the workspace, by the folders that hold them.
 const CRATES: &[&str] = &[
     "benches",
+    "book",
     "emulate",
     "emulator",
     "explorer",
