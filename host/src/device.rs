@@ -48,7 +48,7 @@ impl Device {
     /// # Errors
     /// [`Error::InvalidEmulatedGpu`].
     #[cfg(feature = "emulator")]
-    pub fn emulated(gpu: crate::emulator::EmulatedGpu) -> Result<Device, Error> {
+    pub fn emulated(gpu: crate::gpu::emulated::options::EmulatedGpu) -> Result<Device, Error> {
         Ok(Device::of(Kind::Gpu(gpu::emulated::open(gpu)?)))
     }
 
@@ -86,7 +86,7 @@ impl Device {
             Ok("cpu") => return Device::cpu(),
             #[cfg(feature = "emulator")]
             Ok("emulated") => {
-                let gpu = crate::emulator::EmulatedGpu::default();
+                let gpu = crate::gpu::emulated::options::EmulatedGpu::default();
                 return Device::emulated(gpu).expect("an H200 is in range");
             }
             _ => {}

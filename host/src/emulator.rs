@@ -23,20 +23,16 @@
 //! What a kernel does wrong is an error of the call that launched it,
 //! [`Error::KernelBroken`]; the device stays usable.
 
-mod estimate;
-mod options;
-
 use gpu_kernels::{Family, KernelInfo, Schedule, TileOrder};
 pub use tilewise_emulator::{Address, Check, Counts, Fault, Instruction, Report, Request, Site};
 
-pub use estimate::{Estimate, time};
-pub use options::{EmulatedGpu, Progress};
+pub use crate::gpu::emulated::estimate::{Estimate, time};
+pub use crate::gpu::emulated::options::{EmulatedGpu, Progress};
 
 use crate::device::{Device, Kind};
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
-use crate::gpu::emulated::Emulated;
 use crate::gpu::opened::Gpu;
 use crate::gpu::pack::Copy;
 use crate::gpu::plan::GpuPlan;
@@ -51,7 +47,7 @@ use crate::view::{AsView, AsViewMut};
 /// What the last launch on `device` did; `None` before the first, and for a device that is
 /// not emulated.
 pub fn counts(device: &Device) -> Option<Counts> {
-    emulated(device).ok()?.1.counts()
+    emulated(device).ok()?.backend().counts()
 }
 
 /// Makes `bytes` at `address`, in the memory of `device`, such as nothing has written: a
@@ -60,7 +56,7 @@ pub fn counts(device: &Device) -> Option<Counts> {
 /// # Errors
 /// [`Error::NotEmulated`].
 pub fn leave_undefined(device: &Device, address: u64, bytes: u64) -> Result<(), Error> {
-    let (gpu, _) = emulated(device)?;
+    let gpu = emulated(device)?;
     gpu.backend().leave_undefined(address, bytes);
     Ok(())
 }
@@ -119,7 +115,7 @@ pub fn copy<T: Element>(
     mut to: impl AsViewMut<T>,
 ) -> Result<(), Error> {
     let (from, to) = (from.as_view(), to.as_view_mut());
-    let (gpu, _) = emulated(from.device())?;
+    let gpu = emulated(from.device())?;
     let layouts = [from.layout(), to.layout()];
     let shapes = layouts.map(|layout| (layout.rows, layout.cols));
     let packs = kernel.family == Family::Pack && kernel.input.bytes() as usize == size_of::<T>();
@@ -154,13 +150,12 @@ pub fn copy<T: Element>(
     unsafe { copy.run(gpu, places[0].address) }
 }
 
-/// The emulator of `device`.
-fn emulated(device: &Device) -> Result<(&Gpu, &Emulated), Error> {
-    let found = match device.kind() {
-        Kind::Gpu(gpu) => gpu.backend().emulated().map(|emulated| (&**gpu, emulated)),
-        Kind::Cpu => None,
-    };
-    found.ok_or_else(|| Error::NotEmulated {
-        device: device.to_string(),
-    })
+/// The GPU that `device` emulates.
+fn emulated(device: &Device) -> Result<&Gpu, Error> {
+    match device.kind() {
+        Kind::Gpu(gpu) if gpu.backend().is_emulated() => Ok(gpu),
+        _ => Err(Error::NotEmulated {
+            device: device.to_string(),
+        }),
+    }
 }

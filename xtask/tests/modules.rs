@@ -20,10 +20,6 @@ const WITH_CIRCLES: &[(&str, &str)] = &[
         "the hopper kernel and its epilogues; types of elements and instructions",
     ),
     (
-        "host",
-        "matrices and devices; the driver and its errors; selection and its checks",
-    ),
-    (
         "ptx-builder",
         "compiling and its errors; the parts of the analysis of divergence",
     ),

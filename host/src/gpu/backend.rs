@@ -111,9 +111,15 @@ pub(crate) trait Backend: Send + Sync {
         None
     }
 
-    /// The emulator, if this is one.
+    /// Whether this is the emulator.
     #[cfg(feature = "emulator")]
-    fn emulated(&self) -> Option<&super::emulated::Emulated> {
+    fn is_emulated(&self) -> bool {
+        false
+    }
+
+    /// What the emulator counted in the last launch.
+    #[cfg(feature = "emulator")]
+    fn counts(&self) -> Option<tilewise_emulator::Counts> {
         None
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 use gpu_kernels::DType;
 
-use super::{libcuda, open};
+use super::{driver_version, libcuda};
 use crate::error::Error;
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::operand::Operand;
@@ -49,7 +49,7 @@ pub(super) fn encode(
     address: u64,
 ) -> Result<EncodedMap, Error> {
     let encode = libcuda::symbol(c"cuTensorMapEncodeTiled").ok_or_else(|| Error::DriverTooOld {
-        driver: open::driver_version(),
+        driver: driver_version(),
         lacks: "function cuTensorMapEncodeTiled".into(),
     })?;
     // SAFETY: the signature is that of the driver API since CUDA 12.0.
