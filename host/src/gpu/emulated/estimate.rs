@@ -62,7 +62,7 @@ impl Estimate {
         let packed = [(choice.packed.a, a), (choice.packed.b, b)];
         let packed = packed.iter().filter(|(packed, _)| *packed);
         let packed: u64 = packed.fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        let sums = u64::from(choice.sharers) * u64::from(kernel.stream_k_bytes);
+        let sums = u64::from(choice.stream_k_ctas) * u64::from(kernel.stream_k_bytes);
         let device_bytes = [a, b, c, packed, sums]
             .into_iter()
             .fold(0, u64::saturating_add);
