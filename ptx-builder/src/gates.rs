@@ -12,7 +12,8 @@ use std::fmt;
 use gpu_kernels::Family;
 
 use crate::Error;
-use crate::convergence::{self, Divergence};
+use crate::convergence;
+use crate::divergence::Divergence;
 use crate::ptxas::Report;
 
 /// A kernel that did not pass.

@@ -17,7 +17,7 @@
 //! `llvm-config`; it uses no network and builds nothing.
 
 mod build;
-pub(crate) mod missing;
+mod missing;
 mod search;
 
 use std::fmt;

@@ -13,17 +13,12 @@ use graph::{ModuleGraph, circles_of_files, circles_of_folders};
 const WITH_CIRCLES: &[(&str, &str)] = &[
     (
         "emulator",
-        "the machine's parts reach the machine that holds them",
+        "the instructions act on the machine, whose state is made of their types",
     ),
     (
         "gpu-kernels",
         "the hopper kernel and its epilogues; types of elements and instructions",
     ),
-    (
-        "ptx-builder",
-        "compiling and its errors; the parts of the analysis of divergence",
-    ),
-    ("xtask", "setup and its part for rust-cuda"),
 ];
 
 /// The crates of the workspace, by the folders that hold them.

@@ -120,12 +120,11 @@ impl Reference {
 
 /// The largest relative error that a correct kernel may have.
 ///
-/// Rounding C costs a unit roundoff of its type, rounding f32 inputs to TF32
-/// one of TF32 for each operand. Accumulating K terms in f32 costs at most K
-/// unit roundoffs of Σ|a·b| (Higham, *Accuracy and Stability of Numerical
-/// Algorithms*, §3.1); for random signs the error grows like √K of them, and
-/// K unit roundoffs of |c| leave room for tensor cores that truncate. A wrong
-/// or missing step of 16 along K changes C by √(16/K), far more.
+/// Rounding C costs a unit roundoff of its type, rounding f32 inputs to TF32 one of TF32 for
+/// each operand. Accumulating K terms in f32 costs at most K unit roundoffs of Σ|a·b|
+/// (Higham, *Accuracy and Stability of Numerical Algorithms*, §3.1); for random signs the
+/// error grows like √K of them, and K unit roundoffs of |c| leave room for tensor cores that
+/// truncate. A wrong or missing slice of 16 along K changes C by √(16/K), far more.
 pub fn tolerance(dtype: DType, output: OutputType, k: usize) -> f64 {
     let unit = |mantissa_bits: i32| 2f64.powi(-mantissa_bits - 1);
     let stored = match (output, dtype) {

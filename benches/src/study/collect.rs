@@ -208,7 +208,7 @@ fn set_counts(row: &mut StudyRow, counts: &Counts) {
     row.dram_write_bytes = Some(counts.dram_write_bytes);
 }
 
-/// Makes rows of the records of `shape`, or adds to those that are there.
+/// Makes rows of the records of `shape`, or completes the rows that exist.
 fn take_down(records: &[Record], rows: &mut Vec<StudyRow>, blank: &Blank, shape: GemmShape) {
     for (record, kernel) in records.iter().filter_map(timed) {
         let at = (record.order.as_str(), record.schedule.as_str());

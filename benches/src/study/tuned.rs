@@ -19,8 +19,8 @@ const BUDGET: Duration = Duration::from_secs(1);
 /// A kernel under a schedule, and the order that is fastest for them.
 pub type Found = (&'static KernelInfo, Schedule, TileOrder);
 
-/// The orders that a tuner without memories finds for `shape`, for each kernel of the plan
-/// under each schedule; those that cannot run it left out.
+/// The orders that a tuner without memories finds for `shape`, for each kernel of the sweep
+/// under each schedule. Kernels that cannot run it are left out.
 ///
 /// # Errors
 /// No memory on the device, or it failed.

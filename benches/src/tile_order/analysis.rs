@@ -199,8 +199,8 @@ impl OrderAnalysis {
         lines
     }
 
-    /// What `--json` prints. `blocks` are of A and B, distinct ones within a wave; those that
-    /// are `uncached` are counted for each CTA that wants one.
+    /// What `--json` prints. `blocks` are the distinct blocks of A and B within a wave;
+    /// `blocks_uncached` counts a block once for each CTA that loads it.
     pub fn figures(&self) -> Value {
         let (traffic, first) = (&self.traffic, self.waves.first());
         json!({

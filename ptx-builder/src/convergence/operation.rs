@@ -5,7 +5,7 @@
 //! differ, so `%tid.x / 32` is uniform, and so is a comparison with a multiple of 32, or
 //! another value that is packed into the same word as the index.
 
-use super::instruction::Operand;
+use super::operand::Operand;
 
 /// The bits of a value that may differ between the lanes of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use ptx_builder::rust_cuda::{
     COMPONENTS, Missing, RustCuda, Search, TOOLCHAIN, toolkit_in, wheels_dir,
 };
 
-use super::{apt_get_packages, command, install, is_root, pip_attempts};
+use super::install::{apt_get_packages, command, install, is_root, pip_attempts};
 use crate::project;
 
 /// The parts of CUDA 13.0 that rust-cuda reads, and its assembler: headers, libNVVM and

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tilewise::{Element, Output};
 
 impl Runner<'_> {
-    /// Plans every candidate; those that cannot run become skipped records.
+    /// Plans every candidate. A candidate that cannot run becomes a skipped record.
     pub(super) fn candidates<T: Element, O: Output<T>>(
         &mut self,
         workload: &mut ProblemData<T, O>,
