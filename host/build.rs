@@ -11,9 +11,11 @@
 //! stream a kernel, and one of them is text again in 0.2 ms.
 
 use std::fmt::Write as _;
+use std::hash::Hasher as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use fnv::FnvHasher;
 use gpu_kernels::Arch;
 use miniz_oxide::deflate::compress_to_vec;
 use ptx_builder::{Build, Codegen, Error, Generator, GeneratorChoice, generator};
@@ -60,7 +62,9 @@ struct Embedded {
     generator: Option<Generator>,
     /// An entry point and a file of `OUT_DIR` a line.
     table: String,
-    digest: Fnv1a,
+    /// Of the names and the PTX, by FNV-1a (Fowler, Noll and Vo): the same on every machine
+    /// and in every release of Rust, which `std`'s hashers do not promise.
+    digest: FnvHasher,
 }
 
 impl Embedded {
@@ -77,7 +81,8 @@ impl Embedded {
              pub(super) const TOOLCHAIN: Option<&str> = {version:?};\n\
              pub(super) const PTX: &[(&str, &[u8])] = &[{}];\n\
              pub(super) const DIGEST: u64 = {:#x};\n",
-            self.table, self.digest.0
+            self.table,
+            self.digest.finish()
         )
     }
 
@@ -89,8 +94,11 @@ impl Embedded {
         for program in build.programs {
             let name = program.kernel.name;
             let file = format!("{name}.ptx.deflate");
-            self.digest.add(name);
-            self.digest.add(&program.ptx);
+            for text in [name, &program.ptx] {
+                self.digest.write(text.as_bytes());
+                // 0xff is in no UTF-8 text: it ends this one.
+                self.digest.write(&[0xff]);
+            }
             let compressed = compress_to_vec(program.ptx.as_bytes(), COMPRESSION);
             fs::write(out.join(&file), compressed).expect("OUT_DIR can be written");
             write!(
@@ -143,23 +151,4 @@ fn embed(generator: &Generator, out: &Path) -> Result<Embedded, Error> {
         }
     }
     Ok(embedded)
-}
-
-/// The 64-bit FNV-1a hash (Fowler, Noll and Vo): the same on every machine and in every
-/// release of Rust, which `std`'s hashers do not promise.
-struct Fnv1a(u64);
-
-impl Default for Fnv1a {
-    fn default() -> Self {
-        Fnv1a(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv1a {
-    fn add(&mut self, text: &str) {
-        // 0xff is in no UTF-8 text: it ends this one.
-        for byte in text.bytes().chain([0xff]) {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
 }

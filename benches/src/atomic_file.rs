@@ -1,4 +1,4 @@
-//! Files that are there as a whole, or not at all.
+//! Files that appear as a whole or not at all.
 
 use crate::error::Error;
 use std::fs::{self, Permissions};
@@ -7,11 +7,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Writes `bytes` to a new file beside `path` and renames it (rename(2)): whenever the
-/// process ends, `path` holds what it held before or all of `bytes`. What is no ordinary
-/// file, such as a pipe, is written to.
+/// process ends, `path` holds what it held before or all of `bytes`. A target that is not an
+/// ordinary file, such as a pipe, is written to.
 ///
-/// The system may write it to the disk later: this is for processes that end, not for
-/// machines that do.
+/// The system may write the file to the disk later: it survives the end of the process, but
+/// perhaps not of the machine.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -28,7 +28,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         };
         let mut file = tempfile::Builder::new()
             .prefix(".tilewise-")
-            // Those of other new files; the system takes away what the user's mask does.
+            // The permissions of other new files; the system applies the user's mask.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)?;
         file.write_all(bytes)?;

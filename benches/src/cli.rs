@@ -3,8 +3,8 @@
 use crate::commands::host_cost::HostCostArgs;
 use crate::commands::matmul::MatmulArgs;
 use crate::commands::page::PageArgs;
-use crate::runner::arguments::BenchArgs;
-use crate::study::arguments::StudyArgs;
+use crate::runner::bench_arguments::BenchArgs;
+use crate::study::study_arguments::StudyArgs;
 use crate::tile_order::analysis::OrderArgs;
 use clap::{Parser, Subcommand};
 

@@ -18,7 +18,7 @@ pub enum Error {
     Driver {
         /// The function.
         call: &'static str,
-        /// What it answered.
+        /// Its answer.
         code: cust::sys::CUresult,
     },
     /// A call of cuBLASLt failed.
@@ -29,21 +29,13 @@ pub enum Error {
         /// Its status, by name.
         status: String,
     },
-    /// A product that `order` cannot model or draw, or a file it cannot write: which,
-    /// and what would be accepted.
+    /// `order` cannot model or draw the product, or cannot write a file; the text says what
+    /// is accepted.
     #[error("{0}")]
     Order(String),
-    /// A `.npy` file that holds no matrix we can multiply.
+    /// A file does not hold what it should, or cannot be made.
     #[error("{}: {reason}", path.display())]
-    Npy {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and what would be right.
-        reason: String,
-    },
-    /// A page that cannot be written, or a file that holds nothing for one.
-    #[error("{}: {reason}", path.display())]
-    Page {
+    File {
         /// The file.
         path: PathBuf,
         /// What is wrong, and what would be right.
@@ -81,7 +73,7 @@ impl Error {
     }
 }
 
-/// What the driver function `call` answered, as a result.
+/// The answer of the driver function `call` as a result.
 ///
 /// # Errors
 /// Any answer but success.

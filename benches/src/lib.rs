@@ -1,12 +1,13 @@
-//! The measuring side of tilewise: what is compared, how, and how it is
-//! reported.
+//! Measures tilewise against cuBLASLt and Triton, and tile orders against each other.
 //!
-//! Principles: everything compared runs in one process, in turns, on the same
-//! data; a wrong result is reported and not timed; a number comes with the
-//! clock and power it was taken at; medians with quartiles; ratios within a
-//! round, then their median.
-//! Its nearest relatives are Triton's `do_bench` (cold) and CUTLASS's
-//! profiling methodology (sustained).
+//! - All candidates run in one process, in turns and on the same data. Triton runs in a process
+//!   of its own.
+//! - A wrong result is reported and not timed.
+//! - A time comes with the clock and the power that it was taken at.
+//! - Times are medians with quartiles. Ratios are taken within a round, and their median is
+//!   reported.
+//!
+//! The methods are those of Triton's `do_bench` (cold) and of CUTLASS's profiler (sustained).
 //!
 //! Each folder uses only those above it:
 //!

@@ -2,7 +2,6 @@
 //! which order, for how long, and at which clock.
 
 pub mod batch;
-pub mod check;
 pub mod cuda_graph;
 pub mod inputs;
 pub mod interval;
@@ -12,6 +11,7 @@ pub mod peak;
 pub mod power;
 pub mod problem_data;
 pub mod regime;
+pub mod result_check;
 pub mod stats;
 pub mod turns;
 pub mod watch;

@@ -4,6 +4,7 @@
 //! a file of u16 is read as bf16 only when the caller says so.
 
 use crate::error::Error;
+use bytemuck::AnyBitPattern;
 use half::{bf16, f16};
 use npyz::{NpyFile, NpyHeader, Order, TypeChar, WriterBuilder};
 use std::fs::File;
@@ -41,7 +42,7 @@ pub struct NpyMatrix {
 /// The file cannot be read, is no `.npy` file, is truncated or too long, is not
 /// two-dimensional, or has another element type.
 pub fn read(path: &Path, u16_is_bf16: bool) -> Result<NpyMatrix, Error> {
-    let refuse = |reason: String| Error::Npy {
+    let refuse = |reason: String| Error::File {
         path: path.to_owned(),
         reason,
     };
@@ -116,30 +117,19 @@ fn elements<T: npyz::Deserialize>(
 /// An element type that files are written in.
 pub trait NpyElement: Element {
     /// The Rust type that `npyz` writes.
-    type Stored: npyz::AutoSerialize;
-    /// The element as it is stored.
-    fn stored(self) -> Self::Stored;
+    type Stored: npyz::AutoSerialize + AnyBitPattern;
 }
 
 impl NpyElement for f32 {
     type Stored = f32;
-    fn stored(self) -> f32 {
-        self
-    }
 }
 
 impl NpyElement for f16 {
     type Stored = f16;
-    fn stored(self) -> f16 {
-        self
-    }
 }
 
 impl NpyElement for bf16 {
     type Stored = u16;
-    fn stored(self) -> u16 {
-        self.to_bits()
-    }
 }
 
 /// Writes a row-major matrix in C order.
@@ -162,7 +152,7 @@ pub fn write<T: NpyElement>(
             .shape(&[rows as u64, cols as u64])
             .writer(BufWriter::new(File::create(path)?))
             .begin_nd()?;
-        writer.extend(row_major.iter().map(|&element| element.stored()))?;
+        writer.extend(bytemuck::cast_slice::<T, T::Stored>(row_major))?;
         writer.finish()
     };
     to_file().map_err(|source| Error::io(path, source))

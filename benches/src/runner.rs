@@ -1,4 +1,4 @@
 //! Measures problems: plans every candidate, checks it, times it, and writes records.
 
-pub mod arguments;
+pub mod bench_arguments;
 pub mod run;

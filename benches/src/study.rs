@@ -7,26 +7,26 @@
 //!
 //! | module | question it answers |
 //! |---|---|
-//! | [`arguments`], [`products`], [`sweep`], [`picks`] | what is measured, and who would pick which order? |
-//! | [`measure`], [`tuned`] | how long does it take? |
+//! | [`study_arguments`], [`products`], [`sweep`], [`picks`] | what is measured, and who would pick which order? |
+//! | [`collect`], [`tuned`] | how long does it take? |
 //! | [`ncu`], [`counters`] | how many bytes move? |
-//! | [`row`], [`rows`] | what is a row, and where are they kept? |
+//! | [`row`], [`row_store`] | what is a row, and where are they kept? |
 //! | [`predict`], [`gpus`] | what does the model say? |
-//! | [`groups`], [`accuracy`], [`rules`], [`tables`] | what follows? |
+//! | [`groups`], [`accuracy`], [`rules`], [`findings`] | what follows? |
 
 pub mod accuracy;
-pub mod arguments;
+pub mod collect;
 pub mod counters;
+pub mod findings;
 pub mod gpus;
 pub mod groups;
-pub mod measure;
 pub mod ncu;
 pub mod picks;
 pub mod predict;
 pub mod products;
 pub mod row;
-pub mod rows;
+pub mod row_store;
 pub mod rules;
+pub mod study_arguments;
 pub mod sweep;
-pub mod tables;
 pub mod tuned;

@@ -1,6 +1,6 @@
 //! Records as tables for a terminal.
 
-pub mod comparison;
-pub mod records;
+pub mod comparison_table;
+pub mod record_tables;
 pub mod suite_summary;
-pub mod tuning;
+pub mod tuning_gain;

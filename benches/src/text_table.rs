@@ -7,7 +7,7 @@ use std::fmt::Display;
 /// Spaces between two columns.
 const GAP: u16 = 2;
 
-/// Columns of a terminal that a reader may be expected to have.
+/// The width that a reader's terminal may be expected to have.
 pub const TERMINAL: u16 = 100;
 
 /// A text table whose columns are as wide as they must be.
@@ -32,6 +32,11 @@ impl Table {
         }
     }
 
+    /// A table with these column heads, separated by ` | `.
+    pub fn of(heads: &str) -> Self {
+        Table::new(heads.split(" | "))
+    }
+
     /// With one space in place of two after these columns: they belong to the next one.
     pub fn close(self, columns: impl IntoIterator<Item = usize>) -> Self {
         Table {
@@ -51,8 +56,8 @@ impl Table {
         self.arranged(|_| {})
     }
 
-    /// The same, no wider than [`TERMINAL`]: what is too long in the column `flexible` goes
-    /// on below itself, cut at underscores.
+    /// The same, no wider than [`TERMINAL`]: long cells of the column `flexible` continue on
+    /// further lines, cut at underscores.
     pub fn render_in_terminal(&self, flexible: usize) -> String {
         self.arranged(|table| {
             table
@@ -130,12 +135,12 @@ fn dress(column: &mut Column, cells: &[String]) {
     }
 }
 
-/// The text of a value; none where there is no value.
+/// The text of a value; without a value, an empty one.
 pub fn text_or_empty(value: Option<impl Display>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A number with this many digits after the point; none where there is no number.
+/// A number with this many digits after the point; without a number, an empty text.
 pub fn decimals(value: Option<f64>, digits: usize) -> String {
     text_or_empty(value.map(|value| format!("{value:.digits$}")))
 }
@@ -147,8 +152,8 @@ pub fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// The beginning of a long text. (The library names every kernel it rejected;
-/// the records keep that, a terminal need not.)
+/// The beginning of a long text. (The library names every kernel that it rejected, which is
+/// too long for a terminal; the records keep it all.)
 pub fn shorten(text: &str) -> String {
     const CHARACTERS: usize = 160;
     match text.char_indices().nth(CHARACTERS) {
@@ -163,7 +168,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_numbers_stand_right() {
-        let mut table = Table::new(["name", "unused", "ms"]);
+        let mut table = Table::of("name | unused | ms");
         table.row(["a", "", "1.0"]);
         table.row(["longer", "", "100.0"]);
         assert_eq!(

@@ -6,7 +6,7 @@ use tilewise_benches::measure::regime::Regime;
 use tilewise_benches::npy::{self, Values};
 use tilewise_benches::records::record::{Record, Status};
 use tilewise_benches::study::row::StudyRow;
-use tilewise_benches::study::rows;
+use tilewise_benches::study::row_store;
 
 fn program(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tilewise-bench"))
@@ -346,7 +346,7 @@ fn a_study_is_reported_again_from_its_files() {
         vec![row(2048, "row", 120.0)],
     ];
     for (rows, name) in parts.iter().zip(["first.csv", "second.csv"]) {
-        rows::write(rows, &file(name)).unwrap();
+        row_store::write(rows, &file(name)).unwrap();
     }
     let whole = file("whole.csv");
     let output = program(&[
@@ -365,7 +365,7 @@ fn a_study_is_reported_again_from_its_files() {
         .find(|line| line.starts_with("always row-major"))
         .unwrap_or_else(|| panic!("{text}"));
     assert!(row_major.contains(" 20.00 "), "{row_major}");
-    let rows = rows::read(&whole).unwrap();
+    let rows = row_store::read(&whole).unwrap();
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0].sustained_us, Some(120.0));
     assert!(rows.iter().all(|row| row.model_dram_read_bytes.is_some()));

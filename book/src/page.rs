@@ -7,6 +7,8 @@ use std::ops::Range;
 /// What a page refers to.
 #[derive(Debug, Default)]
 pub struct Page {
+    /// The words of its headings.
+    pub headings: Vec<String>,
     /// The anchors of its headings, as GitHub and mdBook make them.
     pub anchors: Vec<String>,
     /// Its links, images among them, in their order.
@@ -47,7 +49,9 @@ impl Page {
             match event {
                 Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
                 Event::End(TagEnd::Heading(_)) => {
-                    let slug = slug(&heading.take().unwrap_or_default());
+                    let words = heading.take().unwrap_or_default();
+                    let slug = slug(&words);
+                    page.headings.push(words);
                     let count = seen.entry(slug.clone()).or_insert(0);
                     page.anchors.push(match *count {
                         0 => slug,

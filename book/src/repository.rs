@@ -47,6 +47,11 @@ impl Repository {
         self.files.iter().map(String::as_str)
     }
 
+    /// The Rust sources.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.files().filter(|path| path.ends_with(".rs"))
+    }
+
     /// The Markdown files that are checked: those of the root, and all in `docs/`.
     pub fn pages(&self) -> impl Iterator<Item = &str> {
         self.files().filter(|path| {

@@ -1,4 +1,4 @@
-//! The agents of a cluster: its threads, and what works beside them.
+//! The agents of a cluster: its threads, and the asynchronous units beside them.
 
 use std::collections::HashMap;
 
@@ -60,7 +60,7 @@ impl Agents {
         }
     }
 
-    /// The number of what works beside the threads.
+    /// The number of an asynchronous unit.
     pub(super) fn number(&mut self, role: Role) -> Agent {
         *self.numbers.entry(role).or_insert_with(|| {
             self.roles.push(role);

@@ -1,22 +1,22 @@
 //! Vector clocks: what has happened before what.
 //!
-//! Every agent that touches memory counts its own epochs, and a vector clock says
-//! up to which epoch of each agent one has heard of (Lamport 1978; Fidge and
-//! Mattern 1988). An access is ordered after another when its vector covers the
-//! other's epoch; two that conflict and are not ordered are a data race. The
-//! shadow memory keeps epochs and not vectors, as FastTrack does (Flanagan and
-//! Freund, PLDI 2009).
+//! Every agent that accesses memory counts its own epochs, and has a vector clock, which
+//! holds the last epoch of every other agent that it knows of (Lamport 1978; Fidge and
+//! Mattern 1988). An access is ordered after another if its agent's vector covers the
+//! other's epoch. Two accesses that conflict and are not ordered are a data race. The
+//! shadow memory keeps epochs and not vectors, as FastTrack does (Flanagan and Freund,
+//! PLDI 2009).
 //!
-//! Agents are the threads of a cluster, and whatever works beside them: a
-//! mbarrier's copies, a warpgroup's multiplies, a thread's bulk stores and its
-//! `cp.async`. Each of the latter finishes in groups, in order, so that its epoch
-//! is the number of the group, and who waits for the group learns of the epoch.
+//! The agents are the threads of a cluster and the asynchronous units beside them: an
+//! mbarrier's copies, a warpgroup's multiplies, a thread's bulk stores and its `cp.async`.
+//! An asynchronous unit finishes groups of operations in order. Its epoch is the number of
+//! the group, and a thread that waits for a group learns of that epoch.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// One agent of a cluster: threads first, in order, then what works beside them.
+/// The number of an agent of a cluster: threads first, in order, then asynchronous units.
 pub(super) type Agent = u32;
 
 /// A moment in the life of an agent.
@@ -27,8 +27,8 @@ pub(super) struct Epoch {
     pub(super) clock: u32,
 }
 
-/// Up to which epoch of each agent is known. Copies share their memory until one
-/// of them changes: most threads know the same, namely what the last barrier said.
+/// The last known epoch of each agent. Copies share their memory until one of them
+/// changes: after a barrier most threads know the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VectorClock(Rc<Vec<u32>>);
 
@@ -86,8 +86,8 @@ impl VectorClock {
     }
 }
 
-/// What one agent knows of other clusters: for each, its agents' epochs. Learnt
-/// through flags in global memory alone.
+/// What one agent knows of other clusters: for each, the epochs of its agents. Only flags in
+/// global memory pass this on.
 type Foreign = Option<Arc<BTreeMap<u32, Vec<u32>>>>;
 
 /// All that a thread knows, and what a barrier passes on.
@@ -108,7 +108,7 @@ impl Knowledge {
         self.join_foreign(&other.foreign);
     }
 
-    /// What all of several know, as threads that start something together.
+    /// Keeps what both know, for threads that start an operation together.
     pub(super) fn meet(&mut self, other: &Knowledge) {
         self.generic.meet(&other.generic);
         self.asynchronous.meet(&other.asynchronous);
@@ -155,7 +155,7 @@ fn join_clocks(mine: &mut Vec<u32>, theirs: &[u32]) {
     }
 }
 
-/// What a thread of one cluster tells those of others through a flag.
+/// What a thread of one cluster tells threads of other clusters through a flag.
 #[derive(Clone, Debug)]
 pub(super) struct Message(Arc<BTreeMap<u32, Vec<u32>>>);
 

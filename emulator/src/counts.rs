@@ -1,12 +1,12 @@
-//! What a launch did, in numbers.
+//! The counts of a launch: instructions, bytes, bank conflicts, requests to L2.
 
 use super::instruction::Instruction;
 
 /// A request to L2: a box that TMA copies, or a 128-byte line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Request {
-    /// When: instructions that the threads of the cluster had executed before,
-    /// divided by their number.
+    /// The time of the request: the instructions that the threads of the cluster had executed
+    /// before, divided by the number of threads.
     pub time: u64,
     /// Linear index of the CTA that asks.
     pub cta: u32,
@@ -14,7 +14,7 @@ pub struct Request {
     pub address: u64,
     /// Bytes inside the tensor; 128 for a line.
     pub bytes: u32,
-    /// Whether it writes.
+    /// Whether it is a write.
     pub writes: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Counts {
     pub bank_conflicts: u64,
     /// Multiplications and additions of the tensor cores.
     pub tensor_operations: u64,
-    /// Requests to L2 in the order of time, if asked for.
+    /// Requests to L2 in the order of time, if [`Options::trace`](super::Options) asks for them.
     pub requests: Vec<Request>,
 }
 
@@ -55,7 +55,7 @@ impl Counts {
             .unwrap_or(0)
     }
 
-    /// How often threads executed anything.
+    /// Executions of all instructions.
     pub fn instructions(&self) -> u64 {
         self.executed.iter().sum()
     }

@@ -13,18 +13,18 @@ const STACK_BYTES: usize = 256 << 10;
 pub(super) type Body<'a> = &'a (dyn Fn() + Sync);
 
 thread_local! {
-    /// Of the fiber that runs, while it runs.
+    /// The yielder of the fiber that runs.
     static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(std::ptr::null()) };
 }
 
 /// One emulated thread.
 pub(super) struct Fiber {
     coroutine: Coroutine<(), (), (), DefaultStack>,
-    /// Once it has run; null before.
+    /// Its yielder; null before it has run.
     yielder: *const Yielder<(), ()>,
 }
 
-/// Stacks of fibers that have ended, for those to come.
+/// Stacks of fibers that have ended, for new ones.
 #[derive(Default)]
 pub(super) struct Stacks(Vec<DefaultStack>);
 
@@ -69,7 +69,7 @@ impl Fiber {
     /// # Safety
     /// `body` outlives the fiber.
     pub(super) unsafe fn new(body: Body<'_>, stacks: &mut Stacks) -> std::io::Result<Fiber> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller promises it.
         let body: Body<'static> = unsafe { std::mem::transmute(body) };
         let coroutine = Coroutine::with_stack(stacks.take()?, move |yielder, ()| {
             YIELDER.set(yielder);
@@ -81,7 +81,8 @@ impl Fiber {
         })
     }
 
-    /// Runs it until it waits or ends; whether it has ended. A panic in it goes on here.
+    /// Runs it until it waits or ends, and returns whether it has ended. A panic in the fiber
+    /// goes on here.
     pub(super) fn resume(&mut self) -> bool {
         YIELDER.set(self.yielder);
         let result = self.coroutine.resume(());

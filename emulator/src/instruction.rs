@@ -73,8 +73,8 @@ instructions! {
 }
 
 impl Instruction {
-    /// Whether others can see when it happens, so that a scheduler may do something
-    /// else just before. What happens between two of these happens at once.
+    /// Whether other threads can see when it happens, so that the scheduler may run another
+    /// thread just before. Instructions between two of these happen at once.
     pub(super) const fn synchronises(self) -> bool {
         use Instruction as I;
         matches!(

@@ -6,7 +6,6 @@
 //! clusters raise; nothing else that clusters do depends on each other.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
@@ -35,45 +34,26 @@ pub struct Grid<'a> {
 }
 
 /// Why a launch did not end well.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Rules were broken: at least one report, by cluster.
+    #[error("{}", lines(.0))]
     Broken(Vec<Report>),
     /// The grid cannot be launched.
+    #[error("the grid cannot be launched: {reason}")]
     Grid {
         /// What is wrong with it.
         reason: String,
     },
     /// No memory for the stacks of the threads.
-    Stacks(std::io::Error),
+    #[error("no stack for a thread: {0}")]
+    Stacks(#[source] std::io::Error),
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Broken(reports) => {
-                for (index, report) in reports.iter().enumerate() {
-                    if index > 0 {
-                        writeln!(f)?;
-                    }
-                    write!(f, "{report}")?;
-                }
-                Ok(())
-            }
-            Error::Grid { reason } => write!(f, "the grid cannot be launched: {reason}"),
-            Error::Stacks(error) => write!(f, "no stack for a thread: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Stacks(error) => Some(error),
-            _ => None,
-        }
-    }
+fn lines(reports: &[Report]) -> String {
+    let reports: Vec<String> = reports.iter().map(Report::to_string).collect();
+    reports.join("\n")
 }
 
 /// Runs a grid to its end.
@@ -190,7 +170,7 @@ struct Shared<'l> {
     ended: &'l (dyn Fn(u32) + Sync),
 }
 
-/// What came of a worker's clusters.
+/// The counts and reports of a worker's clusters.
 #[derive(Default)]
 struct Outcome {
     counts: Counts,
@@ -231,7 +211,7 @@ impl<'l> Worker<'l> {
     }
 
     fn run(mut self) -> Result<Outcome, Error> {
-        // However it ends, the others need not wait for it any more.
+        // However this worker ends, the others need not wait for it any more.
         let _idle = Idle(&self.shared.idle);
         let mut slots: Vec<Option<Running<'l>>> = self.queues.iter().map(|_| None).collect();
         loop {
@@ -266,7 +246,7 @@ impl<'l> Worker<'l> {
                 self.shared.progress.fetch_add(1, SeqCst);
             } else if polling {
                 if self.shared.all_idle(seen) {
-                    // Nobody will raise these flags.
+                    // No cluster will raise these flags.
                     for slot in &mut slots {
                         let report = slot.as_ref().map(|running| running.cluster().stuck());
                         self.end(slot.take(), report);
@@ -279,7 +259,7 @@ impl<'l> Worker<'l> {
         }
     }
 
-    /// Takes down what a cluster has counted, and keeps its stacks.
+    /// Adds the counts of a cluster that has ended, and keeps its stacks.
     fn end(&mut self, running: Option<Running<'l>>, report: Option<Report>) {
         let Some(mut running) = running else { return };
         running.cluster_mut().count_accesses();
@@ -295,8 +275,8 @@ impl<'l> Worker<'l> {
 }
 
 impl Shared<'_> {
-    /// Waits until something has happened since `seen`, or all workers wait like
-    /// this: whether it is the latter.
+    /// Waits until something has happened since `seen`, or all workers wait like this.
+    /// Returns whether all wait.
     fn all_idle(&self, seen: u64) -> bool {
         self.idle.fetch_add(1, SeqCst);
         let all = loop {
@@ -355,8 +335,8 @@ impl<'l> Running<'l> {
         unsafe { &mut *self.cluster }
     }
 
-    /// Runs until nothing can happen by itself; and whether anything did, but for
-    /// looks at flags that are still down.
+    /// Runs until nothing more can happen without another cluster. Also returns whether
+    /// anything did happen, apart from polls of flags that are still down.
     fn run(&mut self) -> (Stop, bool) {
         let seen = self.cluster().flags_seen;
         let in_vain = self.cluster_mut().poll_flags();
@@ -414,7 +394,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     let literal = panic.downcast_ref::<&str>().copied();
     let formatted = panic.downcast_ref::<String>().map(String::as_str);

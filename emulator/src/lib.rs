@@ -1,10 +1,9 @@
-//! The emulator: runs the kernels, TMA and wgmma included, on the CPU, and checks
-//! what they do.
+//! The emulator: runs kernels, TMA and wgmma included, on the CPU, and checks every
+//! memory access and every wait.
 //!
-//! The kernels are ordinary Rust functions whose only way to anything outside is
-//! the functions of `gpu_kernels::isa`. Here each of those acts on a machine made
-//! of plain data, so that the kernel that a GPU runs is the kernel that is tested,
-//! to the last line of source.
+//! A kernel is an ordinary Rust function that reaches the GPU only through the functions of
+//! `gpu_kernels::isa`. Compiled for the host, each of those acts on a machine made of plain
+//! data, so the tests run the very source that a GPU runs.
 //!
 //! | module | what |
 //! |---|---|
@@ -13,10 +12,10 @@
 //! | `machine` | a cluster: its state, and what each instruction does to it |
 //! | [`semantics`] | what instructions compute, as plain functions |
 //! | [`Memory`] | global memory and its shadow |
-//! | `shadow`, `clock`, `agent` | who has accessed what, and what happened before what |
+//! | `shadow`, `clock`, `agent` | which agent has accessed what, and what happened before what |
 //! | [`Report`], [`Check`] | what a kernel did wrong |
 //! | [`Counts`] | what it did |
-//! | [`Options`], [`Fault`] | which order of events, what to check, what to break |
+//! | [`Options`], [`Fault`] | which order of events, what to check, which fault to inject |
 //!
 //! It resembles Compute Sanitizer (memcheck, racecheck, synccheck) in what it finds,
 //! and loom in how it explores orders of events. `docs/emulator.md` says how far

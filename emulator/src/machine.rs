@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 
 pub(super) use self::broken::Broken;
 pub(super) use self::current::{Aborted, enter};
-use self::current::{block, checked, fail, issue, with};
+use self::current::{block, checked, fail, issue, wait_until, with};
 use self::gather::Gather;
 use self::order::own_access;
 use super::agent::Agents;
@@ -49,7 +49,7 @@ pub(crate) const WARPGROUP: u32 = 4 * WARP;
 /// Lanes of a warp.
 pub(super) const WARP: u32 = 32;
 
-/// What one cluster must know of the launch.
+/// The part of a launch that a cluster needs.
 pub(super) struct Launch<'l> {
     pub(super) kernel: &'l str,
     pub(super) memory: &'l Memory,
@@ -75,7 +75,7 @@ pub(super) struct Cluster<'l> {
     cluster_barrier: cluster::Barrier,
     /// Threads that can go on.
     ready: VecDeque<u32>,
-    /// What the copy engine has yet to do.
+    /// Copies that are started and not performed.
     copies: Vec<tma::Copy>,
     agents: Agents,
     random: Random,
@@ -92,7 +92,7 @@ pub(super) struct Cta {
     barriers: Vec<barrier::Barrier>,
     mbarriers: std::collections::BTreeMap<u32, mbarrier::Mbarrier>,
     registers: warpgroup::Registers,
-    lines: global::Lines,
+    loaded_lines: global::LoadedLines,
     /// Threads that have not ended.
     alive: u32,
     /// The cluster barrier that must have completed before it may end, as a count
@@ -102,12 +102,12 @@ pub(super) struct Cta {
 
 /// One thread.
 pub(super) struct Thread {
-    /// Of its CTA, in the cluster.
+    /// Index of its CTA in the cluster.
     pub(super) cta: u32,
-    /// In its CTA.
+    /// Index in its CTA.
     pub(super) index: u32,
     status: Status,
-    /// Without its own epochs.
+    /// What it knows of other agents.
     knowledge: Knowledge,
     /// Its own epoch.
     clock: u32,
@@ -122,7 +122,7 @@ pub(super) struct Thread {
     dependency_awaited: bool,
 }
 
-/// What a thread is about.
+/// Whether a thread can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     /// In the queue, or running.
@@ -177,7 +177,7 @@ impl<'l> Cluster<'l> {
             barriers: barrier::Barrier::all(),
             mbarriers: Default::default(),
             registers: warpgroup::Registers::new(launch.threads),
-            lines: Default::default(),
+            loaded_lines: Default::default(),
             alive: launch.threads,
             needed_until: 0,
         };
@@ -204,8 +204,8 @@ impl<'l> Cluster<'l> {
         }
     }
 
-    /// The thread to run next. Lets the copy engine work where no thread can run,
-    /// and at random. `None` if nothing can happen by itself.
+    /// The thread to run next. Before that the copy engine may perform copies: where no
+    /// thread can run, and at random. `None` if no thread can run and no copy is left.
     pub(super) fn next(&mut self) -> Result<Option<u32>, Report> {
         loop {
             let (threads, copies) = (self.ready.len(), self.copies.len());
@@ -222,7 +222,7 @@ impl<'l> Cluster<'l> {
         }
     }
 
-    /// Lets threads that wait for flags look again; how many do.
+    /// Makes the threads ready that wait for flags, and returns their number.
     pub(super) fn poll_flags(&mut self) -> usize {
         self.wake(|_, wait| matches!(wait, Wait::Flag(_)))
     }
@@ -238,7 +238,7 @@ impl<'l> Cluster<'l> {
         self.ctas.iter().all(|cta| cta.alive == 0)
     }
 
-    /// Makes threads ready whose wait `ends`; how many.
+    /// Makes the threads ready whose wait `ends`, and returns their number.
     fn wake(&mut self, ends: impl Fn(&Thread, &Wait) -> bool) -> usize {
         let mut woken = 0;
         for (number, thread) in self.threads.iter_mut().enumerate() {
@@ -259,7 +259,7 @@ impl<'l> Cluster<'l> {
         self.ready.push_back(thread);
     }
 
-    /// Notes that a thread has returned from the kernel.
+    /// Called when a thread has returned from the kernel.
     pub(super) fn end_thread(&mut self, thread: u32) -> Result<(), Report> {
         self.threads[thread as usize].status = Status::Ended;
         self.threads[thread as usize].instruction = None;
@@ -275,7 +275,7 @@ impl<'l> Cluster<'l> {
         ended.map_err(|broken| self.report(Some(thread), broken))
     }
 
-    /// Whether a CTA may end: nobody needs its memory any more.
+    /// Whether a CTA may end: no thread and no copy needs its memory any more.
     fn end_cta(&mut self, cta: u32) -> Result<(), Broken> {
         self.check_loads_awaited(cta)?;
         self.check_peers_done(cta)
@@ -315,7 +315,7 @@ impl<'l> Cluster<'l> {
         self.launch.options.checks
     }
 
-    /// Notes a request to L2.
+    /// Records a request to L2.
     fn request(&mut self, cta: u32, address: u64, bytes: u32, writes: bool) {
         if self.launch.options.trace {
             let request = Request {

@@ -1,9 +1,9 @@
 //! Global memory: allocations, what is in them, and their shadow.
 //!
 //! Simulated SMs run on several host threads, so contents and shadow are atomics.
-//! A cell of the shadow says who wrote a granule last and who read it last. One
-//! reader is enough for the kernels here, which read inputs that nobody writes
-//! (`ld.global.nc`, marked apart) and hand over the rest through flags.
+//! A cell of the shadow holds the last writer and the last reader of a granule. One
+//! reader is enough for the kernels here: they read inputs that no kernel writes
+//! (`ld.global.nc`, marked apart), and hand over everything else through flags.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
@@ -34,7 +34,7 @@ pub struct Memory {
     buffers: Vec<Buffer>,
     /// Past the last allocation that was made.
     end: u64,
-    /// What raised flags say, by address.
+    /// What a thread learns that sees a raised flag, by address.
     messages: Mutex<HashMap<u64, Message>>,
 }
 
@@ -48,16 +48,16 @@ struct Buffer {
 
 #[derive(Debug)]
 struct Cell {
-    /// 0: nobody; else a packed [`Writer`] or [`BEFORE_LAUNCH`].
+    /// A packed [`Actor`], [`BEFORE_LAUNCH`], or 0 for none.
     write: AtomicU64,
-    /// 0: nobody; else a packed [`Writer`], perhaps with [`CONSTANT`].
+    /// A packed [`Actor`], perhaps with [`CONSTANT`], or 0 for none.
     read: AtomicU64,
 }
 
 // SAFETY: both of its atomics may be zero.
 unsafe impl Zeroable for Cell {}
 
-/// Who touches global memory.
+/// An agent that accesses global memory.
 #[derive(Clone, Copy)]
 pub(super) struct Actor<'a> {
     /// Index of the cluster in the grid.
@@ -74,26 +74,15 @@ pub(super) struct Violation {
     pub(super) detail: String,
 }
 
-/// Why the host cannot read or write there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The host reads or writes memory that is not allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{bytes} bytes at {address:#x} are not inside one allocation at an even address")]
 pub struct NoSuchMemory {
     /// First address.
     pub address: u64,
     /// Bytes.
     pub bytes: u64,
 }
-
-impl std::fmt::Display for NoSuchMemory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} bytes at {:#x} are not inside one allocation at an even address",
-            self.bytes, self.address
-        )
-    }
-}
-
-impl std::error::Error for NoSuchMemory {}
 
 impl Memory {
     /// Nothing allocated.
@@ -102,7 +91,7 @@ impl Memory {
     }
 
     /// `bytes` that nothing has written, at a multiple of 256; with a gap of at
-    /// least 1 MiB to everything else, so that nobody gets there by accident.
+    /// least 1 MiB to every other allocation, so that a wrong address hits none.
     ///
     /// # Panics
     /// The host has not enough memory.
@@ -240,7 +229,7 @@ impl Memory {
         }
     }
 
-    /// Loads `into.len()` pairs of bytes. `actor` is `None` where nobody checks.
+    /// Loads `into.len()` pairs of bytes. `actor` is `None` if accesses are not checked.
     pub(super) fn load(
         &self,
         address: u64,
@@ -293,7 +282,7 @@ impl Memory {
         Ok(())
     }
 
-    /// A word, whoever wrote it: an acquire load, whose order the flag gives.
+    /// A word, by an acquire load: the flag itself gives the order, so any writer will do.
     pub(super) fn load_flag(&self, address: u64) -> Result<u32, Violation> {
         let (buffer, granules) = self.locate(address, 4, 4)?;
         let mut word = 0;
@@ -311,12 +300,12 @@ impl Memory {
         Ok(word)
     }
 
-    /// What was said to whom sees a flag.
+    /// What a thread learns that sees a flag, by address.
     pub(super) fn messages(&self) -> MutexGuard<'_, HashMap<u64, Message>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of a launch: what it wrote is there for all that follow.
+    /// Called at the end of a launch: later launches may read all that it wrote.
     pub(super) fn end_launch(&mut self) {
         for cell in self
             .buffers
@@ -361,7 +350,7 @@ fn unpack(packed: u64) -> (u32, Epoch) {
 }
 
 impl Actor<'_> {
-    /// Whether he is ordered after `packed`.
+    /// Whether it is ordered after `packed`.
     fn follows(&self, packed: u64) -> bool {
         let (cluster, epoch) = unpack(packed);
         if cluster == self.cluster {

@@ -8,14 +8,14 @@ pub struct Options {
     /// Whether memory accesses are checked (see [`Check`](super::Check)). Deadlocks
     /// and divergence are found in any case.
     pub checks: bool,
-    /// Which of the possible orders of events happens. With 0 a thread runs until
-    /// it must wait, the others in turn, and copies land as late as possible;
-    /// any other seed draws at random, also where a thread could go on. Clusters do
-    /// not depend on each other, so a seed does the same again on any number of
-    /// workers; but where they wait for each other's flags, on one only.
+    /// Chooses one of the possible orders of events. With 0 a thread runs until it must
+    /// wait, then the next one, and copies land as late as possible. With any other seed
+    /// the order is random, and a thread may give way though it could go on. Clusters do
+    /// not depend on each other, so a seed repeats its order on any number of workers;
+    /// where clusters wait for each other's flags, on one worker only.
     pub seed: u64,
-    /// Clusters that run at once. A kernel whose CTAs wait for each other needs as
-    /// many as do so.
+    /// Clusters that run at once. A kernel whose CTAs wait for each other needs as many as
+    /// those CTAs fill.
     pub slots: u32,
     /// Host threads.
     pub workers: usize,
@@ -25,7 +25,7 @@ pub struct Options {
     pub overlaps: bool,
     /// Whether to keep the requests to L2 ([`Counts::requests`](super::Counts)).
     pub trace: bool,
-    /// What to break on purpose.
+    /// The fault to inject.
     pub faults: Vec<Fault>,
 }
 
@@ -47,10 +47,10 @@ impl Default for Options {
 /// show that the checks find it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// The instruction it is about.
+    /// The instruction that it changes.
     pub instruction: Instruction,
-    /// Is asked each time, and may change the arguments, in the order of the
-    /// function in `isa`; `false` drops the instruction.
+    /// Called each time before the instruction executes. It may change the arguments, which
+    /// are in the order of the function in `isa`; `false` drops the instruction.
     pub change: fn(&Site, &mut [u64]) -> bool,
 }
 

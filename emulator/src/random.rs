@@ -1,32 +1,22 @@
 //! Draws for the scheduler.
 
-/// A SplitMix64 generator (Steele, Lea and Flood, OOPSLA 2014); with seed 0 none at
-/// all: every draw is the first choice.
-pub(super) struct Random(Option<u64>);
+use rand_pcg::Pcg32;
+use rand_pcg::rand_core::Rng as _;
+
+/// A generator, each cluster's with a stream of its own. With seed 0 there is none, and
+/// every draw is the first choice.
+pub(super) struct Random(Option<Pcg32>);
 
 impl Random {
     /// The generator of cluster `cluster`.
     pub(super) fn new(seed: u64, cluster: u32) -> Random {
-        let mut random = Random((seed != 0).then_some(seed));
-        // Neighbouring clusters do not take neighbouring paths.
-        for _ in 0..cluster % 64 {
-            random.draw();
-        }
-        random
-    }
-
-    fn draw(&mut self) -> Option<u64> {
-        let state = self.0.as_mut()?;
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Some(z ^ z >> 31)
+        Random((seed != 0).then(|| Pcg32::new(seed, cluster.into())))
     }
 
     /// A number below `bound`, which is not 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        self.draw().map_or(0, |draw| (draw % bound as u64) as usize)
+        let draw = self.0.as_mut().map(|random| random.next_u32() as usize);
+        draw.map_or(0, |draw| draw % bound)
     }
 
     /// True `part` of `whole` times.

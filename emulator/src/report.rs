@@ -1,4 +1,4 @@
-//! What the emulator finds wrong, and where.
+//! The rules that the emulator checks, and the report of a broken one.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum Check {
     OutOfBounds,
     /// An address that is not a multiple of what the instruction asks for.
     Misaligned,
-    /// A read of memory, or a use of an mbarrier, that nothing wrote.
+    /// A read of memory, or a use of an mbarrier, that nothing has written.
     Uninitialized,
     /// Two accesses, at least one of them a write, that nothing orders.
     DataRace,
@@ -22,7 +22,7 @@ pub enum Check {
     /// Registers of an accumulator used while `wgmma` owns them, or given to it
     /// with no `wgmma.fence`.
     AccumulatorInUse,
-    /// Shared memory written while a `wgmma` that nobody waited for reads it.
+    /// Shared memory written while a `wgmma` reads it that has not been waited for.
     OperandOverwritten,
     /// Bytes that land differ from those an mbarrier was told to expect.
     ByteCount,
@@ -40,7 +40,7 @@ pub enum Check {
     Trap,
 }
 
-/// Where something lies.
+/// A place in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address {
     /// An address in global memory.
@@ -72,11 +72,11 @@ pub struct Report {
     pub check: Check,
     /// Linear index of the CTA in the grid.
     pub cta: u32,
-    /// Index of the thread in its CTA; `None` where a copy engine did it.
+    /// Index of the thread in its CTA; `None` for a copy engine.
     pub thread: Option<u32>,
-    /// The instruction that the thread, or for which the engine, executed.
+    /// The instruction that the thread executed, or that started the copy.
     pub instruction: Option<Instruction>,
-    /// What it touched.
+    /// The address that it accessed.
     pub address: Option<Address>,
     /// What happened, in words.
     pub detail: String,

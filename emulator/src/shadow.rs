@@ -1,5 +1,5 @@
-//! Shadow memory of one CTA's shared memory: who wrote and who has read each
-//! granule since, and whether accesses are ordered.
+//! Shadow memory of one CTA's shared memory: the last writer of each granule, its readers
+//! since, and whether accesses are ordered.
 //!
 //! Reads between two writes form a set. Most granules share their history with
 //! their neighbours, so sets are kept once, as lists that share their tails, and a
@@ -14,7 +14,7 @@ use super::report::Check;
 /// Bytes that one shadow cell stands for: the smallest access of any instruction.
 pub(super) const GRANULE: u32 = 2;
 
-/// By which way an access reaches memory (PTX ISA, "Proxies").
+/// The proxy by which an access reaches memory (PTX ISA, "Proxies").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proxy {
     /// Ordinary loads and stores, `cp.async`, `ldmatrix` and `stmatrix`.
@@ -23,7 +23,7 @@ pub(super) enum Proxy {
     Async,
 }
 
-/// Who accesses, and what he knows.
+/// An access: its agent, and what that agent knows.
 #[derive(Clone, Copy)]
 pub(super) struct Access<'a> {
     pub(super) epoch: Epoch,
@@ -231,8 +231,8 @@ impl ReadSets {
         })
     }
 
-    /// The list with one more read. Those that the reader knows of are dropped:
-    /// who is ordered after this read is ordered after them.
+    /// The list with one more read. Reads that the new reader knows of are dropped: an access
+    /// that is ordered after the new read is ordered after them.
     fn add(&mut self, list: u32, access: Access<'_>) -> u32 {
         if self.iter(list).any(|read| read == access.epoch) {
             return list;

@@ -1,4 +1,4 @@
-//! Which line of a kernel is being executed, from the debug information.
+//! The line of the kernel that is being executed, from the debug information.
 
 use std::backtrace::Backtrace;
 
@@ -9,7 +9,7 @@ pub(super) fn lines() -> Vec<String> {
     kernel_lines(&Backtrace::force_capture().to_string())
 }
 
-/// Those of a printed backtrace (frames of two lines, `N: function` and `at file`).
+/// Those lines of a printed backtrace (frames of two lines, `N: function` and `at file`).
 fn kernel_lines(backtrace: &str) -> Vec<String> {
     let emulator = |place: &&str| !place.contains("/emulator/src/");
     let outside = |place: &&str| {

@@ -75,7 +75,7 @@ unsafe impl GlobalAlloc for Arena {
                 false => ptr::null_mut(),
             };
         }
-        // SAFETY: the caller's promises for `realloc` are those that `alloc` asks for.
+        // SAFETY: `alloc` asks for no more than `realloc`'s caller promises.
         let moved = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
         if !moved.is_null() {
             // SAFETY: `alloc` gave a new piece; both hold the smaller of the two sizes.

@@ -12,11 +12,11 @@ use lru::Lru;
 pub struct Replayed {
     /// Requests.
     pub requests: u64,
-    /// Those that L2 answers itself.
+    /// Requests that L2 answers itself.
     pub hits: u64,
     /// Bytes of all of them.
     pub requested_bytes: u64,
-    /// Bytes of those that L2 does not have.
+    /// Bytes of the requests that L2 does not have.
     pub dram_read_bytes: u64,
 }
 

@@ -1,6 +1,6 @@
 //! A product, CTA by CTA and step by step, through an L2 of several partitions.
 //!
-//! What it has, because the counters of a GPU show it (`docs/tile-order.md`):
+//! It models these effects, which the counters of a GPU show (`docs/tile-order.md`):
 //!
 //! - **Drift.** CTAs do not move in lock-step. Every tile takes a little longer or shorter
 //!   than the one before ([`DRIFT_PERCENT`]), and the next tile goes to the first CTA that
@@ -10,11 +10,11 @@
 //!   and copies of those lines of the other half that its own SMs read. What SMs of both
 //!   sides read takes its room twice.
 //! - **C.** Results pass through L2 and take room in it.
-//! - **Sets** ([`Cache`]).
+//! - **Sets** of the cache ([`Cache`]).
 //!
-//! What it leaves out: time that a miss costs, and that SMs of one neighbourhood whose
-//! requests meet on the way to L2 make them together; so [`Traffic::l2_to_sm_bytes`] is
-//! what the SMs ask for, and counters of L2 show less.
+//! It leaves out the time that a miss costs. It also leaves out that requests of
+//! neighbouring SMs for one line are merged on the way to L2, so
+//! [`Traffic::l2_to_sm_bytes`] is what the SMs ask for, and counters of L2 show less.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -28,7 +28,7 @@ use crate::workload::{Machine, Traffic, Workload};
 /// Standard deviation of a tile's time, in per cent of it: the one number that is fitted.
 pub(crate) const DRIFT_PERCENT: i64 = 2;
 
-/// Most units that are asked for, roughly; more, and steps along K are joined.
+/// Requests for units above which k-blocks are joined into one step, roughly.
 const MOST_TOUCHES: u64 = 4 << 20;
 
 /// Most units that the longer side of a tile is cut into.
@@ -39,7 +39,7 @@ const STEP: i64 = 1 << 20;
 
 /// Runs a product through the L2 of `machine`.
 ///
-/// The cost is that of tiles · steps along K, joined beyond some four million: 16384³ with
+/// The cost grows with tiles · k-blocks, joined beyond some four million: 16384³ with
 /// 128×256×64 tiles takes about half a second. Memory grows with the blocks of A, B and C.
 ///
 /// Blocks at the edge count the bytes they hold inside the matrix, so a cache that holds

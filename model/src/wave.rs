@@ -1,4 +1,4 @@
-//! What the waves load: the tutorial's count of blocks.
+//! The blocks of A and B that each wave loads, counted as Triton's tutorial does.
 
 use alloc::vec::Vec;
 
@@ -71,7 +71,7 @@ pub fn block_loads(
     })
 }
 
-/// How many values there are, each counted once.
+/// The number of distinct values.
 fn distinct(mut values: Vec<u32>) -> u64 {
     values.sort_unstable();
     values.dedup();

@@ -1,9 +1,9 @@
 //! Whether two builds of the kernels can stand in for each other.
 //!
-//! The launcher knows an entry point by its name and fills its parameters by
-//! size and alignment (`cuLaunchKernelEx`). Code generators agree on neither by
-//! themselves, so two folders of PTX are read and compared in exactly that. How
-//! the types are spelt is not compared: `.u64` and `.b64` are the same eight bytes.
+//! The launcher finds an entry point by its name and fills its parameters by size and
+//! alignment (`cuLaunchKernelEx`). Nothing makes two code generators agree on these, so
+//! this compares them for two folders of PTX. It does not compare the names of types:
+//! `.u64` and `.b64` are the same eight bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,7 +68,7 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// A file cannot be read or is no PTX; [`Error::EntryTwice`] for an entry point
-/// with two different parameter lists; [`Error::NoPtx`] where there are none.
+/// with two different parameter lists; [`Error::NoPtx`] where the folder has no entry point.
 pub fn read(folder: &Path) -> Result<EntryPoints, Error> {
     let mut found = EntryPoints::new();
     for file in folder.read_dir().map_err(file_error(folder))? {

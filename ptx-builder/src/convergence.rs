@@ -29,15 +29,15 @@
 //! again at the join, where an aligned instruction follows.
 
 mod definitions;
-pub(crate) mod divergence;
 mod graph;
 mod instruction;
+mod operand;
 mod operation;
 mod reader;
 mod uniformity;
 
 use crate::Error;
-pub use divergence::{Branch, Divergence};
+use crate::divergence::{Branch, Divergence};
 use graph::Graph;
 use instruction::{Entry, Instruction};
 use uniformity::Uniformity;

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use crate::codegen::UnknownCodegen;
-use crate::convergence::divergence::Divergence;
-use crate::rust_cuda::SETUP;
-use crate::rust_cuda::missing::Missing;
+use crate::divergence::Divergence;
 use crate::toolchain::NoToolchain;
 
 /// A failed step of the device build.
@@ -17,8 +15,13 @@ pub enum Error {
     NoToolchain(#[from] NoToolchain),
 
     /// rust-cuda was asked for, and is not complete.
-    #[error("rust-cuda cannot be used here; `{SETUP}` gets what it can. Missing:\n{}", list(.0))]
-    NoRustCuda(Vec<Missing>),
+    #[error("rust-cuda cannot be used here; `{setup}` gets what it can. Missing:\n{missing}")]
+    NoRustCuda {
+        /// The command that gets most of it.
+        setup: &'static str,
+        /// What is missing, a line each.
+        missing: String,
+    },
 
     /// No such code generator.
     #[error(transparent)]
@@ -146,11 +149,5 @@ pub enum Error {
 fn lines(divergences: &[(&str, Divergence)]) -> String {
     let lines = divergences.iter();
     let lines = lines.map(|(kernel, divergence)| format!("  {kernel}: {divergence}"));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A line for each, indented.
-fn list(missing: &[Missing]) -> String {
-    let lines = missing.iter().map(|missing| format!("  - {missing}"));
     lines.collect::<Vec<_>>().join("\n")
 }

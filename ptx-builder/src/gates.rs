@@ -1,18 +1,19 @@
-//! What a kernel must be before it may be called built.
+//! The checks that the machine code of every kernel must pass.
 //!
-//! Each gate stands for a way in which Rust that looks right becomes machine
-//! code that hangs, or is slow: a warp-aligned instruction that was copied into the
-//! arms of a branch, an accumulator array that went to memory, a bounds check
-//! that kept its panic, a `wgmma` that was serialised. None of them shows in the
-//! sources, and most do not in a result, so they are looked for in the PTX, in what
-//! `ptxas` says and in the SASS.
+//! Each gate stands for a way in which Rust that looks right becomes machine code that
+//! hangs or is slow: a warp-aligned instruction that was copied into the arms of a
+//! branch, an accumulator array that went to memory, a bounds check that kept its panic,
+//! a `wgmma` that was serialised. None of these shows in the sources, and few show in a
+//! result, so the gates look for them in the PTX, in the messages of `ptxas` and in the
+//! SASS.
 
 use std::fmt;
 
 use gpu_kernels::Family;
 
 use crate::Error;
-use crate::convergence::{self, Divergence};
+use crate::convergence;
+use crate::divergence::Divergence;
 use crate::ptxas::Report;
 
 /// A kernel that did not pass.
@@ -116,13 +117,13 @@ pub fn check_convergence(ptx: &str) -> Result<Vec<Violation>, Error> {
     Ok(divergences.map(Violation::Divergent).collect())
 }
 
-/// Checks what stands outside the entry points of a module.
+/// Refuses all code and data outside the entry points of a module.
 pub fn check_leftovers(leftovers: &[String]) -> Vec<Violation> {
     let violation = |line: &String| Violation::Leftover { line: line.clone() };
     leftovers.iter().map(violation).collect()
 }
 
-/// Checks what `ptxas` said.
+/// Checks the messages of `ptxas`.
 pub fn check_report(report: &Report) -> Vec<Violation> {
     let mut violations = Vec::new();
     if report.spill_store_bytes + report.spill_load_bytes > 0 {

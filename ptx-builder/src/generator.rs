@@ -109,6 +109,15 @@ fn summary(failure: &str) -> &str {
     error.unwrap_or(first).trim()
 }
 
+/// The error that lists what rust-cuda lacks.
+fn no_rust_cuda(missing: &[Missing]) -> Error {
+    let lines: Vec<_> = missing.iter().map(|one| format!("  - {one}")).collect();
+    Error::NoRustCuda {
+        setup: rust_cuda::SETUP,
+        missing: lines.join("\n"),
+    }
+}
+
 /// Finds the code generator that `codegen` asks for.
 ///
 /// # Errors
@@ -133,7 +142,7 @@ fn choose_with(
     let (generator, reason) = match codegen {
         Codegen::Rustc => (Generator::Rustc(rustc()?), "it was asked for".to_owned()),
         Codegen::RustCuda => {
-            let found = rust_cuda().map_err(Error::NoRustCuda)?;
+            let found = rust_cuda().map_err(|missing| no_rust_cuda(&missing))?;
             (Generator::RustCuda(found), "it was asked for".to_owned())
         }
         Codegen::Auto if named_rustc => (

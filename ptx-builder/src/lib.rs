@@ -40,6 +40,7 @@
 pub mod codegen;
 pub mod compare;
 pub mod convergence;
+mod divergence;
 mod error;
 pub mod gates;
 pub mod generator;
@@ -59,7 +60,7 @@ use gpu_kernels::probe::PROBES;
 use gpu_kernels::{Arch, KernelInfo};
 
 pub use codegen::Codegen;
-pub use convergence::Divergence;
+pub use divergence::{Branch, Divergence};
 pub use error::Error;
 pub use generator::{Generator, GeneratorChoice};
 pub use nested::{Compiled, OptLevel, PROBES_FEATURE};

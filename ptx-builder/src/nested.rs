@@ -36,7 +36,7 @@ pub enum OptLevel {
     One,
     /// `opt-level = 2`.
     Two,
-    /// `opt-level = 3`, that of every build but those that prove convergence.
+    /// `opt-level = 3`, the level of every build but those that prove convergence.
     #[default]
     Three,
     /// `opt-level = "s"`.
@@ -205,7 +205,7 @@ pub(crate) fn sources(folder: &str) -> PathBuf {
     repository().join(folder).join("src")
 }
 
-/// The folder that this crate's own stands in.
+/// The root of this repository.
 pub(crate) fn repository() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own)
@@ -285,7 +285,7 @@ pub(crate) fn is_target_dir(dir: &Path) -> bool {
     dir.join("CACHEDIR.TAG").is_file()
 }
 
-/// The warnings in what cargo printed, less those that are about our own flags.
+/// The warnings that cargo printed, without those about the flags of [`Package`].
 pub(crate) fn warnings(messages: &str) -> Vec<String> {
     messages
         .split("\n\n")
@@ -315,7 +315,7 @@ pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<(), Error> {
     write().map_err(file_error(path))
 }
 
-/// What to make of a failure with a file.
+/// Makes an [`Error`] of a failure with a file.
 pub(crate) fn file_error(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.to_owned();
     |source| Error::File { path, source }

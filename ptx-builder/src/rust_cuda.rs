@@ -12,12 +12,12 @@
 //! 4. LLVM 7, found by `llvm-config`;
 //! 5. a CUDA toolkit with libNVVM.
 //!
-//! [`find`] looks for each and tells of each that is missing how to get it;
-//! [`SETUP`] gets most of them. Looking reads files and runs `rustup` and
-//! `llvm-config`: no network, no building.
+//! [`find`] looks for all of them, and says how to get each one that is missing;
+//! [`SETUP`] gets most of them. The search reads files and runs `rustup` and
+//! `llvm-config`; it uses no network and builds nothing.
 
 mod build;
-pub(crate) mod missing;
+mod missing;
 mod search;
 
 use std::fmt;

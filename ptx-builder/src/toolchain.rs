@@ -96,7 +96,7 @@ pub enum NoToolchain {
 /// Looks for a device toolchain, in the order the [module](self) gives.
 ///
 /// # Errors
-/// There is none, or the environment asked for none.
+/// No compiler has what it takes, or the environment asks for no device code.
 pub fn find() -> Result<Toolchain, NoToolchain> {
     if is_skipped() {
         return Err(NoToolchain::Skipped);

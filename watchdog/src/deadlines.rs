@@ -1,8 +1,8 @@
-//! Which work is due when. Knows nothing of threads.
+//! The deadlines of all work under way, without threads.
 
 use std::time::{Duration, Instant};
 
-/// Names one entry.
+/// Identifies one piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Id(u64);
 
@@ -68,8 +68,8 @@ impl Deadlines {
         Some(self.first(now)?.left(now))
     }
 
-    /// Label and limit of work that should be done by `now`: of several, that which was
-    /// due first.
+    /// Label and limit of work that should be done by `now`: the work that was due first, if
+    /// there is more.
     pub(crate) fn overdue(&self, now: Instant) -> Option<(&str, Duration)> {
         let due = self
             .entries

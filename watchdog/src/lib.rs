@@ -1,10 +1,10 @@
-//! Ends the process when something takes longer than it may.
+//! Ends the process when work on a GPU takes longer than its limit.
 //!
 //! A kernel that hangs cannot be cancelled, and almost any call of the CUDA driver may
 //! wait for it: a copy, freeing memory, loading a module, a launch into a full queue,
 //! even the handlers that run when a process exits. A thread that sits in such a call
-//! can do nothing any more. Hence a [`Watchdog`] has a thread of its own. Whoever is about
-//! to work with the GPU arms it with a limit and a text that names the work; past the limit
+//! can do nothing any more. Hence a [`Watchdog`] has a thread of its own. A program arms
+//! it before work on the GPU, with a limit and a text that names the work. Past the limit
 //! it prints that text, lets the program say its last words, and ends the process without
 //! running a destructor or an exit handler.
 //!
@@ -35,11 +35,11 @@ use deadlines::{Deadlines, Id};
 /// The exit code of a process that a watchdog has ended: that of timeout(1).
 pub const EXIT_CODE: i32 = 124;
 
-/// What printing and the last words may take. They write tables and small files, which
+/// The time for printing and the last words. They write tables and small files, which
 /// takes milliseconds; but the thread that hangs may hold a lock that they need.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// Work that took longer than it may.
+/// Work that took longer than its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Overdue {
     label: String,
@@ -53,14 +53,14 @@ impl fmt::Display for Overdue {
     }
 }
 
-/// A thread that ends the process when armed work takes longer than it may. It ends with
-/// this value, or, if that is later, with the last work that was armed.
+/// A thread that ends the process when armed work takes longer than its limit. The thread
+/// stops when this value and all work that it armed are dropped.
 pub struct Watchdog {
     shared: Arc<Shared>,
 }
 
-/// Work under way. Dropped, it is done.
-#[must_use = "dropped, it limits nothing"]
+/// Work under way; dropping it says that the work is done.
+#[must_use = "the limit ends when this is dropped"]
 pub struct Armed {
     shared: Arc<Shared>,
     id: Id,
@@ -119,8 +119,8 @@ impl Watchdog {
         }
     }
 
-    /// Ends the process as if a limit had passed, with `message` for the reason: for who
-    /// learns in another way that the GPU hangs.
+    /// Ends the process as if a limit had passed, with `message` for the reason: for a
+    /// program that learns in another way that the GPU hangs.
     pub fn end(&self, message: &str) -> ! {
         self.shared.end(message)
     }
@@ -134,7 +134,7 @@ impl Drop for Watchdog {
 }
 
 impl Armed {
-    /// The work of before is done, and this one begins.
+    /// Says that the earlier work is done and the work that `label` names begins.
     pub fn renew(&self, limit: Duration, label: impl Into<String>) {
         let mut state = self.shared.lock();
         let now = Instant::now();
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// What the thread does.
+    /// The body of the watchdog's thread.
     fn watch(&self) {
         let mut state = self.lock();
         loop {
@@ -208,7 +208,7 @@ impl Shared {
             let line = if io::stderr().is_terminal() { "\n" } else { "" };
             eprintln!("{line}error: {message}");
             last_words();
-            // Whoever reads may be gone.
+            // The reader may be gone.
             let _ = io::stdout().flush();
         });
         if speaker.is_ok() {

@@ -1,7 +1,7 @@
 //! `cargo xtask bundle`: programs for a machine that has an NVIDIA driver and no Rust.
 //!
-//! All they need is inside them, PTX included; what they link to is the C
-//! library, so the oldest one that will do is printed.
+//! All that they need is inside them, PTX included. They link to the C library alone, so
+//! this prints the oldest version that will do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::{project, ptx};
 
-/// The most the folder may hold: it travels.
+/// The most bytes that the folder may hold, for it is copied to other machines.
 const LIMIT_BYTES: u64 = 56 << 20;
 
-/// What the folder has, made with the kernels of `generator`.
+/// The contents of the folder.
 struct Contents {
     /// Whether the proof of the emulator is in it: its probes are rustc's.
     proof: bool,

@@ -9,73 +9,36 @@
 //!
 //! This prints those blocks as numbers, for any shape, block and strides, so that a
 //! kernel's address arithmetic can be checked with pencil and paper. Masked elements
-//! are dots: loads read zeros there, and stores do nothing.
+//! are dots: loads get zeros there, and stores do nothing.
 
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::str::FromStr;
 
 use anyhow::{Result, ensure};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
 
 /// Rows and columns of a block that are printed without `--full`.
 const SHOWN: u64 = 8;
 
-/// `M×N×K` of a problem, or of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extents {
-    m: u64,
-    n: u64,
-    k: u64,
-}
-
-impl FromStr for Extents {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let [m, n, k] = numbers(text, 'x', "MxNxK, three numbers from 1 to 2147483647")?;
-        if [m, n, k].contains(&0) {
-            return Err(format!("'{text}' has an extent of 0; accepted: 1 and more"));
-        }
-        Ok(Extents { m, n, k })
+/// M, N, K of a problem, or of a block.
+fn extents(text: &str) -> Result<[u64; 3], String> {
+    let extents = numbers(text, 'x', "MxNxK, three numbers from 1 to 2147483647")?;
+    if extents.contains(&0) {
+        return Err(format!("'{text}' has an extent of 0; accepted: 1 and more"));
     }
+    Ok(extents)
 }
 
-/// A tile of C, in tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TileIndex {
-    m: u64,
-    n: u64,
-}
-
-impl FromStr for TileIndex {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let [m, n] = numbers(text, ',', "M,N, two numbers from 0 to 2147483647")?;
-        Ok(TileIndex { m, n })
-    }
+/// A tile of C, in tiles along M and N.
+fn tile(text: &str) -> Result<[u64; 2], String> {
+    numbers(text, ',', "M,N, two numbers from 0 to 2147483647")
 }
 
 /// Elements from one row, and one column, of each matrix to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strides {
-    a: [u64; 2],
-    b: [u64; 2],
-    c: [u64; 2],
-}
-
-impl FromStr for Strides {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let accepted = "AM,AK,BK,BN,CM,CN, six numbers from 0 to 2147483647";
-        let [am, ak, bk, bn, cm, cn] = numbers(text, ',', accepted)?;
-        Ok(Strides {
-            a: [am, ak],
-            b: [bk, bn],
-            c: [cm, cn],
-        })
-    }
+fn strides(text: &str) -> Result<[u64; 6], String> {
+    let accepted = "AM,AK,BK,BN,CM,CN, six numbers from 0 to 2147483647";
+    numbers(text, ',', accepted)
 }
 
 /// `COUNT` numbers below 2³¹, so that no product of two of them overflows.
@@ -97,20 +60,20 @@ fn numbers<const COUNT: usize>(
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Arguments {
     /// The tile of C, in tiles along M and N
-    #[arg(long, value_name = "M,N", default_value = "0,0")]
-    tile: TileIndex,
-    /// Rows and columns of C a tile has, and the depth of a step: BLOCK_M, BLOCK_N, BLOCK_K
-    #[arg(long, value_name = "MxNxK", default_value = "16x16x16")]
-    block: Extents,
+    #[arg(long, value_name = "M,N", default_value = "0,0", value_parser = tile)]
+    tile: [u64; 2],
+    /// Rows and columns of a tile of C, and the depth of a k-block: BLOCK_M, BLOCK_N, BLOCK_K
+    #[arg(long, value_name = "MxNxK", default_value = "16x16x16", value_parser = extents)]
+    block: [u64; 3],
     /// The problem
-    #[arg(long, value_name = "MxNxK", default_value = "64x64x64")]
-    shape: Extents,
+    #[arg(long, value_name = "MxNxK", default_value = "64x64x64", value_parser = extents)]
+    shape: [u64; 3],
     /// Elements between neighbours, as Triton names them: stride_am, stride_ak and so on [default: row-major]
-    #[arg(long, value_name = "AM,AK,BK,BN,CM,CN")]
-    strides: Option<Strides>,
-    /// The step along K
+    #[arg(long, value_name = "AM,AK,BK,BN,CM,CN", value_parser = strides)]
+    strides: Option<[u64; 6]>,
+    /// The k-block
     #[arg(long, default_value_t = 0)]
-    step: u32,
+    k_block: u32,
     /// Print whole blocks, however large
     #[arg(long)]
     full: bool,
@@ -124,65 +87,47 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 fn explain(arguments: &Arguments) -> Result<String> {
     let Arguments {
-        tile,
-        block,
-        shape,
-        step,
+        tile: [tile_m, tile_n],
+        block: [block_m, block_n, block_k],
+        shape: [m, n, k],
         full,
         ..
     } = *arguments;
-    let strides = arguments.strides.unwrap_or(Strides {
-        a: [shape.k, 1],
-        b: [shape.n, 1],
-        c: [shape.n, 1],
-    });
-    let (tiles_m, tiles_n) = (shape.m.div_ceil(block.m), shape.n.div_ceil(block.n));
-    let steps = shape.k.div_ceil(block.k);
+    let [am, ak, bk, bn, cm, cn] = arguments.strides.unwrap_or([k, 1, n, 1, n, 1]);
+    let (tiles_m, tiles_n) = (m.div_ceil(block_m), n.div_ceil(block_n));
+    let k_blocks = k.div_ceil(block_k);
     ensure!(
-        tile.m < tiles_m && tile.n < tiles_n,
-        "--tile {},{}: C is {tiles_m}×{tiles_n} tiles; accepted: 0,0 to {},{}",
-        tile.m,
-        tile.n,
+        tile_m < tiles_m && tile_n < tiles_n,
+        "--tile {tile_m},{tile_n}: C is {tiles_m}×{tiles_n} tiles; accepted: 0,0 to {},{}",
         tiles_m - 1,
         tiles_n - 1
     );
-    let step = u64::from(step);
+    let k_block = u64::from(arguments.k_block);
     ensure!(
-        step < steps,
-        "--step {step}: K is {steps} steps deep; accepted: 0 to {}",
-        steps - 1
+        k_block < k_blocks,
+        "--k-block {k_block}: K has {k_blocks} k-blocks; accepted: 0 to {}",
+        k_blocks - 1
     );
 
     let span = |index: u64, length: u64| index * length..(index + 1) * length;
-    let rows = span(tile.m, block.m);
-    let cols = span(tile.n, block.n);
-    let depth = span(step, block.k);
+    let rows = span(tile_m, block_m);
+    let cols = span(tile_n, block_n);
+    let depth = span(k_block, block_k);
+    let (c_rows, c_cols) = (slice(&rows), slice(&cols));
     let mut text = format!(
-        "tile ({}, {}) of {tiles_m}×{tiles_n}: C[{}, {}] = A[{}, :] · B[:, {}], in {steps} steps of {} along K\n",
-        tile.m,
-        tile.n,
-        slice(&rows),
-        slice(&cols),
-        slice(&rows),
-        slice(&cols),
-        block.k
+        "tile ({tile_m}, {tile_n}) of {tiles_m}×{tiles_n}: C[{c_rows}, {c_cols}] = A[{c_rows}, :] · \
+         B[:, {c_cols}], in {k_blocks} k-blocks of {block_k}\n"
     );
     let blocks = [
-        (
-            "A",
-            rows.clone(),
-            depth.clone(),
-            [shape.m, shape.k],
-            strides.a,
-        ),
-        ("B", depth, cols.clone(), [shape.k, shape.n], strides.b),
-        ("C", rows, cols, [shape.m, shape.n], strides.c),
+        ("A", rows.clone(), depth.clone(), [m, k], [am, ak]),
+        ("B", depth, cols.clone(), [k, n], [bk, bn]),
+        ("C", rows, cols, [m, n], [cm, cn]),
     ];
     for (name, rows, cols, extent, strides) in blocks {
         let when = if name == "C" {
             String::new()
         } else {
-            format!(", step {step}")
+            format!(", k-block {k_block}")
         };
         let _ = writeln!(
             text,
@@ -197,9 +142,9 @@ fn explain(arguments: &Arguments) -> Result<String> {
     }
     let _ = writeln!(
         text,
-        "\nFrom step to step the offsets grow by {} in A and {} in B.",
-        block.k * strides.a[1],
-        block.k * strides.b[0]
+        "\nFrom one k-block to the next the offsets grow by {} in A and {} in B.",
+        block_k * ak,
+        block_k * bk
     );
     Ok(text)
 }
@@ -237,30 +182,24 @@ fn table(
     full: bool,
 ) -> String {
     let (rows, cols) = (shown(rows, full), shown(cols, full));
-    let lines: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            cols.iter()
-                .map(|col| match (row, col) {
-                    (Some(row), Some(col)) if *row < extent[0] && *col < extent[1] => {
-                        (row * strides[0] + col * strides[1]).to_string()
-                    }
-                    (Some(_), Some(_)) => "·".to_owned(),
-                    _ => "…".to_owned(),
-                })
-                .collect()
-        })
-        .collect();
-    let cells = lines.iter().flatten();
-    let width = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for line in lines {
-        for cell in line {
-            let _ = write!(text, " {cell:>width$}");
+    let cell = |row: &Option<u64>, col: &Option<u64>| match (row, col) {
+        (Some(row), Some(col)) if *row < extent[0] && *col < extent[1] => {
+            (row * strides[0] + col * strides[1]).to_string()
         }
-        text.push('\n');
+        (Some(_), Some(_)) => "·".to_owned(),
+        _ => "…".to_owned(),
+    };
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    for row in &rows {
+        table.add_row(cols.iter().map(|col| cell(row, col)));
     }
-    text
+    for column in table.column_iter_mut() {
+        column
+            .set_padding((1, 0))
+            .set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\n")
 }
 
 /// The indices that are printed; `None` where some are left out.
@@ -279,11 +218,11 @@ mod tests {
 
     fn arguments(tile: &str, block: &str, shape: &str) -> Arguments {
         Arguments {
-            tile: tile.parse().unwrap(),
-            block: block.parse().unwrap(),
-            shape: shape.parse().unwrap(),
+            tile: super::tile(tile).unwrap(),
+            block: extents(block).unwrap(),
+            shape: extents(shape).unwrap(),
             strides: None,
-            step: 0,
+            k_block: 0,
             full: false,
         }
     }
@@ -292,13 +231,13 @@ mod tests {
     fn a_tile_inside() {
         let text = explain(&arguments("0,1", "2x2x2", "4x4x4")).unwrap();
         let expected = "\
-tile (0, 1) of 2×2: C[0:2, 2:4] = A[0:2, :] · B[:, 2:4], in 2 steps of 2 along K
+tile (0, 1) of 2×2: C[0:2, 2:4] = A[0:2, :] · B[:, 2:4], in 2 k-blocks of 2
 
-A[0:2, 0:2], step 0: offset = row · 4 + col · 1; nothing masked
+A[0:2, 0:2], k-block 0: offset = row · 4 + col · 1; nothing masked
  0 1
  4 5
 
-B[0:2, 2:4], step 0: offset = row · 4 + col · 1; nothing masked
+B[0:2, 2:4], k-block 0: offset = row · 4 + col · 1; nothing masked
  2 3
  6 7
 
@@ -306,7 +245,7 @@ C[0:2, 2:4]: offset = row · 4 + col · 1; nothing masked
  2 3
  6 7
 
-From step to step the offsets grow by 2 in A and 8 in B.
+From one k-block to the next the offsets grow by 2 in A and 8 in B.
 ";
         assert_eq!(text, expected);
     }
@@ -314,15 +253,15 @@ From step to step the offsets grow by 2 in A and 8 in B.
     #[test]
     fn past_the_edge_is_masked_and_strides_are_the_callers() {
         let mut arguments = arguments("1,0", "2x2x2", "3x2x3");
-        arguments.step = 1;
+        arguments.k_block = 1;
         // A transposed, B and C with padded rows.
-        arguments.strides = Some("1,3,10,1,10,1".parse().unwrap());
+        arguments.strides = Some([1, 3, 10, 1, 10, 1]);
         let text = explain(&arguments).unwrap();
         assert!(
-            text.contains("A[2:4, 2:4], step 1: offset = row · 1 + col · 3; mask: row < 3 and col < 3, 1 of 4 elements inside\n 8 ·\n · ·\n"),
+            text.contains("A[2:4, 2:4], k-block 1: offset = row · 1 + col · 3; mask: row < 3 and col < 3, 1 of 4 elements inside\n 8 ·\n · ·\n"),
             "{text}"
         );
-        assert!(text.contains("B[2:4, 0:2], step 1"), "{text}");
+        assert!(text.contains("B[2:4, 0:2], k-block 1"), "{text}");
         assert!(text.contains("\n 20 21\n  ·  ·\n"), "{text}");
     }
 
@@ -343,15 +282,15 @@ From step to step the offsets grow by 2 in A and 8 in B.
         let text = refusal(&arguments("4,0", "16x16x8", "64x64x64"));
         assert_eq!(text, "--tile 4,0: C is 4×4 tiles; accepted: 0,0 to 3,3");
         let mut late = arguments("0,0", "16x16x8", "64x64x64");
-        late.step = 8;
+        late.k_block = 8;
         assert_eq!(
             refusal(&late),
-            "--step 8: K is 8 steps deep; accepted: 0 to 7"
+            "--k-block 8: K has 8 k-blocks; accepted: 0 to 7"
         );
         for text in ["16x16", "16x16x0", "16x16x-1", "axbxc", "1x1x4294967296"] {
-            assert!(text.parse::<Extents>().is_err(), "{text}");
+            assert!(extents(text).is_err(), "{text}");
         }
-        assert!("1,2,3,4,5".parse::<Strides>().is_err());
-        assert!("1".parse::<TileIndex>().is_err());
+        assert!(strides("1,2,3,4,5").is_err());
+        assert!(tile("1").is_err());
     }
 }

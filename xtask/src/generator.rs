@@ -1,8 +1,9 @@
 //! The code generator for the kernels, made ready before cargo needs it.
 //!
-//! What a build script does, cargo shows only when it has ended, and rust-cuda's code
-//! generator takes minutes to compile. So the commands here that have cargo build the
-//! library choose first, say what they have chosen, and compile in the open.
+//! Cargo shows the output of a build script only when the script has ended, and rust-cuda's
+//! code generator takes minutes to compile. So the commands here that build the library
+//! first choose the code generator, print the choice, and compile it where the user sees
+//! the output.
 
 use std::path::Path;
 
@@ -47,9 +48,9 @@ fn announcement(found: &RustCuda, cache: &Path) -> Result<Option<&'static str>, 
     ))
 }
 
-/// Makes ready what the build script of the library will compile the kernels with. What
-/// is not there is got where `install` says so; what cannot be made ready is told, and
-/// left to that script, which may do without.
+/// Makes ready the code generator that the build script of the library will use. If
+/// `install`, gets one where none is there. A failure is printed only: the build script
+/// can build without device code.
 pub fn make_ready(install: bool) {
     let chosen = Codegen::from_env().map_err(Into::into).and_then(|codegen| {
         if install {

@@ -144,7 +144,7 @@ fn parse_arch(name: &str) -> Result<Arch, String> {
     by_name(Arch::ALL, Arch::name, name)
 }
 
-/// That one of `all` whose name is `name`, or else what the names are.
+/// The one of `all` that is called `name`; the error lists the names.
 fn by_name<T: Copy, const N: usize>(
     all: [T; N],
     name_of: fn(T) -> &'static str,

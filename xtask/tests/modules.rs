@@ -13,7 +13,7 @@ use graph::{ModuleGraph, circles_of_files, circles_of_folders};
 const WITH_CIRCLES: &[(&str, &str)] = &[
     (
         "emulator",
-        "the machine's parts reach the machine that holds them",
+        "the instructions act on the machine, whose state is made of their types",
     ),
     (
         "gpu-kernels",
@@ -23,16 +23,12 @@ const WITH_CIRCLES: &[(&str, &str)] = &[
         "host",
         "matrices and devices; the driver and its errors; selection and its checks",
     ),
-    (
-        "ptx-builder",
-        "compiling and its errors; the parts of the analysis of divergence",
-    ),
-    ("xtask", "setup and its part for rust-cuda"),
 ];
 
 /// The crates of the workspace, by the folders that hold them.
 const CRATES: &[&str] = &[
     "benches",
+    "book",
     "emulate",
     "emulator",
     "explorer",

@@ -10,7 +10,7 @@ function showBench({ records, comparisons }) {
   const driver = first.driver ? `driver CUDA ${first.driver}, ` : "";
   byId("bench-machine").textContent =
     `${first.device}, ${sms}${driver}kernels by ${first.toolchain}; inputs ${first.data}. ` +
-    "Medians; everything compared ran in turns in one process, but Triton, which has its own.";
+    "Medians. All candidates ran in turns in one process, except Triton, which has its own.";
   const timed = records.filter((record) => record.status === "timed");
   const content = distinct(timed.map((record) => record.regime)).map((regime) => {
     const rows = timed.filter((record) => record.regime === regime);
@@ -84,10 +84,14 @@ function bestOfEach(rows) {
   const measured = rows.filter((record) => isNumber(record.tflops));
   return [...groupBy(measured, (record) => record.implementation)].map(([implementation, of]) => {
     const best = of.reduce((a, b) => (a.tflops >= b.tflops ? a : b));
-    const label = best.order || implementation.split(" ")[0];
+    const tuned = implementation === "tilewise (tuned)" ? ", tuned" : "";
+    const label = best.order ? best.order + tuned : implementation.split(" ")[0];
     return { value: best.tflops, meaning: implementationName(implementation), launch: configuration(best), label };
   });
 }
+
+/** A text that may be broken after each underscore. */
+const breakable = (text) => html("span", {}, ...text.split(/(?<=_)/).flatMap((part) => [part, html("wbr")]));
 
 /** A line for each comparison; on a phone its cells stand below each other. */
 function comparisonTable(comparisons) {
@@ -96,11 +100,11 @@ function comparisonTable(comparisons) {
     isNumber(row) && isNumber(order) ? `${digits(row)} → ${digits(order)}${NBSP}${unit}` : "";
   const regime = (name) => [
     [`${name}: row-major → order`, (one) => change(one[name]?.row_major_ms, one[name]?.order_ms, "ms"), true],
-    [`${name}: speed-up`, (one) => (one[name] ? `${digits(one[name].speedup)}×` : ""), true],
+    [`${name}: speedup`, (one) => (one[name] ? `${digits(one[name].speedup)}×` : ""), true],
   ];
   const table = dataTable([
     ["product", productName],
-    ["kernel", (one) => one.kernel],
+    ["kernel", (one) => breakable(one.kernel)],
     ["order", (one) => one.order],
     ...regime("cold"),
     ...regime("sustained"),
@@ -108,7 +112,7 @@ function comparisonTable(comparisons) {
   ], comparisons);
   const against = comparisons[0].chosen ? "the library’s choice" : "the orders that were asked for";
   const title = `Row-major order against ${against}: same kernel, same schedule`;
-  return html("div", { class: "comparison" }, html("p", { class: "chart-title" }, title), table);
+  return html("div", { class: "comparison cards" }, html("p", { class: "chart-title" }, title), table);
 }
 
 /** Implementation, kernel, order and schedule, as far as there are such. */

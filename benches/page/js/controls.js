@@ -7,7 +7,7 @@
 
 /** Tiles that kernels of the library have. */
 const TILES = ["64x64", "64x128", "128x64", "128x128", "128x192", "128x256", "256x128", "256x192"];
-const STEPS = ["32", "64", "128"];
+const BLOCK_KS = ["32", "64", "128"];
 
 /** Names on the command line, whether they have a size, and what they mean. */
 const ORDERS = [
@@ -35,7 +35,7 @@ class Controls {
     this.#changed = changed;
     const list = (id, entries) => byId(id).append(...entries.map(([value, text]) => html("option", { value }, text)));
     list("tile", TILES.map((tile) => [tile, tile.replace("x", "×")]));
-    list("block-k", STEPS.map((step) => [step, step]));
+    list("block-k", BLOCK_KS.map((step) => [step, step]));
     list("order", ORDERS.map(([name, , text]) => [name, text]));
     list("gpu", gpus.map(({ name, sms }, index) => [index, `${name.toUpperCase()}, ${sms} SMs`]));
 
@@ -48,7 +48,7 @@ class Controls {
       this.#settle();
     });
     byId("example").addEventListener("click", () => {
-      // 9×9 tiles, 9 steps deep, whatever their size.
+      // 9×9 tiles, 9 k-blocks deep, whatever their size.
       this.#apply({ m: 9 * 128, n: 9 * 128, k: 9 * 64, tile: "128x128", blockK: 64, order: "grouped:3", sms: 9 });
       this.#settle();
     });

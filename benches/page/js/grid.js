@@ -36,7 +36,7 @@ class GridPicture {
   /**
    * What to draw from now on.
    *
-   * @param {{rows, cols, depth}} grid  C in tiles, and steps along K
+   * @param {{rows, cols, depth}} grid  C in tiles, and k-blocks
    * @param {number} aspect  width of a tile over its height, in elements
    * @param {Uint32Array} tiles  row and column of each, as they run
    * @param {number} sms  tiles of a wave
@@ -78,7 +78,7 @@ class GridPicture {
     for (const row of touched.rows) paint(a.x, a.y + row * cell.height, a.width, cell.height, colourA);
     for (const col of touched.cols) paint(b.x + col * cell.width, b.y, cell.width, b.height, colourB);
 
-    // A: rows of tiles down, steps along K across. B: the other way round.
+    // A: rows of tiles down, k-blocks across. B: the other way round.
     this.#lines(c, cell.width, cell.height);
     this.#lines(a, a.width / grid.depth, cell.height);
     this.#lines(b, cell.width, b.height / grid.depth);

@@ -28,7 +28,7 @@ async function loadModel(module, names) {
     return address === 0 ? null : new Numbers(rust.memory.buffer, address, length).slice();
   }
 
-  /** C in tiles, and the steps along K. */
+  /** C in tiles, and the k-blocks. */
   function grid({ m, n, k, blockM, blockN, blockK }) {
     return { rows: Math.ceil(m / blockM), cols: Math.ceil(n / blockN), depth: Math.ceil(k / blockK) };
   }

@@ -18,5 +18,6 @@ function regretTable(regime, rows) {
     ["where", (row) => row.worst_at],
   ], rows);
   table.open = true;
+  table.classList.add("cards");
   return table;
 }

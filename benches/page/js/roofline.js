@@ -35,7 +35,7 @@ function roofline(rows) {
   }
   return scatter("Roofline", {
     x: { label: "FLOP a byte from and to DRAM", log: true, text: digits },
-    y: { label: "TFLOP/s, sustained (cold where that was not measured)", log: true, text: digits },
+    y: { label: "TFLOP/s, sustained or else cold", log: true, text: digits },
     points: placed,
     guides,
     legend: [

@@ -1,4 +1,4 @@
-//! What is measured: one way to compute a problem.
+//! One way to compute a problem, and its name in records.
 
 use crate::error::Error;
 use crate::measure::problem_data::ProblemData;
@@ -22,18 +22,18 @@ pub struct Label {
     pub implementation: String,
     /// Entry point or algorithm.
     pub kernel: String,
-    /// Tile order; empty where there is none to name.
+    /// Tile order; empty for a peer and on the CPU.
     pub order: String,
-    /// Schedule; empty where there is none to name.
+    /// Schedule; empty for a peer and on the CPU.
     pub schedule: String,
     /// CTAs launched, where known.
     pub ctas: Option<u64>,
-    /// What else there is to say.
+    /// Remarks, such as where a tuned plan came from.
     pub note: String,
 }
 
 impl Label {
-    /// Only the implementation, where there is no more to name.
+    /// A label of the implementation alone.
     pub fn of(implementation: impl Into<String>) -> Label {
         Label {
             implementation: implementation.into(),
@@ -41,7 +41,7 @@ impl Label {
         }
     }
 
-    /// Whether both launch the same, whoever chose it.
+    /// Whether both name the same launch, forced or chosen.
     pub fn same_launch(&self, other: &Label) -> bool {
         self.kernel == other.kernel
             && self.order == other.order
@@ -80,7 +80,7 @@ pub trait Candidate<T, O> {
     /// The launch failed.
     fn launch(&mut self, workload: &mut ProblemData<T, O>) -> Result<(), Error>;
 
-    /// What one product is estimated to take; zero where nobody knows.
+    /// The estimated time of one product; zero where it is unknown.
     fn estimate(&self) -> Duration {
         Duration::ZERO
     }

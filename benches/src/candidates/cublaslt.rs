@@ -2,10 +2,9 @@
 //! tilewise; the best of its first eight heuristics, measured cold; 32 MiB of
 //! workspace.
 //!
-//! cuBLASLt thinks in columns. A row-major matrix is the column-major form of
-//! its transpose, so it computes Cᵀ = Bᵀ·Aᵀ: the first operand is B as stored,
-//! the second A as stored, and an operand that is stored transposed gets
-//! `CUBLAS_OP_T`.
+//! cuBLASLt's matrices are column-major. A row-major matrix is the column-major form of its
+//! transpose, so it computes Cᵀ = Bᵀ·Aᵀ: the first operand is B as stored, the second A as
+//! stored, and an operand that is stored transposed gets `CUBLAS_OP_T`.
 
 use crate::candidates::candidate::{Candidate, Label};
 use crate::candidates::cublaslt_library as library;
@@ -44,7 +43,7 @@ impl CublasLt {
     /// Opens the library for `device`; see [`library::open`].
     ///
     /// # Errors
-    /// There is no library, or it refuses: why, as text.
+    /// The library was not found, or refused: the reason as text.
     pub fn open(device: &Device, explicit: Option<&Path>, python: &Path) -> Result<Self, String> {
         let path = library::open(explicit, python)?;
         let workspace = device
@@ -78,7 +77,7 @@ impl Drop for CublasLt {
     }
 }
 
-/// What one of the algorithms is called in tables.
+/// The name of an algorithm in tables.
 fn kernel(algorithm: usize, count: usize) -> String {
     format!("heuristic {} of {count}", algorithm + 1)
 }
@@ -245,8 +244,8 @@ struct Descriptor<H: Copy> {
 
 impl<H: Copy> Drop for Descriptor<H> {
     fn drop(&mut self) {
-        // SAFETY: created by the matching call, and destroyed only here. A
-        // failure would leak a few bytes; there is nobody to tell.
+        // SAFETY: created by the matching call, and destroyed only here. A failure would
+        // leak a few bytes, and Drop cannot report it.
         let _ = unsafe { (self.destroy)(self.raw) };
     }
 }

@@ -1,7 +1,7 @@
 //! Finds and opens libcublasLt.
 //!
-//! Asked in turn: the path the caller gives, `$TILEWISE_CUBLASLT`, the dynamic
-//! loader (which honours `LD_LIBRARY_PATH`), the Python environment's NVIDIA
+//! It is looked for in this order: the path the caller gives, `$TILEWISE_CUBLASLT`, the
+//! dynamic loader (which honours `LD_LIBRARY_PATH`), the Python environment's NVIDIA
 //! packages, the CUDA toolkit's folders.
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
@@ -46,7 +46,7 @@ const FUNCTIONS: [&str; 13] = [
 /// because it compares names with those of the libraries already open (dlopen(3)).
 ///
 /// # Errors
-/// It is nowhere, or what was found cannot be used: why, as text.
+/// It was not found, or cannot be used: the reason as text.
 pub fn open(explicit: Option<&Path>, python: &Path) -> Result<PathBuf, String> {
     let from_environment = std::env::var_os("TILEWISE_CUBLASLT").map(PathBuf::from);
     let path = match explicit.map(Path::to_owned).or(from_environment) {

@@ -17,8 +17,8 @@ pub struct Planned<T, O> {
 }
 
 impl<T: Element, O: Output<T>> Planned<T, O> {
-    /// Plans `workload` with what `kernel` and `placement` force. On the CPU,
-    /// which has neither, with nothing forced.
+    /// Plans `workload` with the kernel, order and schedule that are forced. The CPU has
+    /// none of them; nothing is forced there.
     ///
     /// # Errors
     /// The library cannot plan it so.
@@ -28,18 +28,7 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         placement: Placement,
         workload: &mut ProblemData<T, O>,
     ) -> Result<Self, tilewise::Error> {
-        let gemm = open(device, workload);
-        let mut gemm = match kernel {
-            Some(KernelChoice::Family(family)) => gemm.family(family),
-            Some(KernelChoice::Entry(name)) => gemm.kernel(name),
-            None => gemm,
-        };
-        if let Some(order) = placement.order {
-            gemm = gemm.order(order);
-        }
-        if let Some(schedule) = placement.schedule {
-            gemm = gemm.schedule(schedule);
-        }
+        let gemm = force(open(device, workload), kernel, placement);
         let (a, b, c) = workload.operands();
         let plan = gemm.plan(a, b, c)?;
         let nothing_forced = kernel.is_none() && placement == Placement::default();
@@ -104,8 +93,24 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
     }
 }
 
-/// `workload` with nothing forced but the way to multiply, which is part of the
-/// problem.
+/// `gemm` with the kernel, order and schedule that are forced.
+pub fn force(gemm: Gemm, kernel: Option<KernelChoice>, placement: Placement) -> Gemm {
+    let mut gemm = match kernel {
+        Some(KernelChoice::Family(family)) => gemm.family(family),
+        Some(KernelChoice::Entry(name)) => gemm.kernel(name),
+        None => gemm,
+    };
+    if let Some(order) = placement.order {
+        gemm = gemm.order(order);
+    }
+    if let Some(schedule) = placement.schedule {
+        gemm = gemm.schedule(schedule);
+    }
+    gemm
+}
+
+/// A plan to be made for `workload`, with nothing forced but the precision, which is part of
+/// the problem.
 pub(crate) fn open<T, O>(device: &Device, workload: &ProblemData<T, O>) -> Gemm {
     let gemm = Gemm::new(device);
     match workload.problem.dtype {

@@ -51,7 +51,7 @@ pub struct TimedCase {
     pub relative_error: f64,
 }
 
-/// What came back.
+/// The outcome of a run of the script.
 #[derive(Debug, Default)]
 pub struct TritonOutcome {
     /// Triton's version.
@@ -60,14 +60,14 @@ pub struct TritonOutcome {
     pub timed: Vec<TimedCase>,
     /// Cases not timed, and why.
     pub skipped: Vec<(usize, String)>,
-    /// Why the process ended early, if it did.
+    /// Why the process failed or was ended, if it was.
     pub trouble: Option<String>,
 }
 
 /// Whether `python` has Triton and PyTorch.
 ///
 /// # Errors
-/// It has not, or there is no such Python: why, as text.
+/// It lacks one of them, or `python` does not run: the reason as text.
 pub fn probe(python: &Path) -> Result<(), String> {
     let status = Command::new(python)
         .args(["-c", ASK])
@@ -175,7 +175,7 @@ fn collect(script: &mut Command, limit: Duration) -> io::Result<TritonOutcome> {
     Ok(outcome)
 }
 
-/// All of a file, from its beginning; what is no UTF-8 in it is replaced.
+/// The whole text of a file. Bytes that are not UTF-8 are replaced.
 fn text_of(file: &mut File) -> io::Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();

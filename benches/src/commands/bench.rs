@@ -1,4 +1,5 @@
-//! `tilewise-bench bench`: what is run on a GPU, and what without one.
+//! `tilewise-bench bench`: with a GPU the measurements, without one the model and the CPU
+//! device.
 
 use crate::candidates::candidate::Label;
 use crate::candidates::cublaslt::CublasLt;
@@ -19,9 +20,9 @@ use crate::problem::spec::ProblemSpec;
 use crate::records::comparison::comparisons;
 use crate::records::files;
 use crate::records::record::{self, Record, Status};
-use crate::runner::arguments::BenchArgs;
+use crate::runner::bench_arguments::BenchArgs;
 use crate::runner::run::Runner;
-use crate::tables::{comparison, records as record_tables, suite_summary, tuning};
+use crate::tables::{comparison_table, record_tables, suite_summary, tuning_gain};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tilewise::Device;
@@ -61,13 +62,13 @@ pub fn run(args: &BenchArgs) -> Result<(), Error> {
     without_gpu(args, &format!("No GPU to measure on: {reason}."))
 }
 
-/// What has been measured, and what is printed of it at the end: by the run, or by the
-/// watchdog that ends it.
+/// The records so far and the texts made of them, which the run prints at its end, or the
+/// watchdog that ends the run.
 #[derive(Clone)]
 struct Output {
     records: Arc<Mutex<Vec<Record>>>,
-    /// What is summed up, and its groups; `None` where kernels, orders and schedules are
-    /// compared.
+    /// The title of the summary and its groups; `None` where kernels, orders and schedules
+    /// are compared.
     summary: Option<(String, Vec<suite_summary::ProblemGroup>)>,
     tune: bool,
     /// The files that are written.
@@ -97,13 +98,13 @@ impl Output {
         *kept = records.to_vec();
     }
 
-    /// The tables of what is kept, and where it is.
+    /// The tables of the records, and the names of the files.
     fn text(&self) -> String {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if records.is_empty() {
             return String::new();
         }
-        let mut text = comparison::render(&comparisons(&records));
+        let mut text = comparison_table::render(&comparisons(&records));
         text += &format!(
             "{}\n{}\n",
             record_tables::render(&records),
@@ -113,7 +114,7 @@ impl Output {
             text += &suite_summary::render(title, groups, &records);
         }
         if self.tune {
-            text += &tuning::render(&records);
+            text += &tuning_gain::render(&records);
         }
         if !self.files.is_empty() {
             text += &format!("{} rows in {}\n", records.len(), self.files.join(", "));
@@ -286,7 +287,7 @@ fn without_gpu(args: &BenchArgs, reason: &str) -> Result<(), Error> {
     result
 }
 
-/// Fills in what follows from other records, and writes the files asked for.
+/// Fills in the figures that need other records, and writes the files that were asked for.
 fn save(args: &BenchArgs, records: &mut [Record], output: &Output) -> Result<(), Error> {
     record::fill_speedups(records);
     output.keep(records);

@@ -1,5 +1,5 @@
-//! `tilewise-bench host-cost`: what `Plan::run` costs on the host beyond the
-//! driver's own launch.
+//! `tilewise-bench host-cost`: the host's time for `Plan::run` beyond the driver's own
+//! launch.
 //!
 //! The reference is `cuLaunchKernel` of the very same launch: the plan's launch
 //! is captured into a graph, and function, grid and arguments are read back
@@ -77,7 +77,7 @@ fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Err
     let label = format!("{problem}, {}", Candidate::<f16, f16>::label(&planned));
     let product = Candidate::<f16, f16>::estimate(&planned);
     watch.begin(product, format!("checking, {label}"));
-    // Run once before the capture: what a first run prepares cannot be captured.
+    // The first run comes before the capture, because its preparations cannot be captured.
     checked(workload.check(|workload| planned.launch(workload))?)?;
     let bare = BareLaunch::captured(stream, || planned.launch(&mut workload))?;
     checked(workload.check(|_| bare.launch(stream))?)?;
@@ -88,7 +88,7 @@ fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Err
     };
     let mut synchronise = || {
         stream.synchronize()?;
-        // What is launched from here on, and the next wait for it.
+        // Covers the launches from here on, and the next wait for them.
         watch.begin(SYNCHRONISE_EVERY as u32 * product, label.as_str());
         Ok(())
     };

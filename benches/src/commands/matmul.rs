@@ -1,10 +1,11 @@
 //! `tilewise-bench matmul A.npy B.npy --out C.npy`.
 
+use crate::candidates::planned::force;
 use crate::error::Error;
 use crate::measure::machine::{self, DeviceChoice};
 use crate::measure::watch::{self, WaitArgs, Watch};
 use crate::npy::{self, NpyElement, Values};
-use crate::problem::names::{KernelChoice, schedule_name};
+use crate::problem::names::{KernelChoice, Placement, schedule_name};
 use clap::Args;
 use gpu_kernels::TileOrder;
 use std::path::PathBuf;
@@ -33,12 +34,12 @@ pub struct MatmulArgs {
     /// How long waits may take.
     #[command(flatten)]
     pub wait: WaitArgs,
-    /// Files of 16-bit unsigned integers hold bfloat16; write C so too.
+    /// Read files of 16-bit unsigned integers as bfloat16, and write C in the same way.
     #[arg(long)]
     pub bf16: bool,
 }
 
-/// Reads A and B, multiplies, writes C; returns a line that says what was done.
+/// Reads A and B, multiplies them, writes C, and returns a line about it.
 ///
 /// # Errors
 /// A file is wrong, types or shapes do not fit, or the device refuses.
@@ -96,26 +97,20 @@ fn multiply<T: NpyElement>(
     let a = upload(device, a_shape, a)?;
     let b = upload(device, b_shape, b)?;
     let (a, b) = (view(&a, a_shape), view(&b, b_shape));
-    let mut gemm = Gemm::new(device);
-    match args.kernel {
-        Some(KernelChoice::Family(family)) => gemm = gemm.family(family),
-        Some(KernelChoice::Entry(name)) => gemm = gemm.kernel(name),
-        None => {}
-    }
-    if let Some(order) = args.order {
-        gemm = gemm.order(order);
-    }
+    let placement = Placement {
+        order: args.order,
+        schedule: None,
+    };
+    let gemm = force(Gemm::new(device), args.kernel, placement);
     watch.begin(Duration::ZERO, "planning");
     let mut c = device.zeros::<T>(a.rows(), b.cols())?;
     let mut plan = gemm.plan(a, b, c.view_mut())?;
     let info = *plan.info();
     let how = match info.kernel {
-        Some(kernel) => format!(
-            "{} {} {}",
-            kernel.name,
-            info.order,
-            schedule_name(info.schedule)
-        ),
+        Some(kernel) => {
+            let schedule = schedule_name(info.schedule);
+            format!("{} {} {schedule}", kernel.name, info.order)
+        }
         None => "the gemm crate".to_owned(),
     };
     let product = c.rows() * c.cols() * size_of::<T>();
@@ -129,21 +124,16 @@ fn multiply<T: NpyElement>(
     watch.rest();
     npy::write(&args.out, c.rows(), c.cols(), &elements)?;
     watch.begin(copied, "freeing A, B and C");
+    let (m, n, k) = (info.m, info.n, info.k);
+    let (file, dtype, device) = (args.out.display(), T::DTYPE.name(), device.name());
     Ok(format!(
-        "{}: {}x{} = {}x{} times {}x{}, {}, by {how} on {}, {milliseconds:.3} ms with the launch",
-        args.out.display(),
-        info.m,
-        info.n,
-        info.m,
-        info.k,
-        info.k,
-        info.n,
-        T::DTYPE.name(),
-        device.name(),
+        "{file}: {m}x{n} = {m}x{k} times {k}x{n}, {dtype}, by {how} on {device}, \
+         {milliseconds:.3} ms with the launch"
     ))
 }
 
-/// The elements as they lie: a Fortran-order file is its transpose, row-major.
+/// Copies the elements in their order: a file in Fortran order holds its transpose,
+/// row-major.
 fn upload<T: NpyElement>(
     device: &Device,
     (rows, cols, fortran): FileShape,
@@ -153,7 +143,7 @@ fn upload<T: NpyElement>(
     Ok(device.from_slice(values, rows, cols)?)
 }
 
-/// The matrix that the file means.
+/// The matrix of the file.
 fn view<T: NpyElement>(stored: &Matrix<T>, (_, _, fortran): FileShape) -> MatrixView<'_, T> {
     if fortran {
         stored.view().t()

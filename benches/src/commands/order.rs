@@ -1,5 +1,6 @@
 //! `tilewise-bench order`: a tile order drawn, and what the model of L2 says of it.
 
+use crate::atomic_file;
 use crate::error::Error;
 use crate::page::data::{PageData, Start};
 use crate::page::html;
@@ -16,9 +17,7 @@ use tilewise::l2::gpu::GPUS;
 pub fn run(args: &OrderArgs) -> Result<String, Error> {
     let analysis = OrderAnalysis::new(args)?;
     if let Some(path) = &args.svg {
-        let svg = picture::svg(&analysis)?;
-        std::fs::write(path, svg)
-            .map_err(|error| Error::Order(format!("--svg {}: {error}", path.display())))?;
+        atomic_file::write(path, picture::svg(&analysis)?.as_bytes())?;
     }
     if let Some(path) = &args.html {
         let page = PageData {
@@ -42,10 +41,13 @@ pub fn run(args: &OrderArgs) -> Result<String, Error> {
 /// Where the explorer of a page starts.
 fn start(analysis: &OrderAnalysis) -> Start {
     let GemmShape { m, n, k } = analysis.args.shape;
-    let mut start = Start {
+    let tile = analysis.args.tile;
+    Start {
         m,
         n,
         k,
+        tile: format!("{}x{}", tile.m, tile.n),
+        block_k: tile.k,
         element_bytes: analysis.args.dtype.bytes(),
         order: analysis.order.to_string(),
         gpu: GPUS
@@ -53,10 +55,7 @@ fn start(analysis: &OrderAnalysis) -> Start {
             .position(|gpu| gpu.name == analysis.args.gpu.name)
             .expect("a GPU by name is one of the table"),
         sms: analysis.ctas,
-        ..Start::default()
-    };
-    start.set_tile(analysis.args.tile);
-    start
+    }
 }
 
 #[cfg(test)]

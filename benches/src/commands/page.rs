@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::page::data::PageData;
 use crate::page::html;
-use crate::study::rows;
+use crate::study::row_store;
 use clap::Args;
 use std::fs;
 use std::path::PathBuf;
@@ -29,12 +29,12 @@ pub struct PageArgs {
 pub fn run(args: &PageArgs) -> Result<(), Error> {
     let mut study = Vec::new();
     for path in &args.study {
-        study.extend(rows::read(path)?);
+        study.extend(row_store::read(path)?);
     }
     let mut page = PageData::default().with_study(study);
     if let Some(path) = &args.records {
         let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
-        let records = serde_json::from_str(&text).map_err(|source| Error::Page {
+        let records = serde_json::from_str(&text).map_err(|source| Error::File {
             path: path.to_owned(),
             reason: format!("no records of `bench --json`: {source}"),
         })?;

@@ -6,11 +6,11 @@ use crate::measure::machine::{self, DeviceChoice};
 use crate::measure::watch::Watch;
 use crate::page::data::PageData;
 use crate::page::html;
-use crate::study::arguments::StudyArgs;
-use crate::study::measure::{self, Kept};
+use crate::study::collect::{self, Kept};
 use crate::study::row::StudyRow;
+use crate::study::study_arguments::StudyArgs;
 use crate::study::sweep::Sweep;
-use crate::study::{picks, predict, rows, tables};
+use crate::study::{findings, picks, predict, row_store};
 use std::time::Duration;
 
 /// Runs the command; prints the report, writes files.
@@ -39,8 +39,8 @@ pub fn run(args: &StudyArgs) -> Result<(), Error> {
         ))
     })?;
     let measured = match args.launch_once {
-        true => measure::launch_once(&sweep, &device, &watch).map(|()| None),
-        false => measure::study(args, &sweep, &device, &watch, &kept).map(Some),
+        true => collect::launch_once(&sweep, &device, &watch).map(|()| None),
+        false => collect::study(args, &sweep, &device, &watch, &kept).map(Some),
     };
     watch.rest();
     let result = match measured {
@@ -56,9 +56,9 @@ pub fn run(args: &StudyArgs) -> Result<(), Error> {
 fn again(args: &StudyArgs) -> Result<(), Error> {
     let mut all = Vec::new();
     for path in &args.from {
-        all.extend(rows::read(path)?);
+        all.extend(row_store::read(path)?);
     }
-    finish(args, &mut rows::merged(all))
+    finish(args, &mut row_store::merged(all))
 }
 
 /// Picks, predictions, files and report.
@@ -67,17 +67,17 @@ fn finish(args: &StudyArgs, rows: &mut [StudyRow]) -> Result<(), Error> {
     picks::mark_picks(rows);
     let path = match (&args.csv, args.from.is_empty()) {
         (Some(path), _) => Some(path.clone()),
-        (None, true) => Some(rows::default_path(rows)),
+        (None, true) => Some(row_store::default_path(rows)),
         (None, false) => None,
     };
     if let Some(path) = path {
-        rows::write(rows, &path)?;
+        row_store::write(rows, &path)?;
         println!("{} rows in {}", rows.len(), path.display());
     }
     if let Some(path) = &args.html {
         let page = PageData::default().with_study(rows.to_vec());
         html::write(&page, path)?;
     }
-    print!("{}", tables::render(rows));
+    print!("{}", findings::render(rows));
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! What the sustained regime enqueues at once: one product, or for short ones a
+//! What the sustained regime enqueues at once: one product or, where products are short, a
 //! CUDA graph of many.
 //!
-//! Where a launch takes longer on the host than on the GPU, launches one by one
-//! measure the host. A graph is enqueued once for all its launches, so the GPU
-//! has the next launch at hand when one ends, which is what a model replayed
-//! from a graph gets too. Triton's `do_bench_cudagraph` measures so.
+//! Where a launch takes longer on the host than on the GPU, launches one by one measure the
+//! host. A graph is enqueued once for all its launches, so the GPU has the next launch at
+//! hand when one ends, which is what a model replayed from a graph gets too. Triton's
+//! `do_bench_cudagraph` measures in this way.
 //!
 //! - The way is chosen for a problem, not for a candidate: all in graphs if any
 //!   is short ([`SHORT_MS`]), so that a ratio never compares two ways.
@@ -13,8 +13,8 @@
 //!   tilewise may start while the one ahead still runs ("programmatic stream
 //!   serialization"), in a graph by programmatic edges; cuBLASLt's, by default,
 //!   wait for its end. Both are what a user of that library gets.
-//! - Graphs themselves do not overlap: one handover of a microsecond or two for
-//!   [`GRAPH_MS`] of launches, for everyone.
+//! - Graphs themselves do not overlap: every candidate pays a handover of a microsecond or
+//!   two for [`GRAPH_MS`] of launches.
 
 use crate::error::Error;
 use crate::measure::cuda_graph::{Executable, Graph};
@@ -67,7 +67,7 @@ struct Batch<G> {
     products: usize,
 }
 
-/// Who could not be captured, and why.
+/// The candidate that could not be captured, and the reason.
 #[derive(Debug, PartialEq)]
 struct Refusal {
     candidate: usize,
@@ -79,7 +79,7 @@ impl<'a> Batches<'a> {
     /// have run before. Graphs have been launched once, which uploads them.
     ///
     /// # Errors
-    /// What was launched failed. A failed capture is none.
+    /// A launch failed. A capture that fails is no error: see [`Self::refusal`].
     pub fn new(
         stream: &'a Stream,
         watched: &Watched,
@@ -97,7 +97,7 @@ impl<'a> Batches<'a> {
             stream.synchronize()?;
             Ok(graph)
         });
-        // What fails here is no matter of graphs.
+        // An error here has nothing to do with the capture.
         stream.synchronize()?;
         Ok(Batches {
             launch,
@@ -112,7 +112,7 @@ impl<'a> Batches<'a> {
         self.graphs.get(candidate).map(|batch| batch.products)
     }
 
-    /// Why `candidate` could not be captured, if that was tried in vain.
+    /// Why `candidate` could not be captured, if its capture failed.
     pub fn refusal(&self, candidate: usize) -> Option<&str> {
         let refusal = self.refusal.as_ref()?;
         (refusal.candidate == candidate).then_some(refusal.why.as_str())
@@ -124,9 +124,9 @@ impl<'a> Batches<'a> {
     /// The launch failed.
     pub fn enqueue(&mut self, candidate: usize) -> Result<(), Error> {
         match self.graphs.get(candidate) {
-            // SAFETY: `launch` borrows what its launches work on, for 'a, which
-            // outlives this value; whoever ends 'a waits for the stream, as
-            // after launches one by one.
+            // SAFETY: `launch` borrows what its launches work on, for 'a, which outlives
+            // this value; the code that ends 'a waits for the stream, as after launches one
+            // by one.
             Some(batch) => unsafe { batch.graph.launch() },
             None => (self.launch)(candidate),
         }
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(products_per_graph(0.03), 34);
         assert_eq!(products_per_graph(0.1), 10);
         assert_eq!(products_per_graph(20.0), 10);
-        // An event's resolution: a time of zero is no reason for endless graphs.
+        // Events have a resolution: a time of zero must not make an endless graph.
         assert_eq!(products_per_graph(0.0), 1000);
     }
 

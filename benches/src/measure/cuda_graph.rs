@@ -1,6 +1,6 @@
-//! CUDA graphs, which `cust` does not wrap: what a stream was given to do, read
-//! back or done again (CUDA driver API, "Graph Management"; PyTorch's
-//! `torch.cuda.graph` is the same tool).
+//! CUDA graphs, which `cust` does not wrap: the work given to a stream, to be read back or
+//! repeated (CUDA driver API, "Graph Management"; PyTorch's `torch.cuda.graph` is the same
+//! tool).
 
 use crate::error::{Error, driver};
 use cust::stream::Stream;
@@ -59,8 +59,7 @@ impl Graph {
         Ok(unsafe { parameters.assume_init() })
     }
 
-    /// Makes it ready to be launched into `stream`; the graph is not needed
-    /// for that afterwards.
+    /// Makes it ready to be launched into `stream`. The executable graph outlives this one.
     ///
     /// # Errors
     /// The driver refuses, or is too old (before CUDA 11.4).
@@ -94,14 +93,14 @@ pub struct Executable<'s> {
 }
 
 impl Executable<'_> {
-    /// Enqueues all of it again.
+    /// Enqueues the whole graph again.
     ///
     /// # Errors
     /// The driver refuses.
     ///
     /// # Safety
-    /// What the captured launches read and write lives until the stream is
-    /// through.
+    /// The memory that the captured launches read and write must live until the stream has
+    /// run them.
     pub unsafe fn launch(&self) -> Result<(), Error> {
         // SAFETY: the handle lives; the rest is the caller's duty.
         let launched = unsafe { sys::cuGraphLaunch(self.handle, self.stream.as_inner()) };

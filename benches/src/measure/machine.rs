@@ -14,7 +14,7 @@ pub enum DeviceChoice {
     Cpu,
 }
 
-/// The device that was asked for; the best there is when none was.
+/// The device that was asked for; by default the first GPU, else the CPU.
 ///
 /// # Errors
 /// A GPU was asked for and there is none.
@@ -26,7 +26,7 @@ pub fn open(choice: Option<DeviceChoice>) -> Result<Device, Error> {
     })
 }
 
-/// What a record says of its machine.
+/// The machine as records describe it.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// Name of the GPU or CPU.

@@ -1,4 +1,4 @@
-//! Memsets by the driver: to empty L2, and to poison C.
+//! Memsets by the driver, to empty L2 and to poison C.
 
 use crate::error::Error;
 use cust::memory::{DeviceCopy, DevicePointer, DeviceSlice};

@@ -1,5 +1,5 @@
-//! SM clock, power, temperature and throttle reasons, sampled while a regime
-//! runs (NVML, opened at run time; without it there are just no samples).
+//! SM clock, power, temperature and throttle reasons, sampled while a regime runs through
+//! NVML, which is opened at run time. Without NVML there are no samples.
 //!
 //! A GPU at its power limit lowers its clock, so a time says little without
 //! the clock it was taken at.

@@ -1,9 +1,9 @@
 //! A problem's matrices on one device, and the check that guards them.
 
 use crate::error::Error;
-use crate::measure::check::{self, POISON, Reference};
 use crate::measure::inputs::Pool;
 use crate::measure::memset;
+use crate::measure::result_check::{self, POISON, Reference};
 use crate::problem::spec::ProblemSpec;
 use tilewise::{Device, Element, Matrix, MatrixView, MatrixViewMut, Output};
 
@@ -84,7 +84,7 @@ impl<T: Element, O: Output<T>> ProblemData<T, O> {
             shape,
             ..
         } = self.problem;
-        let tolerance = check::tolerance(dtype, output, shape.k);
+        let tolerance = result_check::tolerance(dtype, output, shape.k);
         Ok(self.reference.check(&c, tolerance))
     }
 

@@ -7,11 +7,10 @@
 //! samples pair up: the ratio within a round knows nothing of the drift between
 //! rounds (see [`crate::measure::stats::paired_ratios`]).
 //!
-//! - [`cold`]: `[overwrite L2, event, launch, event]`, the state of a GPU that
-//!   did something else before, at burst clocks. The overwrite is the same
-//!   before every launch, so it also gives each the same, cool, predecessor. L2
-//!   is full of dirty lines then, whose write-back is part of the time, as in
-//!   Triton's `do_bench`.
+//! - [`cold`]: `[overwrite L2, event, launch, event]`, the state of a GPU that did something
+//!   else before, at burst clocks. Every launch follows the same overwrite, a predecessor
+//!   that leaves the GPU cool. L2 is full of dirty lines then, whose write-back is part of
+//!   the time, as in Triton's `do_bench`.
 //! - [`sustained`]: back-to-back launches in slices of [`SLICE_MS`], events
 //!   around each slice, for at least the asked time each. The GPU never idles,
 //!   so clock and power settle where the load puts them. Short products come
@@ -82,7 +81,7 @@ pub struct Samples {
     pub spans: Vec<(Instant, Instant)>,
     /// Products in a CUDA graph; `None` where they were launched one by one.
     pub products_per_graph: Option<usize>,
-    /// Why the launches could not be captured, if that was tried in vain.
+    /// Why the launches could not be captured, if the capture failed.
     pub not_captured: Option<String>,
 }
 
@@ -92,7 +91,7 @@ pub struct Samples {
 /// A launch failed.
 pub fn warm_up(stream: &Stream, watched: &Watched, launch: Launch) -> Result<(), Error> {
     const TIMES: usize = 3;
-    for candidate in 0..watched.len() {
+    for candidate in 0..watched.count() {
         watched.wait("warming up", candidate, TIMES);
         for _ in 0..TIMES {
             launch(candidate)?;
@@ -115,7 +114,7 @@ pub fn cold(
     budget: Duration,
     launch: Launch,
 ) -> Result<Vec<Samples>, Error> {
-    let candidates = watched.len();
+    let candidates = watched.count();
     let intervals: Vec<Interval> = (0..candidates)
         .map(|_| Interval::new())
         .collect::<Result<_, _>>()?;
@@ -132,7 +131,8 @@ pub fn cold(
             launch(candidate)?;
             interval.stop(stream)?;
         }
-        // As they run: the first wait that does not end is that for a kernel that hangs.
+        // Waits follow the order of the launches, so that the first wait that does not end
+        // names the kernel that hangs.
         for candidate in order {
             watched.wait("cold", candidate, 1);
             let milliseconds = intervals[candidate].milliseconds()?;

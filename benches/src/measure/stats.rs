@@ -64,7 +64,7 @@ pub fn paired_ratios(base: &[f64], of: &[f64]) -> Option<Quartiles> {
 pub struct Levelled {
     /// The time, in the unit of the samples.
     pub time: f64,
-    /// Its standard error, relative to it; `None` of a single round.
+    /// Its standard error over itself; `None` for a single round.
     pub error: Option<f64>,
 }
 
@@ -103,8 +103,8 @@ pub fn levelled(times: &[&[f64]]) -> Option<Vec<Levelled>> {
         .collect()
 }
 
-/// The standard error of the median of samples that are about normally distributed:
-/// √(π/2) times that of the mean. `None` of less than two.
+/// The standard error of the median of samples that are about normally distributed: √(π/2)
+/// times that of the mean. `None` for fewer than two samples.
 fn standard_error(samples: &[f64]) -> Option<f64> {
     let count = samples.len() as f64;
     if samples.len() < 2 {

@@ -1,12 +1,12 @@
 //! In which order candidates take their turns: a new random permutation every
 //! round.
 //!
-//! In a fixed cycle a candidate always follows the same neighbour. A GPU at its
-//! power limit sets its clock by the load of the last milliseconds, so whoever
-//! follows a slow, cool kernel runs at a higher clock than whoever follows a
-//! hot one, in every round alike: no number of rounds removes that bias. With
-//! random orders each candidate follows each other one equally often in the
-//! long run, and what is left is noise, which the quartiles show.
+//! In a fixed cycle a candidate always follows the same neighbour. A GPU at its power limit
+//! sets its clock by the load of the last milliseconds, so a candidate that follows a slow,
+//! cool kernel runs at a higher clock than one that follows a hot kernel. In a fixed cycle
+//! that bias is the same in every round, and no number of rounds removes it. With random
+//! orders each candidate follows each other one equally often in the long run, and what is
+//! left is noise, which the quartiles show.
 //!
 //! One generator serves a whole run, so that problems differ in their orders
 //! and the same seed repeats them.

@@ -18,30 +18,30 @@ use std::time::Duration;
 use tilewise::Tuner;
 use tilewise_watchdog::{Armed, Watchdog};
 
-/// A piece may take this long, whatever is expected: the driver compiles a kernel for
-/// seconds when it is first loaded, on a busy machine for ten and more; and opening a GPU,
-/// or asking cuBLASLt for its heuristics the first time, takes seconds too.
+/// Every piece of work may take this long: the driver compiles a kernel for seconds when it
+/// is first loaded, on a busy machine for ten and more; and opening a GPU, or asking
+/// cuBLASLt for its heuristics the first time, takes seconds too.
 pub const LEAST: Duration = Duration::from_secs(30);
 
-/// Multiple of what is expected that a piece may take on top. Estimates are wrong by a
-/// factor of a few, clocks fall to a half, and another process may share the GPU; no wait
-/// that is a hundred times too long is one of those.
+/// A piece of work may take this multiple of its expected time on top. Estimates are wrong
+/// by a factor of a few, clocks fall to a half, and another process may share the GPU; none
+/// of these makes a wait a hundred times too long.
 pub const ROOM: u32 = 100;
 
 /// Bytes a second that are copied between host and device, or filled in or looked at by the
 /// host: what an ordinary machine does in pageable memory.
 const COPIED_PER_SECOND: u64 = 5_000_000_000;
 
-/// What the tuner may take beyond its budget. It limits its launches itself, and the driver
-/// compiles a hundred kernels for it, seconds each.
+/// Time that the tuner may take beyond its budget. It limits its launches itself, and the
+/// driver compiles a hundred kernels for it, seconds each.
 pub const TUNING: Duration = Duration::from_secs(900);
 
-/// What the user says of it.
+/// The user's limit on waits.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WaitArgs {
     /// Seconds that one wait for the GPU may take. Past it the program ends at once, with
     /// exit code 124 and an error that names kernel, shape, order and schedule; what was
-    /// measured is kept. [default: 30, and 100 times what is expected]
+    /// measured is kept. [default: 30 plus 100 times the expected time]
     #[arg(long, value_name = "SECONDS", value_parser = wait_limit)]
     pub wait_limit: Option<Duration>,
 }
@@ -66,18 +66,18 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 
 fn wait_limit(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
-        Duration::ZERO => Err("accepted: more than 0 seconds".to_owned()),
+        Duration::ZERO => Err("a limit of 0 seconds; accepted: more than 0".to_owned()),
         limit => Ok(limit),
     }
 }
 
 /// Watches one run.
 pub struct Watch {
-    /// `None`: there is nothing to watch.
+    /// `None` where nothing is watched.
     watchdog: Option<Watchdog>,
-    /// What is under way.
+    /// The piece of work that is under way.
     armed: RefCell<Option<Armed>>,
-    /// What the user allows each piece, whatever it is.
+    /// The user's limit for each piece of work.
     limit: Option<Duration>,
 }
 
@@ -96,7 +96,7 @@ impl Watch {
         }
     }
 
-    /// Nothing is watched: the CPU does not hang.
+    /// A watch for a run on the CPU, which cannot hang: nothing is watched.
     pub fn idle() -> Watch {
         Watch {
             watchdog: None,
@@ -105,13 +105,13 @@ impl Watch {
         }
     }
 
-    /// What is named `label`, and expected to take `expected`, begins; what was named
-    /// before is done.
+    /// Begins the piece of work `label`, which is expected to take `expected`. The piece
+    /// before it is over.
     pub fn begin(&self, expected: Duration, label: impl Into<String>) {
         self.begin_within(self.limit.unwrap_or(allowed(expected)), label);
     }
 
-    /// The same, with a limit that is not the user's to set.
+    /// As [`Self::begin`], with a limit that the user does not set.
     pub fn begin_within(&self, limit: Duration, label: impl Into<String>) {
         let Some(watchdog) = &self.watchdog else {
             return;
@@ -123,13 +123,13 @@ impl Watch {
         }
     }
 
-    /// Nothing asks the GPU for anything, until something begins.
+    /// Ends the piece of work. The GPU is not used until the next one begins.
     pub fn rest(&self) {
         *self.armed.borrow_mut() = None;
     }
 
-    /// Ends the process if `error` says that the GPU was not done in time: whatever is
-    /// asked of it after that, and the driver's exit handlers, may wait for ever.
+    /// Ends the process if `error` says that the GPU was not done in time. Any later call,
+    /// and the driver's exit handlers, might wait for ever.
     pub fn end_if_timed_out(&self, error: &tilewise::Error) {
         use tilewise::Error::{TimedOut, TuningTimedOut};
         if let (Some(watchdog), TimedOut { .. } | TuningTimedOut { .. }) = (&self.watchdog, error) {
@@ -137,20 +137,20 @@ impl Watch {
         }
     }
 
-    /// The run is over, and the process soon: closing the GPU and the driver's exit
-    /// handlers are watched to the end.
+    /// Ends the run. Closing the GPU and the driver's exit handlers are watched until the
+    /// process ends.
     pub fn close(self) {
         self.begin(Duration::ZERO, "closing the GPU, all work done");
         mem::forget(self.armed.take());
     }
 }
 
-/// What may pass where `expected` is expected.
+/// The limit of a piece of work that is expected to take `expected`.
 fn allowed(expected: Duration) -> Duration {
     LEAST.saturating_add(expected.saturating_mul(ROOM))
 }
 
-/// What copying this many bytes is expected to take.
+/// The expected time of copying this many bytes.
 pub fn copying(bytes: usize) -> Duration {
     Duration::from_secs_f64(bytes as f64 / COPIED_PER_SECOND as f64)
 }
@@ -162,18 +162,18 @@ pub struct Watched<'a> {
     candidates: Vec<Expected>,
 }
 
-/// One of them.
+/// One candidate of a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// Implementation, kernel, order, schedule.
     pub name: String,
-    /// What one product takes, about; zero where nobody knows.
+    /// About how long one product takes; zero where that is unknown.
     pub product: Duration,
 }
 
 impl<'a> Watched<'a> {
-    /// The candidates of `problem`, in their order. Of those of which nobody knows what they
-    /// take, as much is expected as of the slowest.
+    /// The candidates of `problem`, in their order. A candidate without an estimate is
+    /// expected to take as long as the slowest one.
     pub fn new(watch: &'a Watch, problem: ProblemSpec, mut candidates: Vec<Expected>) -> Self {
         let products = candidates.iter().map(|candidate| candidate.product);
         let slowest = products.max().unwrap_or_default();
@@ -189,23 +189,18 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    /// The number of candidates.
+    pub fn count(&self) -> usize {
         self.candidates.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.candidates.is_empty()
-    }
-
-    /// Something of all candidates begins, which takes no time.
+    /// Begins a piece of work for all candidates, which should take no time.
     pub fn begin(&self, doing: &str) {
         let label = format!("{doing}, {}", self.problem);
         self.watch.begin(Duration::ZERO, label);
     }
 
-    /// From now on, products take these milliseconds.
+    /// Sets how many milliseconds a product of each candidate takes.
     pub fn expect(&mut self, milliseconds: &[f64]) {
         for (candidate, milliseconds) in self.candidates.iter_mut().zip(milliseconds) {
             let measured = Duration::try_from_secs_f64(milliseconds / 1e3);
@@ -213,13 +208,13 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// A wait for `products` products of `candidate` begins; `doing` says what for.
+    /// Begins a wait for `products` products of `candidate`; `doing` says what it is for.
     pub fn wait(&self, doing: &str, candidate: usize, products: usize) {
         self.enqueue(doing, candidate, products, None);
     }
 
-    /// Launches of `products` products of `candidate` begin. They wait where the queue is
-    /// full of those of the candidate `ahead`.
+    /// Begins the launches of `products` products of `candidate`. A launch waits where the
+    /// queue is full of launches of the candidate `ahead`.
     pub fn enqueue(&self, doing: &str, candidate: usize, products: usize, ahead: Option<usize>) {
         let ahead = ahead.filter(|&ahead| ahead != candidate);
         let before = ahead.map_or(Duration::ZERO, |ahead| self.expected(ahead, products));

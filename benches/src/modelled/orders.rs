@@ -9,7 +9,7 @@ use gpu_kernels::{Block, KernelInfo, TileGrid, TileOrder};
 use tilewise::l2::{self, Traffic, WaveLoads};
 use tilewise::select::Choice;
 
-/// What the model says of one problem.
+/// One problem as the model sees it.
 pub struct ModelledProblem {
     problem: ProblemSpec,
     /// Every kernel in every order, once.
@@ -53,7 +53,7 @@ impl ModelledProblem {
         }
         for &kernel in kernels {
             let choose = |placement| choose(problem, Some(kernel), placement, &gpu.target);
-            // A kernel that cannot run at all is said once, not once an order.
+            // A kernel that cannot run at all is reported once, not once for each order.
             let placements = match choose(Placement::default()) {
                 Ok(_) => placements,
                 Err(_) => &[Placement::default()],
@@ -102,8 +102,8 @@ impl ModelledProblem {
         }
     }
 
-    /// The place of a launch, which is modelled where it is not yet there. The model knows
-    /// no schedule: waves are the same.
+    /// The place of a launch, which is modelled if it is new. Schedules do not differ in the
+    /// model, because their waves are the same.
     fn add(&mut self, choice: &Choice, gpu: &GpuDescription) -> usize {
         let same = |known: &ModelledLaunch| {
             (known.kernel.name, known.order) == (choice.kernel.name, choice.order)
@@ -118,21 +118,10 @@ impl ModelledProblem {
 
     /// Each kernel with each order, and below it the kernels that cannot run.
     pub fn table(&self) -> String {
-        let mut table = Table::new([
-            "kernel",
-            "tile",
-            "grid",
-            "order",
-            "CTAs/wave",
-            "loads/wave unshared",
-            "of A",
-            "of B",
-            "shared",
-            "L2 hit %",
-            "L2 to SM GB",
-            "DRAM read GB",
-            "C write GB",
-        ]);
+        let mut table = Table::of(
+            "kernel | tile | grid | order | CTAs/wave | loads/wave unshared | of A | \
+         of B | shared | L2 hit % | L2 to SM GB | DRAM read GB | C write GB",
+        );
         for launch in &self.launches {
             table.row(launch.cells());
         }
@@ -195,8 +184,8 @@ pub fn comparison(products: &[ModelledProblem], gpu: &GpuDescription) -> String 
     format!(
         "\nRow-major order against others, by the same kernel. Modelled, not measured:\n\
          {}.\n{}\n\
-         blocks a wave: of A and B that the wave loads, each counted once. GB: from and to DRAM.\n\
-         x: how many times fewer. kernel: a hopper kernel by the end of its name.\n",
+         blocks a wave: blocks of A and B that a wave loads, each counted once. GB: from and to DRAM.\n\
+         x: row-major order's figure over the other's. kernel: the end of a hopper kernel's name.\n",
         gpu.name,
         under_headings(&empty, 1, lines)
     )

@@ -1,6 +1,6 @@
-//! What can be said of tile orders without a GPU: block loads per wave, and
-//! modelled L2 traffic (see [`tilewise::l2`]), for the kernels and orders that
-//! a GPU of a given description would run.
+//! Statements about tile orders that need no GPU: block loads per wave, and modelled L2
+//! traffic (see [`tilewise::l2`]), for the kernels and orders that a GPU of a given
+//! description would run.
 //!
 //! The kernel is chosen by the library's own rule, as if its PTX were built.
 
@@ -52,7 +52,7 @@ pub fn choose(
             false => (cols as u64, 1),
             true => (1, cols as u64),
         };
-        // Any address that the driver may return: 256-byte aligned.
+        // An address as the driver returns them, aligned to 256 bytes.
         Operand {
             address: 1 << 20,
             row_stride,

@@ -1,31 +1,30 @@
-//! What a page is given.
+//! The data of a page.
 
 use crate::records::comparison::{Comparison, comparisons};
 use crate::records::record::Record;
 use crate::study::groups::groups;
 use crate::study::row::StudyRow;
 use crate::study::rules::{RuleRegret, regrets};
-use gpu_kernels::Block;
 use serde::Serialize;
 use tilewise::l2::Limit;
 use tilewise::l2::gpu::GPUS;
 
-/// All that a page shows.
+/// Everything that a page shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct PageData {
-    /// The names of what the explorer's model answers, in its order.
+    /// The names of the figures of the explorer's model, in its order.
     pub figures: &'static [&'static str],
-    /// What can bind the time, in the order of the figure `bound_by`.
+    /// The limits that can bind the time, in the order of the figure `bound_by`.
     pub limits: [&'static str; 3],
     /// The model's GPUs, in the order of its table.
     pub gpus: Vec<GpuChoice>,
-    /// Where the explorer's controls stand at first.
+    /// The initial settings of the explorer's controls.
     pub start: Start,
-    /// The study; the page has no such section without.
+    /// The study; without rows the page has no such section.
     pub study: Vec<StudyRow>,
     /// What rules for the order lose in the study.
     pub regrets: Vec<RuleRegret>,
-    /// The benchmark's records; the page has no such section without.
+    /// The benchmark's records; without records the page has no such section.
     pub records: Vec<Record>,
     /// Row-major order against another order, as far as the records say.
     pub comparisons: Vec<Comparison>,
@@ -91,7 +90,7 @@ pub struct Start {
     pub k: usize,
     /// CTA tile, `MxN`.
     pub tile: String,
-    /// Depth of a step along K.
+    /// BLOCK_K: depth of a k-block.
     pub block_k: u32,
     /// Bytes of an element of A, B and C.
     pub element_bytes: u32,
@@ -101,14 +100,6 @@ pub struct Start {
     pub gpu: usize,
     /// SMs; with more CTAs than one on each, CTAs.
     pub sms: u32,
-}
-
-impl Start {
-    /// A CTA tile as [`Self::tile`] and [`Self::block_k`] have it.
-    pub fn set_tile(&mut self, block: Block) {
-        self.tile = format!("{}x{}", block.m, block.n);
-        self.block_k = block.k;
-    }
 }
 
 impl Default for Start {

@@ -1,10 +1,10 @@
 //! The HTML page: an explorer of tile orders, the study's measurements and the
 //! benchmark's records, in one file that needs no network.
 //!
-//! The sources are in `benches/page/`: HTML, a style sheet and plain JavaScript, small
-//! files that are joined here, without a bundler. What the page computes is the crate
-//! `tilewise-explorer`, compiled to WebAssembly by this package's build script and
-//! embedded like the rest, so that the program writes the page wherever it runs.
+//! The sources are in `benches/page/`: HTML, a style sheet and plain JavaScript, small files
+//! that are joined here, without a bundler. The page's computations are the crate
+//! `tilewise-explorer`, compiled to WebAssembly by this package's build script and embedded
+//! like the rest, so that the program writes the page wherever it runs.
 
 use crate::atomic_file;
 use crate::error::Error;
@@ -19,7 +19,7 @@ include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
 const HTML: &str = include_str!("../../page/index.html");
 const STYLE: &str = include_str!("../../page/style.css");
 
-/// The scripts, joined into one in this order: what runs last uses what stands before.
+/// The scripts, joined into one in this order: each uses only those before it.
 const SCRIPTS: [&str; 15] = [
     include_str!("../../page/js/dom.js"),
     include_str!("../../page/js/format.js"),
@@ -55,13 +55,13 @@ pub fn write(page: &PageData, path: &Path) -> Result<(), Error> {
     atomic_file::write(path, text.as_bytes())
 }
 
-/// The WebAssembly module, for the page at `path`. Ask before a long run, which should
-/// not fail at its end.
+/// The WebAssembly module, for the page at `path`. A long run asks for it first, so as not
+/// to fail at its end.
 ///
 /// # Errors
 /// This build has none.
 pub fn module(path: &Path) -> Result<&'static [u8], Error> {
-    EXPLORER.map_err(|reason| Error::Page {
+    EXPLORER.map_err(|reason| Error::File {
         path: path.to_owned(),
         reason: format!(
             "the page computes in WebAssembly, and this program was built without: {reason}"
@@ -69,7 +69,7 @@ pub fn module(path: &Path) -> Result<&'static [u8], Error> {
     })
 }
 
-/// The page's text; `path` is for the error's sake.
+/// The page's text; an error names `path`.
 fn render(page: &PageData, path: &Path) -> Result<String, Error> {
     let wasm = module(path)?;
     let data = serde_json::to_string(page).map_err(Error::Json)?;
@@ -86,7 +86,7 @@ fn render(page: &PageData, path: &Path) -> Result<String, Error> {
     ))
 }
 
-/// `text` with each `{{name}}` replaced. What is put in is not looked at again.
+/// `text` with each `{{name}}` replaced. Values are not searched for names in turn.
 fn substitute(text: &str, values: &[(&str, &str)]) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;

@@ -9,14 +9,14 @@ use std::str::FromStr;
 /// Which kernel to run: any of a family, or one entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelChoice {
-    /// The one that `tilewise::select` picks from a family.
+    /// The kernel that `tilewise::select` picks from a family.
     Family(Family),
-    /// The one of this name.
+    /// The entry point of this name.
     Entry(&'static str),
 }
 
 impl KernelChoice {
-    /// What a run measures when nothing is said: the kernels made for the type.
+    /// The kernels that a run measures by default: those made for the type.
     pub fn defaults(dtype: DType) -> &'static [KernelChoice] {
         match dtype {
             DType::F16 | DType::Bf16 => &[
@@ -68,7 +68,7 @@ pub fn kernel_named(name: &str) -> Option<&'static KernelInfo> {
     KERNELS.iter().find(|kernel| kernel.name == name)
 }
 
-/// The value whose name is `text`; a refusal says all names.
+/// The value whose name is `text`; a refusal lists all names.
 pub fn named<T: Copy>(
     text: &str,
     what: &str,
@@ -114,7 +114,7 @@ pub fn parse_output(text: &str) -> Result<OutputType, String> {
     })
 }
 
-/// The type C has.
+/// The type of C.
 pub fn output_name(input: DType, output: OutputType) -> &'static str {
     match (output, input) {
         (OutputType::F32, _) | (_, DType::Tf32) => DType::F32.name(),
@@ -131,9 +131,9 @@ pub struct Placement {
     pub schedule: Option<Schedule>,
 }
 
-/// What to compare. With neither flag given: the library's choice, and one step
-/// from it along each axis (row-major order; the other schedule). With a flag:
-/// every combination, the other axis left to the library.
+/// The combinations to compare. Without orders and schedules they are the library's choice,
+/// row-major order, and each of two schedules, with the rest left to the library; else every
+/// combination of the given ones, and what is not given is left to the library.
 pub fn placements(orders: &[TileOrder], schedules: &[Schedule]) -> Vec<Placement> {
     if orders.is_empty() && schedules.is_empty() {
         return [
@@ -167,8 +167,8 @@ fn or_open<T: Copy>(choices: &[T]) -> Vec<Option<T>> {
     }
 }
 
-/// What tells the hopper kernels of one type and layout apart: their tile, and what
-/// follows it. Other kernels keep their name.
+/// The end of a hopper kernel's name, from its tile on: it tells the kernels of one type and
+/// layout apart. Other kernels keep their name.
 pub fn short_kernel<'a>(kernel: &'a str, dtype: &str) -> &'a str {
     let of_type = kernel
         .strip_prefix("hopper_")

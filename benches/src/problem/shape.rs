@@ -1,4 +1,4 @@
-//! What is multiplied: sizes, layouts, and how they are written on the command line.
+//! Shapes and layouts, and how they are written on the command line.
 
 use crate::problem::names::named;
 use std::fmt;
@@ -99,7 +99,7 @@ impl BlasLayout {
     /// A M×K, B K×N.
     pub const NN: BlasLayout = BlasLayout::of(false, false);
 
-    /// A M×K, B N×K: what a linear layer has.
+    /// A M×K, B N×K, as in a linear layer.
     pub const NT: BlasLayout = BlasLayout::of(false, true);
 
     /// `nn`, `nt`, `tn`, `tt`.

@@ -51,8 +51,8 @@ impl ProblemSpec {
         bytes as usize
     }
 
-    /// Whether the rows of A, B and C, as they are stored, are multiples of 16 bytes apart:
-    /// what TMA, and copies of 16 bytes, ask for.
+    /// Whether the rows of A, B and C, as they are stored, start at multiples of 16 bytes,
+    /// which TMA and copies of 16 bytes require.
     pub fn has_aligned_pitches(&self) -> bool {
         let input = self.dtype.bytes() as usize;
         let pitches = [

@@ -1,7 +1,7 @@
 //! Problems with a name: lists that published tables come from, and lists drawn from a seed.
 //!
-//! A suite forces nothing. It measures what a user gets, the library's own
-//! choice, against cuBLASLt; [`crate::tables::suite_summary`] closes its run.
+//! A suite forces nothing: it measures the library's own choice, which a user gets, against
+//! cuBLASLt. [`crate::tables::suite_summary`] closes its run.
 
 mod listed;
 mod random;
@@ -15,10 +15,10 @@ use std::str::FromStr;
 pub use listed::{HOPPER, List, ShapeGroup, TRANSFORMER};
 pub use random::{LARGEST, MOST, Random, SMALLEST};
 
-/// What the name of a drawn suite begins with.
+/// The beginning of the name of a drawn suite.
 const RANDOM: &str = "random";
 
-/// What `--suite` names.
+/// A value of `--suite`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suite {
     /// A list of shapes.

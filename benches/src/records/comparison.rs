@@ -1,8 +1,8 @@
-//! Row-major order against another order, with the same kernel and schedule: the question
-//! that most readers of a benchmark come with, one line for each product.
+//! Row-major order against another order, with the same kernel and schedule: one line for
+//! each product. Most readers of a benchmark come with this question.
 //!
 //! The other order is the library's choice where that was timed beside row-major order.
-//! Where kernels or orders were forced, it is every order that was.
+//! Where kernels or orders were forced, every forced order is compared.
 
 use crate::candidates::candidate::{CHOSEN, TUNED};
 use crate::measure::regime::Regime;
@@ -69,7 +69,7 @@ impl Times {
     }
 }
 
-/// Every comparison that `records` allow, product after product as they were measured.
+/// Every comparison that `records` allow, in the order of measuring.
 pub fn comparisons(records: &[Record]) -> Vec<Comparison> {
     by_problem(records)
         .iter()

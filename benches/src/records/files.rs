@@ -31,7 +31,7 @@ pub fn write_csv(records: &[impl Serialize], path: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::records::tests::samples;
+    use crate::tables::record_tables::tests::samples;
     use std::fs;
 
     #[test]

@@ -1,8 +1,7 @@
-//! One measurement, with all that is needed to judge it.
+//! One measurement, with everything that is needed to judge it.
 //!
-//! Flat, so that the same fields are a JSON object and a CSV row. Each record
-//! names its machine, data and regime: a row cut from a table still says what
-//! it is.
+//! Flat, so that the same fields are a JSON object and a CSV row. Each record names its
+//! machine, data and regime, so that a row means the same outside of its table.
 
 use crate::candidates::candidate::{Label, TILEWISE, launch_name};
 use crate::measure::inputs::DATA;
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Row-major order in [`Record::order`], as [`TileOrder`](gpu_kernels::TileOrder) writes it.
 pub const ROW_MAJOR: &str = "row";
 
-/// What came of a candidate.
+/// The outcome of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -75,16 +74,16 @@ pub struct Record {
 
     /// How launches follow each other.
     pub regime: Regime,
-    /// Products in a CUDA graph, where they were launched from one: sustained
-    /// and short (see [`crate::measure::batch`]). Of Triton, whose script always does so,
-    /// it is not known.
+    /// Products in a CUDA graph, where they were launched from one: sustained and short (see
+    /// [`crate::measure::batch`]). Unknown for Triton, whose script always launches from
+    /// graphs.
     pub products_per_graph: Option<usize>,
     /// Timed in the same process, interleaved with its group.
     pub interleaved: bool,
-    /// What came of it.
+    /// The outcome.
     pub status: Status,
-    /// Why it was skipped, or how it was wrong; of a tuned one, whether it was
-    /// measured in this run; or why it could not be captured into a graph.
+    /// Why the candidate was skipped, how its result was wrong, whether a tuned plan was
+    /// measured in this run, or why the launches could not be captured into a graph.
     pub note: String,
     /// Samples behind the quartiles: launches (cold, wall) or slices of many
     /// launches (sustained).
@@ -175,7 +174,7 @@ impl Record {
         }
     }
 
-    /// Adds to what `note` says already.
+    /// Adds to the note.
     pub fn add_note(&mut self, note: &str) {
         if !self.note.is_empty() {
             self.note += "; ";
@@ -183,7 +182,7 @@ impl Record {
         self.note += note;
     }
 
-    /// Fills in what follows from the times of one product.
+    /// Fills in the figures that follow from the times of one product.
     pub fn set_times(&mut self, milliseconds: &[f64]) {
         self.samples = milliseconds.len();
         let Some(quartiles) = Quartiles::of(milliseconds) else {
@@ -233,7 +232,7 @@ impl Record {
             && self.layout == problem.layout.to_string()
     }
 
-    /// What it measures, as tables and messages name it.
+    /// Implementation, kernel, order and schedule, as tables and messages name them.
     pub fn launch_name(&self) -> String {
         launch_name(
             &self.implementation,

@@ -4,7 +4,7 @@
 //! For each problem: fill the matrices, plan the candidates, check each
 //! result, time the right ones in turns, drop everything.
 
-mod planned;
+mod planning;
 mod timed;
 
 use crate::candidates::candidate::{Candidate, Label, TILEWISE};
@@ -18,7 +18,7 @@ use crate::measure::turns::Turns;
 use crate::measure::watch::{self, Expected, Watch, Watched};
 use crate::problem::spec::ProblemSpec;
 use crate::records::record::{Record, Status};
-use crate::runner::arguments::BenchArgs;
+use crate::runner::bench_arguments::BenchArgs;
 use gpu_kernels::{DType, OutputType};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
@@ -36,16 +36,16 @@ pub struct Runner<'a> {
     tuner: Option<Tuner>,
 }
 
-/// Writes down what was measured so far.
+/// Writes down the records so far.
 pub type Save<'s> = &'s mut dyn FnMut(&mut [Record]) -> Result<(), Error>;
 
-/// What was measured, and how it is kept.
+/// The records, and how they are saved.
 struct Rows<'r> {
     records: &'r mut Vec<Record>,
     save: Save<'r>,
 }
 
-/// A candidate that planned and whose result was right.
+/// A candidate whose plan was made and whose result was right.
 struct Checked<T, O> {
     candidate: Box<dyn Candidate<T, O>>,
     relative_error: f64,
@@ -53,8 +53,8 @@ struct Checked<T, O> {
 }
 
 impl<'a> Runner<'a> {
-    /// Prepares a run; `cublaslt` is measured beside tilewise where it is given. On the
-    /// CPU, `watch` is idle.
+    /// Prepares a run. cuBLASLt is measured too where it is given. On the CPU, `watch` is
+    /// idle.
     ///
     /// # Errors
     /// No memory for the buffer that empties L2.
@@ -81,9 +81,9 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Measures every problem into `records`, and shows them to `save` after each regime of
-    /// each: a long run that is ended has left what it measured. What is left to do with
-    /// the GPU, such as freeing memory, is watched until somebody says that it rests.
+    /// Measures every problem into `records`, and passes them to `save` after each regime of
+    /// each problem, so that a long run that is ended leaves its measurements. The watch
+    /// goes on after the last problem, while memory is freed, until the caller lets it rest.
     ///
     /// # Errors
     /// The device or `save` failed. A problem that the device cannot hold is a
@@ -221,7 +221,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// A candidate as a watch knows it.
+/// A candidate's name and estimate, for the watch.
 fn expected<T, O>(candidate: &dyn Candidate<T, O>) -> Expected {
     Expected {
         name: candidate.label().to_string(),

@@ -1,18 +1,18 @@
-//! How well predictions meet measurements: their errors, and whether they rank the orders
-//! of a product as the measurement does.
+//! How good the predictions are: their errors, and whether they rank the orders of a product
+//! as the measurements do.
 
 use crate::measure::stats::median;
 use crate::study::groups::RowGroup;
 use crate::study::row::StudyRow;
 
-/// Values this close to each other are equal: about what DRAM bytes differ by from one
-/// count to the next.
+/// Values that differ by at most this share count as equal: two counts of the same DRAM
+/// bytes differ by about as much.
 pub const EQUAL: f64 = 0.02;
 
 /// Errors up to this are close.
 pub const CLOSE: f64 = 0.25;
 
-/// Something that is both counted and predicted.
+/// A quantity that is both counted and predicted.
 pub struct Quantity {
     /// Its name.
     pub name: &'static str,
@@ -29,7 +29,7 @@ pub const DRAM_READ: Quantity = Quantity {
     predicted: |row| row.model_dram_read_bytes,
 };
 
-/// All that is both counted and predicted.
+/// All quantities that are both counted and predicted.
 pub const QUANTITIES: [Quantity; 5] = [
     DRAM_READ,
     Quantity {

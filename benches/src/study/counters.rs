@@ -1,9 +1,8 @@
-//! What Nsight Compute counted, from its CSV, and which launch it counted it of.
+//! The counts of Nsight Compute, read from its CSV, and the launches that they belong to.
 //!
 //! `ncu --csv --page raw` prints a line of column names, a line of units, and a line for
-//! each launch. Its rows do not say more of a launch than the kernel's name, so they are
-//! matched with the launches that the program printed by their place, and the name has to
-//! agree.
+//! each launch. Its rows describe a launch by the kernel's name alone. So the n-th row
+//! belongs to the n-th launch that the program printed, and the names must agree.
 
 use crate::error::Error;
 use crate::problem::shape::GemmShape;
@@ -17,7 +16,7 @@ pub const DRAM_READ: &str = "dram__bytes_read.sum";
 pub const DRAM_WRITE: &str = "dram__bytes_write.sum";
 /// Sectors that SMs read from L2; TMA's loads are among them.
 pub const L2_READ: &str = "lts__t_sectors_srcunit_tex_op_read.sum";
-/// Those that L2 had.
+/// Sectors of these that were in L2.
 pub const L2_HIT: &str = "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum";
 /// Sectors that one partition of L2 asked of the other.
 pub const L2_FABRIC: &str = "lts__t_sectors_srcunit_ltcfabric.sum";
@@ -46,7 +45,7 @@ pub struct Counts {
     pub dram_write_bytes: f64,
     /// Bytes that SMs read from L2.
     pub l2_read_bytes: f64,
-    /// Those that L2 had.
+    /// Sectors of these that were in L2.
     pub l2_hit_bytes: f64,
     /// Bytes between the partitions of L2; `None` where the GPU has one.
     pub l2_fabric_bytes: Option<f64>,
@@ -92,7 +91,7 @@ pub fn launches(printed: &str) -> Result<Vec<ProfiledLaunch>, Error> {
 /// The table of a log.
 ///
 /// # Errors
-/// There is none, or a column, unit or value is not what it should be.
+/// There is no table, or a column, a unit or a value is wrong.
 pub fn counts(log: &str) -> Result<Vec<Counts>, Error> {
     let refuse = Error::Counters;
     // Lines of ncu itself stand beside the table.
@@ -159,7 +158,7 @@ fn scale(unit: &str) -> Option<f64> {
 /// Each launch with what was counted of it.
 ///
 /// # Errors
-/// They are not as many, or a kernel is another.
+/// The numbers of launches and counts differ, or the names of a kernel.
 pub fn joined(
     launches: Vec<ProfiledLaunch>,
     counts: Vec<Counts>,

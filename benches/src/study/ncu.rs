@@ -1,8 +1,7 @@
 //! Runs this program again under Nsight Compute, which counts bytes at the DRAM and at L2.
 //!
 //! Each launch is counted alone, its caches emptied before, as in the cold regime. The
-//! clocks are left as they are: bytes do not depend on them, and locked ones would say
-//! nothing of a time that is not used.
+//! clocks are left as they are: bytes do not depend on them, and the times are not used.
 
 use std::env;
 use std::fs;
@@ -17,15 +16,15 @@ use crate::problem::names::schedule_name;
 use crate::study::counters::{self, Counts, ProfiledLaunch};
 use crate::study::sweep::Sweep;
 
-/// What a wait of the program under ncu may take. With five counters, a launch on a GPU
-/// with 140 GB of memory takes some seconds.
+/// The limit of a wait of the program under ncu. With five counters, a launch on a GPU with
+/// 140 GB of memory takes some seconds.
 const UNDER_NCU: Duration = Duration::from_secs(600);
 
-/// What came of counting.
+/// The result of counting.
 pub enum NcuOutcome {
     /// Every launch, with its counts.
     Counted(Vec<(ProfiledLaunch, Counts)>),
-    /// There are no counters here, and why.
+    /// There are no counters here, for this reason.
     Unavailable(String),
 }
 
@@ -100,8 +99,8 @@ pub fn count(
     )?))
 }
 
-/// What is counted on a GPU of this compute capability. An L2 of one partition has no
-/// fabric between partitions.
+/// The metrics for a GPU of this compute capability. An L2 of one partition has no fabric
+/// between partitions.
 fn metrics(compute_capability: (u32, u32)) -> String {
     let mut metrics = vec![
         counters::DRAM_READ,
@@ -115,7 +114,8 @@ fn metrics(compute_capability: (u32, u32)) -> String {
     metrics.join(",")
 }
 
-/// What is launched beside, such as a copy of an operand, is not counted.
+/// A pattern of the kernels of the sweep: other launches, such as the copy of an operand,
+/// are not counted.
 fn kernel_pattern(sweep: &Sweep) -> String {
     let names: Vec<&str> = sweep.kernels.iter().map(|kernel| kernel.name).collect();
     format!("regex:^({})$", names.join("|"))
@@ -154,7 +154,7 @@ fn arguments(sweep: &Sweep) -> Vec<String> {
     ]
 }
 
-/// What ncu, or the program under it, gave as the reason to end.
+/// The reason that ncu, or the program under it, gave for its end.
 fn reason(log: &str, stderr: &str) -> Option<String> {
     let error = |line: &&str| line.starts_with("==ERROR==") || line.starts_with("error:");
     let mut lines = log.lines().chain(stderr.lines());

@@ -1,4 +1,4 @@
-//! Who would pick which order: the library, CUTLASS's heuristic, the model.
+//! The orders that rules pick: the library's choice, CUTLASS's heuristic, the model.
 
 use crate::modelled::selection::choose;
 use crate::problem::names::{KernelChoice, Placement, kernel_named, parse_schedule};
@@ -54,8 +54,8 @@ impl Picks {
 }
 
 /// Writes into [`StudyRow::picked_by`] which rules pick the row's order by today's library
-/// and the row's predictions; the tuner's picks stay. Of a GPU that is not known, none are
-/// written. Also marks again what the model was fitted on.
+/// and the row's predictions; the tuner's picks stay. Rows of an unknown GPU get no other
+/// picks. Also marks the products that the model was fitted on.
 pub fn mark_picks(rows: &mut [StudyRow]) {
     let groups = groups(rows);
     let decided: Vec<(Option<Picks>, Option<&str>)> = groups

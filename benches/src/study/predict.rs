@@ -1,4 +1,4 @@
-//! What the model of L2 says of a row.
+//! The predictions of the model of L2 for a row.
 
 use std::thread;
 

@@ -1,12 +1,13 @@
 //! One row of the study.
 
+use crate::measure::regime::Regime;
 use crate::problem::shape::GemmShape;
 use serde::{Deserialize, Serialize};
 
 /// One product with one kernel in one order: measured, and predicted.
 ///
-/// Flat, so that it is a CSV row too: `docs/study/*.csv` has these columns. What was
-/// not measured, or not predicted, is `None`: an empty cell, or no column at all.
+/// Flat, so that it is a CSV row too: `docs/study/*.csv` has these columns. A figure that
+/// was not measured or predicted is `None`, in a file an empty cell or a missing column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyRow {
     /// Name of the GPU.
@@ -41,7 +42,7 @@ pub struct StudyRow {
     pub block_m: u32,
     /// Columns of the CTA tile.
     pub block_n: u32,
-    /// Depth of a step along K.
+    /// BLOCK_K: depth of a k-block.
     pub block_k: u32,
     /// CTAs of a cluster, such as `2x1`; empty without clusters.
     pub cluster: String,
@@ -110,6 +111,24 @@ impl StudyRow {
     /// The product.
     pub fn shape(&self) -> GemmShape {
         GemmShape::new(self.m, self.n, self.k)
+    }
+
+    /// The time of one product in `regime`, µs.
+    pub fn time_us(&self, regime: Regime) -> Option<f64> {
+        match regime {
+            Regime::Cold => self.cold_us,
+            Regime::Sustained => self.sustained_us,
+            Regime::Wall => None,
+        }
+    }
+
+    /// The standard error of [`Self::time_us`], relative to it.
+    pub fn time_error(&self, regime: Regime) -> Option<f64> {
+        match regime {
+            Regime::Cold => self.cold_error,
+            Regime::Sustained => self.sustained_error,
+            Regime::Wall => None,
+        }
     }
 
     /// Whether `rule` picks the row's order.

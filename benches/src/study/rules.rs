@@ -1,22 +1,23 @@
-//! What a rule for the order loses: the time with the order that it picks over the best
-//! time measured, less one, of the same product with the same kernel.
+//! The loss of a rule that picks orders: the time of the order that it picks, over the best
+//! time of the same product with the same kernel, less one.
 //!
 //! The best of many noisy times is a little better than the best order is, so even a
 //! perfect rule has some regret here.
 
 use serde::Serialize;
 
+use crate::measure::regime::Regime;
 use crate::study::groups::RowGroup;
 use crate::study::row::{CHOOSER, CUTLASS, MODEL, StudyRow, TUNER};
 
-/// A way to pick an order.
+/// A rule that picks an order.
 pub struct Rule {
     /// Its name.
     pub name: &'static str,
     picks: fn(&StudyRow) -> bool,
 }
 
-/// What the library picks.
+/// The library's choice.
 pub const CHOICE: Rule = Rule {
     name: "the library's choice",
     picks: |row| row.is_picked_by(CHOOSER),
@@ -47,34 +48,10 @@ pub const RULES: [Rule; 6] = [
     },
 ];
 
-/// A time that rules are judged by.
-pub struct TimedRegime {
-    /// Its name.
-    pub name: &'static str,
-    /// Its column.
-    pub time: fn(&StudyRow) -> Option<f64>,
-    /// The time's standard error, relative to it.
-    pub error: fn(&StudyRow) -> Option<f64>,
-}
+/// The regimes that rules are judged in.
+pub const REGIMES: [Regime; 2] = [Regime::Sustained, Regime::Cold];
 
-/// Launches back to back, at the power limit where the product is large.
-pub const SUSTAINED: TimedRegime = TimedRegime {
-    name: "sustained",
-    time: |row| row.sustained_us,
-    error: |row| row.sustained_error,
-};
-
-/// Single launches, L2 overwritten before each.
-pub const COLD: TimedRegime = TimedRegime {
-    name: "cold",
-    time: |row| row.cold_us,
-    error: |row| row.cold_error,
-};
-
-/// Both regimes.
-pub const REGIMES: [TimedRegime; 2] = [SUSTAINED, COLD];
-
-/// What a rule loses over some groups.
+/// The losses of a rule over some groups.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Regret {
     /// Groups in which its pick was measured.
@@ -87,28 +64,28 @@ pub struct Regret {
     pub worst_at: String,
 }
 
-/// What one rule loses in one regime.
+/// The losses of one rule in one regime.
 #[derive(Clone, Debug, Serialize)]
 pub struct RuleRegret {
     /// The rule.
     pub rule: &'static str,
     /// The regime.
     pub regime: &'static str,
-    /// How much.
+    /// The losses.
     #[serde(flatten)]
     pub regret: Regret,
 }
 
-/// What every rule loses over `groups`, in both regimes; those left out of which no pick
-/// was timed.
+/// What every rule loses over `groups`, in both regimes. A rule is left out if none of its
+/// picks was timed.
 pub fn regrets(groups: &[RowGroup]) -> Vec<RuleRegret> {
     let pairs = REGIMES
-        .iter()
+        .into_iter()
         .flat_map(|regime| RULES.iter().map(move |rule| (regime, rule)));
     let found = pairs.filter_map(|(regime, rule)| {
         Some(RuleRegret {
             rule: rule.name,
-            regime: regime.name,
+            regime: regime.name(),
             regret: regret(groups, rule, regime)?,
         })
     });
@@ -116,41 +93,37 @@ pub fn regrets(groups: &[RowGroup]) -> Vec<RuleRegret> {
 }
 
 /// The row with the least time; `None` where nothing was timed.
-pub fn best<'a>(group: &RowGroup<'a>, regime: &TimedRegime) -> Option<(&'a StudyRow, f64)> {
+pub fn best<'a>(group: &RowGroup<'a>, regime: Regime) -> Option<(&'a StudyRow, f64)> {
     extreme(group, regime, |a, b| a < b)
 }
 
 /// The row with the greatest time.
-pub fn slowest<'a>(group: &RowGroup<'a>, regime: &TimedRegime) -> Option<(&'a StudyRow, f64)> {
+pub fn slowest<'a>(group: &RowGroup<'a>, regime: Regime) -> Option<(&'a StudyRow, f64)> {
     extreme(group, regime, |a, b| a > b)
 }
 
 fn extreme<'a>(
     group: &RowGroup<'a>,
-    regime: &TimedRegime,
+    regime: Regime,
     is_better: impl Fn(f64, f64) -> bool,
 ) -> Option<(&'a StudyRow, f64)> {
     let timed = group
         .rows
         .iter()
-        .filter_map(|&row| Some((row, (regime.time)(row)?)));
+        .filter_map(|&row| Some((row, row.time_us(regime)?)));
     timed.reduce(|best, row| if is_better(row.1, best.1) { row } else { best })
 }
 
 /// What `rule` loses in one group, and the row it picked; `None` where its pick was not
 /// timed.
-pub fn loss<'a>(
-    group: &RowGroup<'a>,
-    rule: &Rule,
-    regime: &TimedRegime,
-) -> Option<(&'a StudyRow, f64)> {
+pub fn loss<'a>(group: &RowGroup<'a>, rule: &Rule, regime: Regime) -> Option<(&'a StudyRow, f64)> {
     let (_, least) = best(group, regime)?;
     let picked = group.rows.iter().find(|row| (rule.picks)(row))?;
-    Some((picked, (regime.time)(picked)? / least - 1.0))
+    Some((picked, picked.time_us(regime)? / least - 1.0))
 }
 
 /// What `rule` loses over `groups`; `None` where none has its pick.
-pub fn regret(groups: &[RowGroup], rule: &Rule, regime: &TimedRegime) -> Option<Regret> {
+pub fn regret(groups: &[RowGroup], rule: &Rule, regime: Regime) -> Option<Regret> {
     let losses: Vec<(&RowGroup, &StudyRow, f64)> = groups
         .iter()
         .filter_map(|group| {
@@ -199,7 +172,7 @@ mod tests {
         let groups = groups(&rows);
         let of = |name: &str| {
             let rule = RULES.iter().find(|rule| rule.name == name).unwrap();
-            regret(&groups, rule, &SUSTAINED)
+            regret(&groups, rule, Regime::Sustained)
         };
         let chooser = of("the library's choice").unwrap();
         assert_eq!(chooser.groups, 2);
@@ -211,15 +184,15 @@ mod tests {
         assert_eq!(of("CUTLASS's heuristic").unwrap().groups, 1);
         assert_eq!(of("best by the model").unwrap().mean, 0.0);
         assert_eq!(of("the library's tuner"), None);
-        assert_eq!(regret(&groups, &CHOICE, &COLD), None);
+        assert_eq!(regret(&groups, &CHOICE, Regime::Cold), None);
     }
 
     #[test]
     fn the_slowest_order_is_the_other_end() {
         let rows = [timed(512, "row", 110.0, ""), timed(512, "col", 100.0, "")];
         let groups = groups(&rows);
-        assert_eq!(best(&groups[0], &SUSTAINED).unwrap().0.order, "col");
-        assert_eq!(slowest(&groups[0], &SUSTAINED).unwrap().1, 110.0);
-        assert!(best(&groups[0], &COLD).is_none());
+        assert_eq!(best(&groups[0], Regime::Sustained).unwrap().0.order, "col");
+        assert_eq!(slowest(&groups[0], Regime::Sustained).unwrap().1, 110.0);
+        assert!(best(&groups[0], Regime::Cold).is_none());
     }
 }

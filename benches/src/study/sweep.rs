@@ -1,4 +1,4 @@
-//! What the study measures of its products: kernels, orders, and who would pick which order.
+//! The sweep of a study: shapes, kernels, orders and schedules.
 
 use crate::error::Error;
 use crate::measure::machine::DeviceChoice;
@@ -6,10 +6,10 @@ use crate::measure::watch::WaitArgs;
 use crate::problem::names::{KernelChoice, kernel_named};
 use crate::problem::shape::GemmShape;
 use crate::problem::spec::ProblemSpec;
-use crate::runner::arguments::BenchArgs;
-use crate::study::arguments::StudyArgs;
+use crate::runner::bench_arguments::BenchArgs;
 use crate::study::picks::Picks;
 use crate::study::products::PRODUCTS;
+use crate::study::study_arguments::StudyArgs;
 use gpu_kernels::{DType, KernelInfo, Schedule, TileOrder};
 use std::time::Duration;
 use tilewise::select::Target;
@@ -19,7 +19,7 @@ use tilewise::select::Target;
 pub const KERNELS_MEASURED: [&str; 2] =
     ["hopper_f16_ak_bn_128x256x64", "hopper_f16_ak_bn_128x128x64"];
 
-/// Orders measured of every product; what the rules of [`Picks`] add comes on top.
+/// Orders measured of every product; the rules of [`Picks`] add theirs.
 pub const ORDERS: [TileOrder; 12] = [
     TileOrder::RowMajor,
     TileOrder::ColumnMajor,
@@ -35,7 +35,7 @@ pub const ORDERS: [TileOrder; 12] = [
     TileOrder::Hilbert,
 ];
 
-/// What `--quick` measures where nothing else is asked for.
+/// The sweep of `--quick` where nothing else is asked for.
 const QUICK_SHAPES: [GemmShape; 3] = [
     GemmShape::new(4096, 4096, 4096),
     GemmShape::new(8192, 8192, 1024),
@@ -48,7 +48,7 @@ const QUICK_ORDERS: [TileOrder; 3] = [
 ];
 const QUICK_SUSTAIN: Duration = Duration::from_millis(100);
 
-/// What one run measures.
+/// The sweep of one run.
 pub struct Sweep {
     /// Products, in the order of measuring.
     pub shapes: Vec<GemmShape>,
@@ -64,7 +64,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// What the arguments ask for.
+    /// The sweep that the arguments ask for.
     ///
     /// # Errors
     /// Kernels by family, or of more types than one.

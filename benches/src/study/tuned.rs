@@ -1,4 +1,4 @@
-//! What the library's tuner finds for each kernel of the study.
+//! The order that the library's tuner finds for each kernel of the study.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::measure::problem_data::ProblemData;
 use crate::measure::watch::{self, Watch};
 use crate::problem::shape::GemmShape;
-use crate::study::arguments::StudyArgs;
+use crate::study::study_arguments::StudyArgs;
 use crate::study::sweep::Sweep;
 
 /// Time to measure one kernel.
@@ -19,8 +19,8 @@ const BUDGET: Duration = Duration::from_secs(1);
 /// A kernel under a schedule, and the order that is fastest for them.
 pub type Found = (&'static KernelInfo, Schedule, TileOrder);
 
-/// What a tuner without memories finds for `shape`, for each kernel of the plan under each
-/// schedule; those that cannot run it left out.
+/// The orders that a tuner without memories finds for `shape`, for each kernel of the sweep
+/// under each schedule. Kernels that cannot run it are left out.
 ///
 /// # Errors
 /// No memory on the device, or it failed.

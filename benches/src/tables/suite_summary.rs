@@ -1,10 +1,9 @@
-//! What a suite, or the library's choice on other shapes, comes to: for each group of
+//! The summary of a suite, or of the library's choice on other shapes: for each group of
 //! problems and each regime the geometric mean of the speedups over cuBLASLt, the value that
-//! one problem in twenty is below, and the least.
+//! one problem in twenty falls below, and the least speedup.
 //!
-//! The mean hides where a library is slow, so the least stands beside it, with
-//! its problem; and a problem that was refused or came out wrong is missing
-//! from the count, not from view.
+//! The mean hides where a library is slow, so the least stands beside it, with its problem;
+//! and a problem that was refused or computed wrongly is visible as missing from the count.
 
 use crate::measure::regime::Regime;
 use crate::measure::stats::{geometric_mean, quantile};
@@ -41,19 +40,10 @@ pub fn groups(suite: Option<&Suite>, problems: &[ProblemSpec]) -> Vec<ProblemGro
     groups
 }
 
-/// The table of `groups`; a line instead where cuBLASLt was not measured. `title` says what
-/// was measured.
+/// The table of `groups`; without cuBLASLt, a line that says so. `title` names what was
+/// measured.
 pub fn render(title: &str, groups: &[ProblemGroup], records: &[Record]) -> String {
-    let mut table = Table::new([
-        "regime",
-        "group",
-        "implementation",
-        "timed",
-        "mean",
-        "5 %",
-        "least",
-        "at",
-    ]);
+    let mut table = Table::of("regime | group | implementation | timed | mean | 5 % | least | at");
     let mut rows = 0;
     for regime in [Regime::Cold, Regime::Sustained] {
         for group in groups {

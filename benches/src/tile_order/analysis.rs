@@ -13,7 +13,8 @@ use std::str::FromStr;
 use tilewise::l2::gpu::Gpu;
 use tilewise::l2::{self, Bound, Traffic, WaveLoads, Workload};
 
-/// Most tiles that are walked; and blocks of A and B that the model of L2 follows.
+/// The most tiles that are walked, and the most blocks of A and B that the model of L2
+/// follows.
 const MOST: u64 = 1 << 24;
 
 /// Waves whose blocks are printed one by one.
@@ -25,7 +26,7 @@ pub struct OrderArgs {
     /// MxNxK, or one number for a cube.
     #[arg(long, default_value = "8192")]
     pub shape: GemmShape,
-    /// CTA tile: MxN, or MxNxK with the depth of a step along K. [depth: 64]
+    /// CTA tile: MxN, or MxNxK with BLOCK_K. [BLOCK_K: 64]
     #[arg(long, default_value = "128x256", value_parser = parse_tile)]
     pub tile: Block,
     /// row, col, grouped:SIZE, groupedn:SIZE, serpentine:SIZE, serpentinen:SIZE,
@@ -35,7 +36,7 @@ pub struct OrderArgs {
     /// h200, h100, a100, t4 or rtx4090.
     #[arg(long, default_value = "h200")]
     pub gpu: Gpu,
-    /// SMs. [default: of the GPU]
+    /// SMs. [default: those of the GPU]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub sms: Option<u32>,
     /// CTAs that one SM runs at once.
@@ -89,12 +90,12 @@ fn parse_tile(text: &str) -> Result<Block, String> {
         Some(&[m, n]) => Ok(Block { m, n, k: 64 }),
         Some(&[m, n, k]) => Ok(Block { m, n, k }),
         _ => Err(format!(
-            "'{text}' is no tile; accepted: MxN or MxNxK, each from 1 to 65536, such as 128x256"
+            "'{text}' is not a tile; accepted: MxN or MxNxK, each from 1 to 65536, such as 128x256"
         )),
     }
 }
 
-/// What is drawn and counted.
+/// A tile order of one product, counted.
 #[derive(Clone, Debug)]
 pub struct OrderAnalysis {
     /// C in tiles.
@@ -107,7 +108,7 @@ pub struct OrderAnalysis {
     pub sms: u32,
     /// Blocks that each wave loads.
     pub waves: Vec<WaveLoads>,
-    /// What the model of L2 says.
+    /// The traffic by the model of L2.
     pub traffic: Traffic,
     bound: Bound,
     /// What was asked for.
@@ -178,7 +179,7 @@ impl OrderAnalysis {
         )
     }
 
-    /// What the waves load, a line each; the later ones left out.
+    /// A line for each wave on the blocks that it loads; later waves are left out.
     pub fn wave_lines(&self) -> Vec<String> {
         let line = |(index, wave): (usize, &WaveLoads)| {
             format!(
@@ -198,8 +199,8 @@ impl OrderAnalysis {
         lines
     }
 
-    /// What `--json` prints. `blocks` are of A and B, distinct ones within a wave; those that
-    /// are `uncached` are counted for each CTA that wants one.
+    /// What `--json` prints. `blocks` are the distinct blocks of A and B within a wave;
+    /// `blocks_uncached` counts a block once for each CTA that loads it.
     pub fn figures(&self) -> Value {
         let (traffic, first) = (&self.traffic, self.waves.first());
         json!({

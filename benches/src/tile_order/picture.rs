@@ -38,8 +38,8 @@ fn ids(analysis: &OrderAnalysis) -> Vec<Vec<u32>> {
     ids
 }
 
-/// For a terminal: the ids where they fit, else a character for the wave; of a large
-/// grid every so manyth tile.
+/// For a terminal: the ids where they fit, else a character for the wave. A large grid is
+/// thinned out to every n-th tile each way.
 pub fn text(analysis: &OrderAnalysis, coloured: bool) -> String {
     let (columns, lines) = TEXT_SIZE;
     let (rows, cols) = (

@@ -39,7 +39,7 @@ fn figure(browser: &mut Browser, name: &str) -> f64 {
     text.parse().expect("the figure is a number")
 }
 
-/// 9×9 tiles, 9 steps deep, on 9 SMs: 162 blocks without a cache, 90 in row-major
+/// 9×9 tiles, 9 k-blocks deep, on 9 SMs: 162 blocks without a cache, 90 in row-major
 /// order, 54 in groups of 3.
 fn tutorial(browser: &mut Browser) {
     browser.press("#example", "Enter", 13);
@@ -312,7 +312,7 @@ fn bench(browser: &mut Browser) {
     assert!(!implementations.contains(&json!("tilewise")));
 }
 
-/// A line says what the order is worth: times, speed-ups and bytes.
+/// A line says what the order is worth: times, speedups and bytes.
 fn comparison(browser: &mut Browser) {
     let rows = browser.evaluate(
         "[...document.querySelectorAll('.comparison tbody tr')].map((row) =>
@@ -323,9 +323,9 @@ fn comparison(browser: &mut Browser) {
         ["kernel", KERNEL],
         ["order", "groupedn:8"],
         ["cold: row-major → order", "15.0 → 12.5\u{a0}ms"],
-        ["cold: speed-up", "1.20×"],
+        ["cold: speedup", "1.20×"],
         ["sustained: row-major → order", "21.0 → 15.0\u{a0}ms"],
-        ["sustained: speed-up", "1.40×"],
+        ["sustained: speedup", "1.40×"],
         ["DRAM by the model", "66.2 → 17.2\u{a0}GB"],
     ]]);
     assert_eq!(rows, expected);
@@ -364,9 +364,9 @@ fn phone(browser: &mut Browser) {
         settle(browser);
         let width = browser.evaluate("document.documentElement.scrollWidth");
         assert_eq!(width, screen);
-        // Nor is there anything to scroll to within the comparison and the charts.
+        // Nor is there anything to scroll to within the comparison, the charts and the losses.
         let beyond = browser.evaluate(&format!(
-            "[...document.querySelectorAll('.comparison, .comparison *, .chart, .chart *')]
+            "[...document.querySelectorAll(':is(.cards, .chart), :is(.cards, .chart) *')]
                 .filter((part) => part.getBoundingClientRect().right > {screen}.5 || part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
                 .map((part) => part.outerHTML)"
         ));
@@ -377,8 +377,13 @@ fn phone(browser: &mut Browser) {
     );
     let heads = heads.as_array().expect("a list");
     assert_eq!(heads.len(), 8);
+    // A head that is too long for its line is wrapped, and does not run into the figures.
+    let wrapped = browser.evaluate(
+        "[...document.querySelectorAll('.comparison td')].every((cell) => getComputedStyle(cell, '::before').whiteSpace === 'normal')",
+    );
+    assert_eq!(wrapped, true);
     assert!(
-        heads.contains(&json!("\"sustained: speed-up\"")),
+        heads.contains(&json!("\"sustained: speedup\"")),
         "{heads:?}"
     );
     let nameless = browser.evaluate(

@@ -19,7 +19,7 @@ pub(super) struct Accesses {
     lanes: [Vec<(u32, u32)>; WARP as usize],
 }
 
-/// Cycles that a group of lanes' accesses take.
+/// Cycles that the accesses of a group of lanes take.
 fn cycles(accesses: &[(u32, u32)]) -> u64 {
     let mut words: Vec<u32> = accesses
         .iter()

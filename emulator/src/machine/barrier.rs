@@ -11,9 +11,9 @@ const BARRIERS: u32 = 16;
 /// One of the numbered barriers.
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
-    /// Threads that have come.
+    /// Threads that have arrived.
     arrived: Vec<u32>,
-    /// How many must.
+    /// Threads that must arrive.
     pub(super) expected: u32,
     knowledge: Knowledge,
 }
@@ -38,7 +38,7 @@ pub fn sync(barrier: u32, threads: u32) {
     }
 }
 
-/// `threads` or all of the CTA meet at `number`.
+/// Waits at barrier `number` for `threads` threads, or for all of the CTA.
 fn meet(number: u32, threads: Option<u32>) {
     let complete = checked(|cluster, thread| {
         let expected = threads.unwrap_or(cluster.launch.threads);
@@ -75,7 +75,7 @@ pub fn sync_warp() {
 }
 
 impl Cluster<'_> {
-    /// Whether `thread` was the last to come; the others are awake then.
+    /// Whether `thread` was the last to arrive; the others are awake then.
     fn arrive_at_barrier(
         &mut self,
         thread: u32,
@@ -106,7 +106,7 @@ impl Cluster<'_> {
         }
         let arrived = std::mem::take(&mut barrier.arrived);
         let knowledge = std::mem::take(&mut barrier.knowledge);
-        self.ctas[cta].lines.clear();
+        self.ctas[cta].loaded_lines.clear();
         for other in arrived {
             if checks {
                 self.threads[other as usize].knowledge = knowledge.clone();

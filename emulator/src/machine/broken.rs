@@ -6,7 +6,7 @@ use crate::memory::Violation;
 use crate::report::{Address, Check};
 use crate::shadow::Conflict;
 
-/// A broken rule, before anything is known of who broke it.
+/// A broken rule, before the thread that broke it is known.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) check: Check,

@@ -1,10 +1,10 @@
 //! Clusters: the barrier of all their threads, and each other's shared memory.
 
-use super::{Broken, Check, Cluster, Wait, block, checked, issue, poison, with};
+use super::{Broken, Check, Cluster, Wait, checked, issue, poison, wait_until, with};
 use crate::clock::Knowledge;
 use crate::instruction::Instruction;
 
-/// Where the rank of a CTA stands in an address of the cluster's window.
+/// Lowest bit of the CTA's rank in an address of the cluster's window.
 const RANK_SHIFT: u32 = 24;
 
 /// The barrier of a cluster (PTX ISA, "barrier.cluster").
@@ -66,26 +66,20 @@ pub fn wait() {
     if issue(Instruction::ClusterWait, []).is_none() {
         return;
     }
-    loop {
-        let done = checked(|cluster, thread| {
-            let state = &cluster.threads[thread as usize];
-            if state.waits == state.arrivals {
-                let detail = "this thread has not arrived";
-                return Err(Broken::new(Check::BarrierDivergence, detail));
-            }
-            let done = cluster.cluster_barrier.phase > state.waits;
-            if done {
-                let knowledge = cluster.cluster_barrier.arrived.clone();
-                cluster.acquire(thread, &knowledge);
-                cluster.threads[thread as usize].waits += 1;
-            }
-            Ok(done)
-        });
-        if done {
-            return;
+    wait_until(Wait::Cluster, |cluster, thread| {
+        let state = &cluster.threads[thread as usize];
+        if state.waits == state.arrivals {
+            let detail = "this thread has not arrived";
+            return Err(Broken::new(Check::BarrierDivergence, detail));
         }
-        block(Wait::Cluster);
-    }
+        let done = cluster.cluster_barrier.phase > state.waits;
+        if done {
+            let knowledge = cluster.cluster_barrier.arrived.clone();
+            cluster.acquire(thread, &knowledge);
+            cluster.threads[thread as usize].waits += 1;
+        }
+        Ok(done)
+    });
 }
 
 /// `st.shared::cluster` of `N` words.
@@ -118,7 +112,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A thread ends: nobody waits for it any more.
+    /// Called when a thread ends: the barrier no longer waits for it.
     pub(super) fn leave_cluster_barrier(&mut self, thread: u32) {
         if self.threads[thread as usize].arrivals == self.cluster_barrier.phase {
             self.miss_one_less();
@@ -137,7 +131,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// The CTA and address that an address in the cluster's window means.
+    /// The CTA, and its own shared address, that an address in the cluster's window means.
     pub(super) fn peer(&mut self, thread: u32, address: u32) -> Result<(u32, u32), Broken> {
         let own = self.threads[thread as usize].cta;
         let cta = match address >> RANK_SHIFT {
@@ -170,7 +164,8 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A CTA may end when a barrier has come after what peers did to its memory.
+    /// A CTA may end when a barrier of the cluster has followed all accesses by peers to its
+    /// memory.
     pub(super) fn check_peers_done(&self, cta: u32) -> Result<(), Broken> {
         let threads = self.threads.iter().filter(|thread| thread.cta == cta);
         let waited = threads.map(|thread| thread.waits).max().unwrap_or(0);

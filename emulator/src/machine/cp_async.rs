@@ -1,5 +1,5 @@
-//! `cp.async`: copies that a thread starts and waits for by groups. They are
-//! performed when they are waited for, as late as can be.
+//! `cp.async`: copies that a thread starts, and waits for by groups. The emulator performs
+//! a copy as late as possible: when its thread waits for it.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,6 @@ use super::{Broken, Check, Cluster, checked, issue, with};
 use crate::agent::Role;
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
-use crate::memory::Actor;
 use crate::report::Address;
 use crate::shadow::{Access, Proxy};
 
@@ -129,11 +128,7 @@ impl Cluster<'_> {
             };
             let mut halves = [0; BYTES as usize / 2];
             if copy.bytes > 0 {
-                let actor = self.checks().then_some(Actor {
-                    cluster: self.index,
-                    epoch,
-                    knowledge: &copy.knowledge,
-                });
+                let actor = self.engine_actor(epoch, &copy.knowledge);
                 let into = &mut halves[..copy.bytes.div_ceil(2) as usize];
                 self.launch.memory.load(copy.source, 2, into, actor, true)?;
                 self.counts.global_read_bytes += u64::from(copy.bytes);

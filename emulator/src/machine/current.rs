@@ -9,7 +9,7 @@ use crate::options::Site;
 use crate::report::Report;
 use crate::source;
 
-/// The payload with which a thread unwinds that has broken a rule.
+/// The payload of the panic by which a thread that has broken a rule unwinds.
 pub(crate) struct Aborted;
 
 /// The cluster and the thread that run.
@@ -26,7 +26,7 @@ thread_local! {
 /// Runs `resume`, during which `thread` of `cluster` executes.
 ///
 /// # Safety
-/// `cluster` is valid, and nobody else refers to it until this returns.
+/// `cluster` is valid, and nothing else refers to it until this returns.
 pub(crate) unsafe fn enter<R>(
     cluster: *mut Cluster<'_>,
     thread: u32,
@@ -58,7 +58,7 @@ pub(super) fn checked<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> Result<R, Brok
     }
 }
 
-/// Reports what the executing thread has broken, and leaves it for good.
+/// Reports the rule that the executing thread has broken, and unwinds the thread.
 #[cold]
 pub(super) fn fail(broken: Broken) -> ! {
     let source = source::lines();
@@ -91,7 +91,17 @@ pub(super) fn issue<const N: usize>(
     arguments
 }
 
-/// Leaves the executing thread until somebody wakes it.
+/// Blocks the executing thread, for `wait`, until `done`.
+pub(super) fn wait_until(
+    wait: Wait,
+    mut done: impl FnMut(&mut Cluster<'_>, u32) -> Result<bool, Broken>,
+) {
+    while !checked(&mut done) {
+        block(wait);
+    }
+}
+
+/// Suspends the executing thread until another wakes it.
 pub(super) fn block(wait: Wait) {
     with(|cluster, thread| cluster.threads[thread as usize].status = Status::Waiting(wait));
     fiber::suspend();

@@ -1,6 +1,6 @@
 //! Flags in global memory: `st.release.gpu` and `ld.acquire.gpu`.
 
-use super::{Wait, block, checked, issue};
+use super::{Wait, checked, issue, wait_until};
 use crate::clock::Message;
 use crate::instruction::Instruction;
 
@@ -24,25 +24,19 @@ pub fn raise(address: u64) {
     });
 }
 
-/// `ld.acquire.gpu` until it sees what is not 0.
+/// `ld.acquire.gpu`, again and again until the flag is not 0.
 pub fn wait(address: u64) {
     let Some([address]) = issue(Instruction::WaitFlag, [address]) else {
         return;
     };
-    loop {
-        let raised = checked(|cluster, thread| {
-            cluster.check_dependency(thread)?;
-            let memory = cluster.launch.memory;
-            let raised = memory.load_flag(address)? != 0;
-            cluster.flags_seen += u64::from(raised);
-            if raised && let Some(message) = memory.messages().get(&address) {
-                message.tell(&mut cluster.threads[thread as usize].knowledge);
-            }
-            Ok(raised)
-        });
-        if raised {
-            return;
+    wait_until(Wait::Flag(address), |cluster, thread| {
+        cluster.check_dependency(thread)?;
+        let memory = cluster.launch.memory;
+        let raised = memory.load_flag(address)? != 0;
+        cluster.flags_seen += u64::from(raised);
+        if raised && let Some(message) = memory.messages().get(&address) {
+            message.tell(&mut cluster.threads[thread as usize].knowledge);
         }
-        block(Wait::Flag(address));
-    }
+        Ok(raised)
+    });
 }

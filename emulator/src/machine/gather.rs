@@ -1,17 +1,17 @@
-//! Instructions that a warp or a warpgroup executes as one (`.sync.aligned`): the
-//! threads bring their operands, and the last to come executes for all.
+//! Instructions that a warp or a warpgroup executes as one (`.sync.aligned`): each
+//! thread leaves its operands, and the last thread executes for all.
 
 use super::WARPGROUP;
 use super::{Broken, Check, Cluster, WARP, Wait, block, checked, with};
 use crate::instruction::Instruction;
 
-/// Registers that a thread brings, or takes away, at most.
+/// The most registers that a thread gives to such an instruction, or gets from it.
 const REGISTERS: usize = 10;
 
 /// One thread's registers.
 pub(super) type Operands = [u32; REGISTERS];
 
-/// Who must come.
+/// The threads that execute an instruction together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Warp,
@@ -27,7 +27,7 @@ impl Scope {
     }
 }
 
-/// The threads that have come so far.
+/// The threads that have reached the instruction so far.
 #[derive(Debug)]
 pub(super) struct Gather {
     instruction: Option<Instruction>,
@@ -45,16 +45,16 @@ impl Gather {
     }
 }
 
-/// `registers`, filled up.
+/// `registers`, followed by zeros.
 pub(super) fn operands<const N: usize>(registers: [u32; N]) -> Operands {
     let mut operands = [0; REGISTERS];
     operands[..N].copy_from_slice(&registers);
     operands
 }
 
-/// Brings `mine` to the other threads of the executing thread's warp or warpgroup.
-/// The last calls `execute` with its number and the operands of all, in order;
-/// what that leaves there is what each gets.
+/// Waits for the other threads of the executing thread's warp or warpgroup. The last one
+/// calls `execute` with the number of the warp or warpgroup and the operands of all its
+/// threads, in order. Each thread gets back what `execute` has put in place of its own.
 pub(super) fn gather(
     scope: Scope,
     instruction: Instruction,

@@ -8,12 +8,12 @@ use crate::instruction::Instruction;
 /// Bytes of a line of L2.
 const LINE: u64 = 128;
 
-/// The lines that a CTA has loaded since its last barrier: what L1 and the
-/// coalescing of a warp's accesses keep from L2.
+/// The cache lines that a CTA has loaded since its last barrier: L1 and the coalescing of
+/// a warp's accesses keep requests for them from L2.
 #[derive(Debug, Default)]
-pub(super) struct Lines(HashSet<u64>);
+pub(super) struct LoadedLines(HashSet<u64>);
 
-impl Lines {
+impl LoadedLines {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -115,7 +115,7 @@ impl Cluster<'_> {
         if self.launch.options.trace {
             let cta = self.threads[thread as usize].cta;
             let line = address / LINE * LINE;
-            if self.ctas[cta as usize].lines.0.insert(line) {
+            if self.ctas[cta as usize].loaded_lines.0.insert(line) {
                 self.request(cta, line, LINE as u32, false);
             }
         }

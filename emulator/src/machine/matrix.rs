@@ -1,4 +1,4 @@
-//! What a warp does as one: `ldmatrix`, `stmatrix`, `mma.sync`.
+//! The instructions that a warp executes as one: `ldmatrix`, `stmatrix`, `mma.sync`.
 
 use super::gather::{Operands, Scope, gather, operands};
 use super::{Broken, Check, Cluster, WARP, issue, poison};

@@ -1,6 +1,6 @@
 //! mbarriers: arrivals, expected bytes, phases.
 
-use super::{Broken, Check, Cluster, Wait, block, checked, issue, with};
+use super::{Broken, Check, Cluster, Wait, checked, issue, wait_until, with};
 use crate::agent::Role;
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
@@ -19,12 +19,12 @@ pub(super) struct Mbarrier {
     pub(super) bytes: i64,
     /// Phases that are complete.
     pub(super) phase: u32,
-    /// Who has initialised it.
+    /// The thread that initialised it, with its epoch.
     initialised: Epoch,
     /// The last phase that a copy was started for, counted from 1.
     loads_until: u32,
     arriving: Knowledge,
-    /// What whoever sees the last phase complete learns.
+    /// What a thread learns that sees the last phase complete.
     completed: Knowledge,
 }
 
@@ -107,23 +107,17 @@ pub fn wait(barrier: u32, parity: u32) {
         return;
     };
     let (address, parity) = (address as u32, parity as u32);
-    loop {
-        let done = checked(|cluster, thread| {
-            let cta = cluster.threads[thread as usize].cta;
-            let mbarrier = cluster.mbarrier(thread, (cta, address))?;
-            // The phase before the first counts as one of parity 1.
-            let done = mbarrier.phase % 2 != parity % 2;
-            if done {
-                let completed = mbarrier.completed.clone();
-                cluster.acquire(thread, &completed);
-            }
-            Ok(done)
-        });
+    wait_until(Wait::Mbarrier { address, parity }, |cluster, thread| {
+        let cta = cluster.threads[thread as usize].cta;
+        let mbarrier = cluster.mbarrier(thread, (cta, address))?;
+        // The phase before the first counts as one of parity 1.
+        let done = mbarrier.phase % 2 != parity % 2;
         if done {
-            return;
+            let completed = mbarrier.completed.clone();
+            cluster.acquire(thread, &completed);
         }
-        block(Wait::Mbarrier { address, parity });
-    }
+        Ok(done)
+    });
 }
 
 impl Cluster<'_> {
@@ -233,7 +227,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A CTA ends: its threads must have waited for all that lands in its memory.
+    /// Called when a CTA ends: its threads must have waited for all TMA loads into its memory.
     pub(super) fn check_loads_awaited(&mut self, cta: u32) -> Result<(), Broken> {
         if !self.checks() {
             return Ok(());

@@ -1,4 +1,5 @@
-//! What threads know of each other, and pass on.
+//! The knowledge of threads: which accesses happened before what they do now, and how
+//! they pass that on.
 
 use super::Cluster;
 use crate::clock::{Epoch, Knowledge};
@@ -14,8 +15,8 @@ impl Cluster<'_> {
         }
     }
 
-    /// What `thread` knows, itself included, for others to learn. What it does
-    /// from now on is not part of it.
+    /// All that `thread` knows and has done, for others to learn. What it does from now on
+    /// is not included.
     pub(super) fn release(&mut self, thread: u32) -> Knowledge {
         let epoch = self.epoch(thread);
         let thread = &mut self.threads[thread as usize];
@@ -56,12 +57,22 @@ impl Cluster<'_> {
         thread.knowledge.asynchronous.join(&knowledge.generic);
     }
 
-    /// A thread as global memory sees it; `None` where nobody checks.
+    /// A thread as global memory sees it; `None` if accesses are not checked.
     pub(super) fn actor(&self, thread: u32) -> Option<Actor<'_>> {
-        self.checks().then(|| Actor {
+        let knowledge = &self.threads[thread as usize].knowledge;
+        self.engine_actor(self.epoch(thread), knowledge)
+    }
+
+    /// An asynchronous unit as global memory sees it; `None` if accesses are not checked.
+    pub(super) fn engine_actor<'k>(
+        &self,
+        epoch: Epoch,
+        knowledge: &'k Knowledge,
+    ) -> Option<Actor<'k>> {
+        self.checks().then_some(Actor {
             cluster: self.index,
-            epoch: self.epoch(thread),
-            knowledge: &self.threads[thread as usize].knowledge,
+            epoch,
+            knowledge,
         })
     }
 }

@@ -1,20 +1,20 @@
-//! What a load finds in shared memory that nothing wrote: a value that stands for
-//! "undefined".
+//! The value that a load gets from shared memory that nothing has written.
 //!
-//! A kernel may load such memory, as pipelines do that are one step ahead at their
-//! end, if it makes no use of it. So the load gets a NaN of a pattern that nothing
-//! else makes, and the report comes when that is multiplied, converted or stored.
+//! A kernel may load such memory if it does not use the value: a pipeline that loads one
+//! k-block ahead does so at its end. So the load gets a NaN of a pattern that no
+//! instruction makes, and the report comes when the kernel multiplies, converts or stores
+//! that NaN.
 
 use super::{Broken, Check, fail, with};
 
 /// One word, and each half of it: a quiet NaN in f32, TF32, f16 and bf16.
 pub(super) const WORD: u32 = 0xffed_ffed;
 
-/// 16 bytes of it.
+/// 16 bytes of [`WORD`].
 pub(super) const CHUNK: [u8; 16] =
     *b"\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff\xed\xff";
 
-/// Ends the cluster if one of `words` stands for nothing.
+/// Ends the cluster if one of `words` is undefined.
 pub(super) fn check(words: &[u32]) {
     if words.contains(&WORD) && with(|cluster, _| cluster.checks()) {
         let detail = "uses a value that it loaded from shared memory that nothing wrote";
@@ -30,8 +30,8 @@ pub fn used(value: f32) -> f32 {
     value
 }
 
-/// `convert(value)`, unless `value` stands for nothing: that stays as it is, for a
-/// pipeline may convert what it then drops.
+/// `convert(value)`. An undefined `value` stays as it is, for a pipeline may convert a
+/// value that it then drops.
 pub fn keep(value: f32, convert: impl FnOnce(f32) -> u32) -> u32 {
     match value.to_bits() {
         WORD => WORD,

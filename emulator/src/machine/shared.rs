@@ -12,7 +12,7 @@ pub const BASE: u32 = 1024;
 #[derive(Debug)]
 pub(super) struct SharedMemory {
     data: Vec<u8>,
-    /// `None` where nobody checks.
+    /// `None` if accesses are not checked.
     shadow: Option<Shadow>,
 }
 

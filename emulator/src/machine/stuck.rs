@@ -1,4 +1,4 @@
-//! Nothing can go on: why.
+//! Why no thread of a cluster can go on.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -46,8 +46,8 @@ impl Cluster<'_> {
         None
     }
 
-    /// A thread at an instruction to which others that it waits for cannot come:
-    /// they have ended, or wait at another such instruction.
+    /// A thread that waits at an instruction for threads that cannot reach it: they have
+    /// ended, or wait at another such instruction.
     fn divergence(&self) -> Option<(Option<u32>, Broken)> {
         for (number, thread) in self.threads.iter().enumerate() {
             let Status::Waiting(wait) = thread.status else {
@@ -88,7 +88,7 @@ impl Cluster<'_> {
         None
     }
 
-    /// Who waits for what, threads with one wait together.
+    /// A line for each thing that threads wait for, with those threads.
     fn who_waits(&self) -> String {
         let mut waits: BTreeMap<(u32, Wait), Vec<u32>> = BTreeMap::new();
         for thread in &self.threads {
@@ -139,8 +139,8 @@ impl Cluster<'_> {
     }
 }
 
-/// Whether a thread of this status does not come to where others wait for it,
-/// whatever happens to mbarriers.
+/// Whether a thread of this status cannot reach the instruction at which others wait for
+/// it, whatever happens to mbarriers.
 fn cannot_come(status: Status) -> bool {
     match status {
         Status::Ended => true,

@@ -1,11 +1,10 @@
 //! TMA: loads and stores of boxes. A copy is started by a thread and performed by
 //! the copy engine, when the scheduler lets it.
 
-use super::{Broken, Check, Cluster, Status, Wait, block, checked, issue, with};
+use super::{Broken, Check, Cluster, Status, Wait, checked, issue, wait_until, with};
 use crate::agent::Role;
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
-use crate::memory::Actor;
 use crate::report::{Address, Report};
 use crate::semantics::tensor_map::{self, Direction, TensorMap};
 use crate::shadow::{Access, Proxy};
@@ -13,16 +12,16 @@ use crate::shadow::{Access, Proxy};
 /// Bytes of a chunk of a box.
 const CHUNK: u32 = 16;
 
-/// What the copy engine has to do.
+/// A copy that a thread has started and the copy engine has yet to perform.
 #[derive(Debug)]
 pub(super) struct Copy {
-    /// Who started it.
+    /// The thread that started it.
     thread: u32,
-    /// His epoch, and what he knew, when he did.
+    /// The thread's epoch, and what the thread knew, at the start.
     issuer: Epoch,
     knowledge: Knowledge,
     map: TensorMap,
-    /// CTA and shared address.
+    /// CTA and shared address of the box.
     place: (u32, u32),
     /// Coordinates in the tensor.
     at: (i32, i32),
@@ -67,7 +66,7 @@ pub fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
     }
 }
 
-/// A load to the CTAs whose bits are set.
+/// A load to each CTA of the cluster whose bit is set in `ctas`.
 pub fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas: u16) {
     let [shared, x, y, barrier, ctas] = [shared, x, y, barrier, ctas.into()].map(u64::from);
     let arguments = [shared, map, x, y, barrier, ctas];
@@ -129,16 +128,16 @@ pub fn wait_stores() {
     }
 }
 
-/// Until at most `pending` groups have not read shared memory, or are not
-/// `complete`.
+/// Waits until at most `pending` bulk groups still have to read shared memory or, if
+/// `complete`, still have to be complete.
 fn wait(pending: u32, complete: bool) {
     let upto = with(|cluster, thread| {
         let groups = &cluster.threads[thread as usize].stores;
         groups.committed.saturating_sub(pending)
     });
-    while with(|cluster, thread| cluster.stores_upto(thread, upto)) {
-        block(Wait::Stores(upto));
-    }
+    wait_until(Wait::Stores(upto), |cluster, thread| {
+        Ok(!cluster.stores_upto(thread, upto))
+    });
     with(|cluster, thread| {
         let groups = &mut cluster.threads[thread as usize].stores;
         groups.read = groups.read.max(upto);
@@ -261,7 +260,7 @@ impl Cluster<'_> {
             let inside = chunk.first as usize / 2..chunk.end as usize / 2;
             if !inside.is_empty() {
                 self.counts.global_read_bytes += 2 * inside.len() as u64;
-                let actor = self.engine_actor(copy, epoch);
+                let actor = self.engine_actor(epoch, &copy.knowledge);
                 memory.load(chunk.global, 2, &mut halves[inside], actor, true)?;
             }
             let bytes = halves.map(u16::to_le_bytes);
@@ -307,7 +306,7 @@ impl Cluster<'_> {
                 *half = u16::from_le_bytes(*pair);
             }
             self.counts.global_written_bytes += bytes.len() as u64;
-            let actor = self.engine_actor(copy, writes);
+            let actor = self.engine_actor(writes, &copy.knowledge);
             memory.store(chunk.global, 2, &halves[..bytes.len() / 2], actor)?;
         }
         if let Status::Waiting(Wait::Stores(_)) = self.threads[copy.thread as usize].status {
@@ -324,21 +323,14 @@ impl Cluster<'_> {
         })
     }
 
-    fn engine_actor<'a>(&self, copy: &'a Copy, epoch: Epoch) -> Option<Actor<'a>> {
-        self.launch.options.checks.then_some(Actor {
-            cluster: self.index,
-            epoch,
-            knowledge: &copy.knowledge,
-        })
-    }
-
     /// Lets `thread` know of epoch `clock` of another agent.
     pub(super) fn learn_of(&mut self, thread: u32, role: Role, clock: u32) {
         let agent = self.agents.number(role);
         self.learn(thread, Epoch { agent, clock });
     }
 
-    /// A thread ends: its stores must have read shared memory, which may be gone.
+    /// Called when a thread ends: its stores must have read shared memory, which may be gone
+    /// afterwards.
     pub(super) fn end_stores(&self, thread: u32) -> Result<(), Broken> {
         let groups = &self.threads[thread as usize].stores;
         if groups.open == 0 && groups.read == groups.committed {
@@ -348,7 +340,7 @@ impl Cluster<'_> {
         Err(Broken::new(Check::PeerGone, detail))
     }
 
-    /// Notes the part of a box that is inside the tensor.
+    /// Records a request to L2 for the part of a box that is inside the tensor.
     fn request_box(&mut self, cta: u32, map: &TensorMap, (x, y): (i32, i32), writes: bool) {
         let inside = |at: i32, size: u32, dim: u64| {
             let (start, end) = (i64::from(at).max(0), i64::from(at) + i64::from(size));
@@ -367,10 +359,9 @@ impl Cluster<'_> {
 
 /// Whether the hardware takes a box that starts `at` this element. Where it does not, the
 /// grid ends with an illegal instruction, and the context with it; the PTX ISA is silent.
-/// Measured on an H200: boxes that start off 16 bytes, loads and stores, and stores that
-/// start before the tensor in either coordinate, where loads may (`docs/emulator.md`, "What
-/// it showed"). Others met the first (tilelang issue 2527; Triton's tutorial "TMA in Gluon"
-/// names the rule).
+/// Measured on an H200 (`docs/emulator.md`, "What it showed"): no box may start off a multiple
+/// of 16 bytes, and no store before the tensor in either coordinate, where loads may. The
+/// first rule is known elsewhere (tilelang issue 2527; Triton's tutorial "TMA in Gluon").
 fn check_start(map: &TensorMap, at: (i32, i32), direction: Direction) -> Result<(), Broken> {
     let refuse = |detail: String| Err(Broken::new(Check::InvalidArgument, detail));
     if direction == Direction::Store && (at.0 < 0 || at.1 < 0) {

@@ -2,7 +2,7 @@
 
 use super::WARPGROUP;
 use super::gather::{Scope, gather, operands};
-use super::{Broken, Check, Cluster, Wait, block, checked, issue};
+use super::{Broken, Check, Cluster, Wait, issue, wait_until};
 use crate::instruction::Instruction;
 
 /// Registers of an SM.
@@ -14,7 +14,7 @@ const MOST: u32 = 255;
 /// The registers of a CTA.
 #[derive(Debug)]
 pub(super) struct Registers {
-    /// Of a thread, by warpgroup.
+    /// Registers of a thread, by warpgroup.
     held: Vec<u32>,
     /// For a thread of each of a warpgroup's.
     free: u32,
@@ -70,30 +70,24 @@ pub fn claim_registers(registers: u32) {
         operands([]),
         |_, _, _| Ok(()),
     );
-    loop {
-        // The first thread that finds enough takes them for its warpgroup.
-        let done = checked(|cluster, thread| {
-            let (cta, held) = cluster.registers_of(thread / WARPGROUP);
-            let wanted = registers.saturating_sub(*held);
-            *held = (*held).max(registers);
-            let free = &mut cluster.ctas[cta].registers.free;
-            let done = *free >= wanted;
-            if done {
-                *free -= wanted;
-            } else {
-                *cluster.registers_of(thread / WARPGROUP).1 -= wanted;
-            }
-            Ok(done)
-        });
+    // The first thread that finds enough takes them for its warpgroup.
+    wait_until(Wait::Registers, |cluster, thread| {
+        let (cta, held) = cluster.registers_of(thread / WARPGROUP);
+        let wanted = registers.saturating_sub(*held);
+        *held = (*held).max(registers);
+        let free = &mut cluster.ctas[cta].registers.free;
+        let done = *free >= wanted;
         if done {
-            return;
+            *free -= wanted;
+        } else {
+            *cluster.registers_of(thread / WARPGROUP).1 -= wanted;
         }
-        block(Wait::Registers);
-    }
+        Ok(done)
+    });
 }
 
 impl Cluster<'_> {
-    /// CTA of a warpgroup of the cluster, and its registers of a thread.
+    /// The CTA of a warpgroup of the cluster, and the warpgroup's registers a thread.
     fn registers_of(&mut self, warpgroup: u32) -> (usize, &mut u32) {
         let each = self.launch.threads.div_ceil(WARPGROUP);
         let (cta, index) = ((warpgroup / each) as usize, (warpgroup % each) as usize);

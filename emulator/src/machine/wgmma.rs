@@ -1,9 +1,9 @@
 //! wgmma: multiplies of a warpgroup, asynchronous until they are waited for.
 //!
-//! While the tensor cores own an accumulator, its true sums are in the machine, and
-//! the registers hold a ticket: NaNs that say which accumulator they stand for, so
-//! that it may be moved about as any array. `finish` puts the sums in their place.
-//! Who reads the registers before gets a report, or NaN.
+//! While the tensor cores own an accumulator, its values are in the machine, and the
+//! registers hold a ticket: NaNs that name the accumulator, so that the kernel may move
+//! the array as any other. `finish` puts the values into the registers. A thread that
+//! reads the registers before gets a report, or NaN.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -31,16 +31,16 @@ pub(super) struct Warpgroup {
     pending: VecDeque<Multiply>,
     /// Groups closed.
     committed: u32,
-    /// Whether a `wgmma.fence` stands behind the last use of registers.
+    /// Whether a `wgmma.fence` has followed the last use of the registers.
     fenced: bool,
-    /// Registers that the warpgroup brings to a multiply, by thread.
+    /// The accumulator's registers that the threads give to a multiply, by thread.
     brought: Vec<Vec<f32>>,
 }
 
 /// An accumulator that the tensor cores own, or have finished.
 #[derive(Debug)]
 struct Accumulator {
-    /// 64 rows of sums.
+    /// An m64 tile, row by row.
     tile: Vec<f32>,
     /// Threads that have not fetched their part.
     to_fetch: u32,
@@ -76,7 +76,7 @@ impl Warpgroup {
 const TICKET: u32 = 0xffc0_0000;
 const NUMBERS: u32 = (1 << 14) - 1;
 
-/// What registers hold that nothing was put into.
+/// The value of registers that nothing has written.
 const UNDEFINED: u32 = 0x7fee_dead;
 
 fn ticket(bits: u32) -> Option<u32> {
@@ -84,7 +84,7 @@ fn ticket(bits: u32) -> Option<u32> {
     (bits & TICKET == TICKET && number != 0).then_some(number)
 }
 
-/// Registers with anything in them.
+/// Registers of undefined value.
 pub fn undefined<const N: usize>() -> [u32; N] {
     [UNDEFINED; N]
 }
@@ -145,7 +145,7 @@ pub fn multiply(
     let held = ticket(registers[0]).unwrap_or(0);
     let undefined = accumulate != 0 && registers[0] == UNDEFINED;
     if undefined && with(|cluster, _| cluster.checks()) {
-        let detail = "accumulates onto registers that nothing was put into";
+        let detail = "accumulates onto registers that nothing has written";
         fail(Broken::new(Check::Uninitialized, detail));
     }
     if held == 0 {
@@ -177,7 +177,7 @@ pub fn multiply(
     }
 }
 
-/// `wgmma.wait_group 0`, and hands the sums back.
+/// `wgmma.wait_group 0`; puts the accumulator into the registers.
 pub fn finish(registers: &mut [u32]) {
     wait(0);
     let Some(number) = ticket(registers[0]) else {
@@ -191,7 +191,7 @@ pub fn finish(registers: &mut [u32]) {
             return Ok(());
         }
         let Some(accumulator) = group.accumulators.get_mut(&number) else {
-            let detail = "its sums were handed back before";
+            let detail = "its accumulator was given back before";
             return Err(Broken::new(Check::AccumulatorInUse, detail));
         };
         let columns = accumulator.tile.len() / wgmma::ROWS;
@@ -208,14 +208,14 @@ pub fn finish(registers: &mut [u32]) {
     });
 }
 
-/// A thread reads an accumulator: it must be its own.
+/// Checks that a thread that reads an accumulator owns its registers.
 pub fn read(registers: &[u32]) {
     let foreign = registers
         .iter()
         .any(|value| ticket(*value).is_some() || *value == UNDEFINED);
     if foreign {
         with(|cluster, thread| cluster.threads[thread as usize].instruction = None);
-        let detail = "an accumulator is read that wgmma owns: nothing has waited for it";
+        let detail = "reads an accumulator that wgmma owns: no wgmma.wait_group came before";
         fail(Broken::new(Check::AccumulatorInUse, detail));
     }
 }
@@ -291,8 +291,8 @@ impl Cluster<'_> {
         Ok(number)
     }
 
-    /// Performs all but the newest `pending` groups, which the warpgroup then knows
-    /// to be done.
+    /// Performs all groups but the newest `pending`; the warpgroup then knows that they are
+    /// complete.
     fn retire(&mut self, group: u32, pending: u32) -> Result<(), Broken> {
         let upto = self.warpgroups[group as usize]
             .committed
@@ -333,7 +333,8 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Notes which shared memory a multiply reads, from now until it is retired.
+    /// Records that a multiply reads its operands in shared memory from now until it is
+    /// retired.
     fn note_operands(
         &mut self,
         group: u32,
@@ -372,8 +373,8 @@ impl Cluster<'_> {
         let (descriptor, major) = (multiply.descriptors[which], multiply.majors[which]);
         descriptor.read(multiply.dtype, major, lines, |address| {
             let offset = self.locate((cta, address), 16, 16)?;
-            // Rows past the edge of an operand may never be written: they only
-            // reach sums that nobody stores.
+            // Rows past the edge of an operand may never be written: they reach only
+            // elements of D that no thread stores.
             Ok(self.engine_data(cta, offset).unwrap_or(poison::CHUNK))
         })
     }

@@ -52,48 +52,31 @@ pub struct Chunk {
 }
 
 /// A descriptor, or a use of one, that the instruction does not accept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescriptorError {
     /// Bits that must be 0 are not.
+    #[error(
+        "matrix descriptor {bits:#018x} has bits {:#x} set, accepted: zeros there",
+        bits & RESERVED
+    )]
     Reserved {
         /// The descriptor.
         bits: u64,
     },
     /// A base offset; a pattern that starts off its boundary is not modelled.
+    #[error("matrix descriptor with base offset {value}, accepted by the emulator: 0")]
     BaseOffset {
         /// The field's value.
         value: u32,
     },
     /// 4-byte elements contiguous along M or N ("wgmma", "Matrix major-ness").
+    #[error("{} operand contiguous along M or N, accepted: along K", dtype.name())]
     Major {
         /// The elements' type.
         dtype: Format,
     },
 }
-
-impl std::fmt::Display for DescriptorError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            DescriptorError::Reserved { bits } => write!(
-                f,
-                "matrix descriptor {bits:#018x} has bits {:#x} set, accepted: zeros there",
-                bits & RESERVED
-            ),
-            DescriptorError::BaseOffset { value } => write!(
-                f,
-                "matrix descriptor with base offset {value}, accepted by the emulator: 0"
-            ),
-            DescriptorError::Major { dtype } => write!(
-                f,
-                "{} operand contiguous along M or N, accepted: along K",
-                dtype.name()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DescriptorError {}
 
 impl Descriptor {
     /// Reads the fields of a 64-bit descriptor.

@@ -27,7 +27,7 @@
 //!
 //! **Bound.** Hardware that adds K products and C in this way, in whatever order and
 //! with 23 fraction bits or more, is within (K + 1) · 2^(e − 23) of the exact sum,
-//! plus one unit in the last place of the result: [`error_bound`]. So are we.
+//! plus one unit in the last place of the result: [`error_bound`]. So is this module.
 
 use super::convert::CANONICAL_NAN_F32;
 use super::factor::{Factor, lowest_power, two_to};

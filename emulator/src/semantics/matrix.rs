@@ -38,7 +38,11 @@ pub enum Order {
 }
 
 /// A row address that the instruction does not accept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "row {row} of matrix {matrix} is at shared address {address:#x}, accepted: multiples of \
+     {ROW_BYTES}"
+)]
 pub struct MisalignedRow {
     /// Which matrix of the instruction, from 0.
     pub matrix: usize,
@@ -47,18 +51,6 @@ pub struct MisalignedRow {
     /// The shared address given.
     pub address: u32,
 }
-
-impl std::fmt::Display for MisalignedRow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "row {} of matrix {} is at shared address {:#x}, accepted: multiples of {ROW_BYTES}",
-            self.row, self.matrix, self.address
-        )
-    }
-}
-
-impl std::error::Error for MisalignedRow {}
 
 /// The rows that an instruction with `COUNT` (1, 2 or 4) matrices accesses, by
 /// matrix and row, from the addresses that the lanes give. Those of lanes from

@@ -46,15 +46,17 @@ pub struct TensorMap {
 }
 
 /// Parameters that the driver, or the emulator in its place, refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {
     /// The tensor's address is no multiple of 16.
+    #[error("tensor at {address:#x}, accepted: multiples of 16")]
     Address {
         /// The address given.
         address: u64,
     },
     /// A dimension of the tensor is 0 or above 2³².
+    #[error("tensor dimension {dimension} is {elements}, accepted: 1 to 2^32")]
     Dim {
         /// Which dimension.
         dimension: usize,
@@ -62,11 +64,13 @@ pub enum MapError {
         elements: u64,
     },
     /// The pitch is no multiple of 16, or 2⁴⁰ or more.
+    #[error("tensor pitch is {pitch_bytes} bytes, accepted: multiples of 16 below 2^40")]
     Pitch {
         /// Bytes given.
         pitch_bytes: u64,
     },
     /// A dimension of the box is 0 or above 256.
+    #[error("box dimension {dimension} is {elements}, accepted: 1 to 256")]
     Box {
         /// Which dimension.
         dimension: usize,
@@ -75,6 +79,7 @@ pub enum MapError {
     },
     /// A row of the box is no multiple of 16 bytes, or wider than the swizzle. (The
     /// driver takes narrower ones too; how they lie is not modelled.)
+    #[error("box row is {bytes} bytes, accepted{}", accepted_row(*swizzle))]
     BoxRow {
         /// Bytes of the row given.
         bytes: u32,
@@ -82,72 +87,31 @@ pub enum MapError {
         swizzle: Swizzle,
     },
     /// 128 bytes that are no map.
+    #[error("no tensor map there: it starts with {found:02x?}")]
     Junk {
         /// The first eight of them, which say so.
         found: [u8; 8],
     },
 }
 
-impl std::fmt::Display for MapError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            MapError::Address { address } => {
-                write!(f, "tensor at {address:#x}, accepted: multiples of 16")
-            }
-            MapError::Dim {
-                dimension,
-                elements,
-            } => write!(
-                f,
-                "tensor dimension {dimension} is {elements}, accepted: 1 to 2^32"
-            ),
-            MapError::Pitch { pitch_bytes } => write!(
-                f,
-                "tensor pitch is {pitch_bytes} bytes, accepted: multiples of 16 below 2^40"
-            ),
-            MapError::Box {
-                dimension,
-                elements,
-            } => write!(
-                f,
-                "box dimension {dimension} is {elements}, accepted: 1 to 256"
-            ),
-            MapError::BoxRow {
-                bytes,
-                swizzle: Swizzle::None,
-            } => write!(f, "box row is {bytes} bytes, accepted: multiples of 16"),
-            MapError::BoxRow { bytes, swizzle } => write!(
-                f,
-                "box row is {bytes} bytes, accepted by the emulator with this swizzle: {}",
-                swizzle.span_bytes()
-            ),
-            MapError::Junk { found } => {
-                write!(f, "no tensor map there: it starts with {found:02x?}")
-            }
-        }
+/// The rows of a box that lies as `swizzle` says.
+fn accepted_row(swizzle: Swizzle) -> String {
+    match swizzle {
+        Swizzle::None => ": multiples of 16".into(),
+        _ => format!(
+            " by the emulator with this swizzle: {}",
+            swizzle.span_bytes()
+        ),
     }
 }
 
-impl std::error::Error for MapError {}
-
 /// A box in shared memory that does not start where the instruction needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("box at shared address {address:#x}, accepted: multiples of {SHARED_ALIGNMENT}")]
 pub struct MisalignedBox {
     /// The shared address given.
     pub address: u32,
 }
-
-impl std::fmt::Display for MisalignedBox {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "box at shared address {:#x}, accepted: multiples of {SHARED_ALIGNMENT}",
-            self.address
-        )
-    }
-}
-
-impl std::error::Error for MisalignedBox {}
 
 /// 16 bytes of a box in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +123,7 @@ pub struct Chunk {
     pub first: u32,
     /// See `first`.
     pub end: u32,
-    /// The global address of byte `first`. Of no meaning if there is none.
+    /// The global address of byte `first`; without meaning for an empty chunk.
     pub global: u64,
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Winner {
     transposed: bool,
     order: String,
     schedule: String,
-    /// Its median, for whoever reads the file.
+    /// Its median; only people read it.
     milliseconds: f64,
 }
 

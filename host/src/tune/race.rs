@@ -1,22 +1,26 @@
-//! Which contender is timed next, and when the winner is known. Knows nothing
-//! of GPUs.
+//! A race between candidates: which one is timed next, and when the winner is known.
+//! It uses no GPU.
 //!
-//! A racing algorithm (Birattari and others, "A Racing Algorithm for
-//! Configuring Metaheuristics", 2002): all are timed in turns, and whoever is
-//! clearly slower than the leader leaves, so that the budget goes to those that
+//! A racing algorithm (Birattari and others, "A Racing Algorithm for Configuring
+//! Metaheuristics", 2002): all contenders are timed in turns, and a contender that is
+//! clearly slower than the leader leaves, so that the budget goes to the contenders that
 //! are hard to tell apart.
 //!
-//! - **Heats.** Contenders come in groups, a kernel with its orders. First only
-//!   the first of each group runs, in the order given, which is the best guess
-//!   first: should the budget not suffice, the guess has been timed. The others
-//!   join where that first one came near the leader.
-//! - **Turns.** After that, rounds in a new random order each. A clock that
-//!   drifts, and the neighbour before, meet all alike.
-//! - **Who leaves.** Whoever is never near the leader's median ([`is_far`]);
-//!   later, whoever has three quarters of its times above three quarters of the
-//!   leader's. Times on a GPU are skewed (slow ones happen), hence quartiles.
+//! - **Heats.** Contenders come in groups, a kernel with its orders. At first only the
+//!   first contender of each group runs, in the given order, the best guess first: if the
+//!   budget does not suffice, the guess has been timed. The others of a group join if its
+//!   first came near the leader.
+//! - **Turns.** After that, each round has a new random order, so that a drifting clock
+//!   and the contender before affect all alike.
+//! - **Leaving.** A contender leaves that is never near the leader's median ([`is_far`]);
+//!   later also one that has three quarters of its times above three quarters of the
+//!   leader's. Times on a GPU are skewed, for slow ones happen; hence quartiles.
 
 use std::time::Duration;
+
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
 
 /// Rounds in which only the first of each group runs.
 const HEATS: usize = 2;
@@ -36,7 +40,7 @@ pub(crate) struct Race {
     turns: Vec<usize>,
     rounds: usize,
     budget: Duration,
-    random: SplitMix64,
+    random: SmallRng,
 }
 
 #[derive(Debug)]
@@ -73,7 +77,7 @@ impl Race {
             turns: Vec::new(),
             rounds: 0,
             budget,
-            random: SplitMix64(seed),
+            random: SmallRng::seed_from_u64(seed),
         };
         race.turns = race.running().rev().collect();
         race
@@ -100,7 +104,7 @@ impl Race {
         if decided || self.rounds >= MAX_ROUNDS {
             return None;
         }
-        self.random.shuffle(&mut self.turns);
+        self.turns.shuffle(&mut self.random);
         self.turns.pop()
     }
 
@@ -184,31 +188,10 @@ fn quantile(samples: &[f64], fraction: f64) -> Option<f64> {
     Some(sorted[(fraction * last as f64).round() as usize])
 }
 
-/// Random enough for turns, and small: Steele, Lea and Flood, "Fast Splittable
-/// Pseudorandom Number Generators", 2014.
-#[derive(Debug)]
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Fisher and Yates' shuffle.
-    fn shuffle(&mut self, items: &mut [usize]) {
-        for last in (1..items.len()).rev() {
-            let other = self.next() % (last as u64 + 1);
-            items.swap(last, other as usize);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use rand::RngExt as _;
+
     use super::*;
 
     /// Runs a race on times from `stopwatch`, which also says how long a sample
@@ -251,9 +234,9 @@ mod tests {
     #[test]
     fn noise_is_seen_through() {
         // 1 % apart under noise of 4 %, with a slow outlier now and then.
-        let mut random = SplitMix64(7);
+        let mut random = SmallRng::seed_from_u64(7);
         let (_, race) = run(&[0, 1, 2], LONG, |contender, turn| {
-            let noise = (random.next() % 1000) as f64 / 1000.0 * 0.04;
+            let noise = random.random_range(0.0..0.04);
             let outlier = if turn % 11 == 0 { 3.0 } else { 1.0 };
             [1.02, 1.01, 1.0][contender] * (1.0 + noise) * outlier
         });

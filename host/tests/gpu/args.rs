@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(hide_default_value = true)]
     pub seed: u64,
 
-    /// Only cases whose name contains TEXT; given again, one of them
+    /// Only cases whose name contains TEXT, or one of several TEXTs
     #[arg(long = "filter", value_name = "TEXT")]
     pub filters: Vec<String>,
 

@@ -45,8 +45,9 @@ impl Report {
         }
     }
 
-    /// Counts what came of `test`, and says it to libtest-mimic. A failure is printed at
-    /// once: libtest-mimic prints it at the end, which a test that hangs keeps away.
+    /// Counts the verdict of `test`, and translates it for libtest-mimic. A failure is
+    /// printed at once, for a test that hangs later would keep libtest-mimic from printing
+    /// it at the end.
     pub fn add(&self, test: &Test, verdict: Verdict) -> Result<Completion, Failed> {
         {
             let mut tables = self.counts.lock().unwrap_or_else(PoisonError::into_inner);

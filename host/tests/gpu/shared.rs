@@ -1,9 +1,9 @@
-//! The device, of which all threads take turns.
+//! The device, which the threads use in turn.
 //!
-//! Drawing operands and multiplying them in f64 takes longer than the GPU
-//! does, so tests run on all cores. What they do on the device they do alone:
-//! a fault belongs to the test that sees it, and no test's work is captured
-//! into another's graph.
+//! Drawing operands and multiplying them in f64 takes longer than the product on the
+//! GPU, so tests run on all cores. A test has the device to itself during its turn: a
+//! fault belongs to the test that sees it, and no test's work is captured into another's
+//! graph.
 //!
 //! A turn may take only so long. A kernel that hangs would have all other tests wait
 //! for ever, so a [`Watchdog`] then ends the program, with the test's name.
@@ -18,7 +18,7 @@ use tilewise_watchdog::Watchdog;
 
 use crate::case::{Failure, is_fatal};
 
-/// A device for one test, by whose name its turns are known.
+/// A device for one test; the watchdog names that test when a turn takes too long.
 #[derive(Clone)]
 pub struct Shared {
     pool: Arc<Pool>,

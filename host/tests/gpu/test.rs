@@ -85,7 +85,7 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     let endless = endless::CASES.into_iter().map(on_device("endless"));
     let on_device = errors.chain(tuning).chain(chains).chain(endless);
     let mut tests: Vec<Test> = own.chain(on_device).collect();
-    // The kernels that pack are tested with those that read what they packed.
+    // A kernel that packs is tested with the kernels that read the packed operand.
     let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
     for kernel in KERNELS.iter().filter(products) {
         tests.extend(of_kernel(kernel, args.sms()));

@@ -16,7 +16,7 @@ pub(super) struct Definitions {
     all: Vec<usize>,
     /// The number of the first definition of each instruction; its others follow.
     first_of: Vec<usize>,
-    /// Those that reach each read, by instruction and register.
+    /// The definitions that reach each read, by instruction and register.
     reads: HashMap<(usize, usize), Vec<usize>>,
 }
 
@@ -52,7 +52,7 @@ impl Definitions {
         self.first_of[instruction]..next.unwrap_or(self.all.len())
     }
 
-    /// Those whose value an instruction may find in a register that it reads.
+    /// The definitions whose value an instruction may find in a register that it reads.
     pub fn read_by(&self, instruction: usize, register: usize) -> &[usize] {
         let found = self.reads.get(&(instruction, register));
         found.map_or(&[], Vec::as_slice)

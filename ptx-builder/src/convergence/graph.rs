@@ -5,7 +5,8 @@ use petgraph::algo::dominators::{self, Dominators};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, NodeFiltered, Reversed, Walker as _};
 
-use super::instruction::{Entry, Instruction, Operand};
+use super::instruction::{Entry, Instruction};
+use super::operand::Operand;
 use crate::Error;
 
 /// A basic block, by its place in the text.

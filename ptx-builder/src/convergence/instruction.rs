@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::operand::Operand;
 use super::operation::Operation;
 
 /// An entry point, or a function that was not inlined.
@@ -43,36 +44,6 @@ pub(super) struct Instruction {
 /// A predicate.
 pub(super) struct Guard {
     pub register: usize,
-}
-
-/// An operand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Operand {
-    /// A register.
-    Register(usize),
-    /// A special register, such as `%tid.x`.
-    Special(String),
-    /// An integer; floating-point numbers are by their bits.
-    Immediate(i64),
-    /// `{a, b}`, `p|q`, or the parts of an address.
-    Several(Vec<Operand>),
-    /// `[…]`.
-    Address(Vec<Operand>),
-    /// A label or a variable; `_`.
-    Symbol(String),
-}
-
-impl Operand {
-    /// The registers in it.
-    pub fn registers(&self) -> Box<dyn Iterator<Item = usize> + '_> {
-        match self {
-            Operand::Register(register) => Box::new(std::iter::once(*register)),
-            Operand::Several(parts) | Operand::Address(parts) => {
-                Box::new(parts.iter().flat_map(Operand::registers))
-            }
-            _ => Box::new(std::iter::empty()),
-        }
-    }
 }
 
 impl Instruction {

@@ -3,9 +3,9 @@
 //! A value is described by [`Differing`]: which of its bits may differ between the lanes
 //! of a warp. That is enough for what kernels do with a thread's index. Its five low bits
 //! differ, so `%tid.x / 32` is uniform, and so is a comparison with a multiple of 32, or
-//! what else stands in the same word as the index.
+//! another value that is packed into the same word as the index.
 
-use super::instruction::Operand;
+use super::operand::Operand;
 
 /// The bits of a value that may differ between the lanes of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +106,7 @@ impl Operation {
                     Operand::Immediate(-1),
                 ],
             ) if has("idx") => Operation::Uniform,
-            // Into several registers each gets a part, whose bits stand elsewhere in the
-            // whole.
+            // A `mov` into several registers gives each a part of the source, shifted.
             ("mov", [Operand::Register(_) | Operand::Special(_)])
                 if matches!(results, [Operand::Register(_)]) =>
             {

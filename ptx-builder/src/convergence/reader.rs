@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::instruction::{Entry, Guard, Instruction, Operand};
+use super::instruction::{Entry, Guard, Instruction};
+use super::operand::Operand;
 use super::operation::{self, Operation};
 use crate::Error;
 

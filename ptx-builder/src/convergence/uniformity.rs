@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::definitions::Definitions;
 use super::graph::{Block, Graph};
-use super::instruction::{Entry, Operand};
+use super::instruction::Entry;
+use super::operand::Operand;
 use super::operation::Differing;
 
 /// What is known of the values of an entry point.

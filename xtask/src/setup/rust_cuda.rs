@@ -18,7 +18,7 @@ use ptx_builder::rust_cuda::{
     COMPONENTS, Missing, RustCuda, Search, TOOLCHAIN, toolkit_in, wheels_dir,
 };
 
-use super::{apt_get_packages, command, install, is_root, pip_attempts};
+use super::install::{apt_get_packages, command, install, is_root, pip_attempts};
 use crate::project;
 
 /// The parts of CUDA 13.0 that rust-cuda reads, and its assembler: headers, libNVVM and
@@ -30,13 +30,13 @@ const PACKAGES: [&str; 4] = [
     "nvidia-cuda-crt==13.0.*",
 ];
 
-/// What this machine has to get things with.
+/// The programs of this machine that can install things.
 pub struct Means {
     /// Python 3, for its pip.
     pub python: PathBuf,
     /// Where the wheels go.
     pub wheels: PathBuf,
-    /// The commands that install libclang; none where nobody may.
+    /// The commands that install libclang; none for a user who may not install packages.
     pub libclang: Vec<Command>,
 }
 
@@ -56,7 +56,7 @@ impl Means {
     }
 }
 
-/// The line that says what there is of rust-cuda.
+/// The line that says what of rust-cuda this machine has.
 pub fn line(found: &Result<RustCuda, Vec<Missing>>) -> String {
     match found {
         // Its name comes first in its version.
@@ -69,8 +69,8 @@ pub fn line(found: &Result<RustCuda, Vec<Missing>>) -> String {
     }
 }
 
-/// Gets what is missing as far as it can, and says what there is, or what is left with
-/// the command for each.
+/// Gets what is missing as far as it can. Prints what was found, or what is still missing
+/// and the command that gets it.
 pub fn set_up(search: &Search, means: &mut Means) -> Result<RustCuda, Vec<Missing>> {
     for missing in search.run().err().unwrap_or_default() {
         get(&missing, search, means);
@@ -109,7 +109,7 @@ fn get(missing: &Missing, search: &Search, means: &mut Means) {
             }
         }
         Missing::Cuda { .. } => get_cuda(search, means),
-        // A clone, rustup, and a compiler to be built: no command of ours gets them.
+        // A clone, rustup, and an LLVM that has to be built: setup gets none of them.
         Missing::Workspace { .. } | Missing::Rustup { .. } | Missing::Llvm { .. } => {}
     }
 }

@@ -1,10 +1,10 @@
 //! Problems drawn from a seed, the same on every machine and with every version of every
 //! crate.
 //!
-//! So the generator is ChaCha8, whose numbers follow from its definition (Bernstein,
-//! "ChaCha, a variant of Salsa20", 2008), keyed by the seed in little endian and zeros; and
-//! what is made of its numbers is here, in integers and in operations that IEEE 754 rounds
-//! exactly: no distribution of a crate, no logarithm of a system's library.
+//! Therefore the generator is ChaCha8, whose numbers follow from its definition (Bernstein,
+//! "ChaCha, a variant of Salsa20", 2008), keyed by the seed in little endian and zeros. The
+//! rest is computed here, in integers and in operations that IEEE 754 rounds exactly,
+//! without a crate's distributions or a system library's logarithm.
 //!
 //! A problem takes six numbers of 32 bits. The first three make M, N and K, each log-uniform.
 //! The fourth says, for every second problem, that all three are rounded to multiples of 8:
@@ -39,8 +39,9 @@ pub struct Random {
 }
 
 impl Random {
-    /// The problems, of these types and layouts; each is drawn once. More of one seed begin
-    /// with the fewer, and other types or layouts change no shape.
+    /// The problems, of these types and layouts; each is drawn once. A larger count of the
+    /// same seed begins with the problems of a smaller one, and the types and layouts do not
+    /// change the shapes.
     pub fn problems(
         &self,
         dtypes: &[DType],

@@ -1,5 +1,5 @@
-//! The candidates of a problem, checked, become rows: one regime after the other, each
-//! written down when it is over.
+//! The candidates of a problem, checked, become rows: one regime after the other, saved
+//! after each.
 
 use super::{Checked, Rows, Runner, expected};
 use crate::error::Error;
@@ -14,8 +14,8 @@ use std::time::Duration;
 use tilewise::{Element, Output};
 
 impl Runner<'_> {
-    /// Cold, then sustained, as far as they are wanted; the cold one always runs, because
-    /// the other needs to know what a product takes.
+    /// The cold regime, then the sustained one, as far as they are wanted. The cold one
+    /// always runs, because the sustained one needs the time of a product.
     pub(super) fn time_on_gpu<T: Element, O: Output<T>>(
         &mut self,
         checked: &mut [Checked<T, O>],
@@ -74,7 +74,7 @@ impl Runner<'_> {
         self.keep(rows)
     }
 
-    /// Writes down what there is, however long that takes.
+    /// Saves the records. No watch runs meanwhile, however long the file takes.
     fn keep(&self, rows: &mut Rows) -> Result<(), Error> {
         self.watch.rest();
         (rows.save)(rows.records)

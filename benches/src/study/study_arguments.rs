@@ -11,15 +11,15 @@ use std::time::Duration;
 /// Options of `study`.
 #[derive(Clone, Debug, Args)]
 pub struct StudyArgs {
-    /// Shapes, MxNxK or one number for a cube, separated by commas. [default: 16 of all kinds]
+    /// Shapes, MxNxK or one number for a cube, separated by commas. [default: 16 shapes of all kinds]
     #[arg(long, value_delimiter = ',')]
     pub shapes: Vec<GemmShape>,
     /// Entry points, separated by commas.
     /// [default: hopper_f16_ak_bn_128x256x64,hopper_f16_ak_bn_128x128x64]
     #[arg(long, value_delimiter = ',')]
     pub kernels: Vec<KernelChoice>,
-    /// Tile orders, as `bench` has them; what the library and CUTLASS would choose is
-    /// measured too. [default: 12 of all kinds]
+    /// Tile orders, as `bench` has them; the choices of the library and of CUTLASS are
+    /// measured too. [default: 12 orders of all kinds]
     #[arg(long, value_delimiter = ',')]
     pub orders: Vec<TileOrder>,
     /// Schedules.
@@ -36,7 +36,7 @@ pub struct StudyArgs {
     /// Also measure the order that the library's tuner finds for each product and kernel.
     #[arg(long)]
     pub tune: bool,
-    /// Few products and orders, and little time for each: does everything run?
+    /// Measure few products and orders for a short time, to check that everything runs.
     #[arg(long)]
     pub quick: bool,
     /// Where to write the rows. [default: docs/study/GPU-DATE.csv; with --from, nowhere]
@@ -45,8 +45,8 @@ pub struct StudyArgs {
     /// Also write the page with these rows.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Measure nothing: read rows that were measured before, predict and report anew. Rows
-    /// of several files are one study.
+    /// Measure nothing: read rows that were measured before, and predict and report them
+    /// anew. The rows of several files are one study.
     #[arg(long, value_name = "CSV")]
     pub from: Vec<PathBuf>,
     /// Count no bytes.
@@ -61,7 +61,7 @@ pub struct StudyArgs {
     /// How long waits may take.
     #[command(flatten)]
     pub wait: WaitArgs,
-    /// Launch everything once, in a printed order: what runs under `ncu`.
+    /// Launch everything once and print the launches, for `ncu`.
     #[arg(long, hide = true)]
     pub launch_once: bool,
 }

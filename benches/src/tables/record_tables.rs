@@ -38,24 +38,11 @@ pub fn render(records: &[Record]) -> String {
 }
 
 fn table(records: &[&Record]) -> Table {
-    let mut table = Table::new([
-        "regime",
-        "implementation",
-        "kernel",
-        "order",
-        "schedule",
-        "CTAs",
-        "median ms",
-        "q1-q3",
-        "TFLOP/s",
-        "% peak",
-        "x row",
-        "x cuBLASLt",
-        "model GB",
-        "MHz",
-        "W",
-        "throttle",
-    ]);
+    let mut table = Table::of(
+        "regime | implementation | kernel | order | schedule | CTAs | median ms | \
+         q1-q3 | TFLOP/s | % peak | x row | x cuBLASLt | model GB | MHz | W | \
+         throttle",
+    );
     for record in records.iter().filter(|r| r.status == Status::Timed) {
         let plus = if record.products_per_graph.is_some() {
             "+"
@@ -92,19 +79,23 @@ fn table(records: &[&Record]) -> Table {
 /// How to read the tables, printed once below them.
 pub const LEGEND: &str = "\
 median ms: one product. q1-q3: quartiles. TFLOP/s: 2MNK / median.
-x row: speedup over row-major order, same kernel and schedule: ratio of medians.
-x cuBLASLt: speedup over cuBLASLt in the same round, median over rounds (with a *: ratio of medians).
-tilewise (chosen): nothing forced; (tuned): measured by the tuner. model GB: DRAM traffic by the L2 model, not measured.
-cold: L2 overwritten before each launch. sustained: back to back, in slices. Each round in its own random order.
-sustained+: short products (under 50 us), all of the problem launched from CUDA graphs: the host's launch is not measured.
-   tilewise's short launches overlap the end of the one ahead there, as in a stream; cuBLASLt's default launches do not.
-*: timed in its own process by its own script (sustained: from a CUDA graph), not interleaved with the rest.";
+x row: speedup over row-major order by the same kernel and schedule: ratio of medians.
+x cuBLASLt: speedup over cuBLASLt in the same round, median over rounds (*: ratio of medians).
+tilewise: kernel, order or schedule forced; (chosen): nothing forced; (tuned): the tuner's plan.
+model GB: DRAM traffic by the model of L2, not measured.
+cold: L2 overwritten before each launch. sustained: back to back, in slices.
+Each round has its own random order of candidates.
+sustained+: a product of the problem is short (under 50 us), so all are launched from CUDA graphs,
+   which hide the host. tilewise's short launches overlap the end of the launch before, as in a
+   stream; cuBLASLt's default launches do not.
+*: timed in its own process by its own script (sustained: from a CUDA graph), not interleaved.";
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::records::files::{write_csv, write_json};
     use crate::records::record::tests::sample;
+    use crate::text_table::TERMINAL;
     use std::fs;
 
     pub(crate) fn samples() -> Vec<Record> {
@@ -173,6 +164,13 @@ pub(crate) mod tests {
         record.set_pairs(&[1.0], &[2.0]);
         let text = render(&[record]);
         assert!(text.contains("0.500") && !text.contains("0.611"), "{text}");
+    }
+
+    #[test]
+    fn the_legend_fits_a_terminal() {
+        for line in LEGEND.lines() {
+            assert!(line.len() <= usize::from(TERMINAL), "{line}");
+        }
     }
 
     #[test]

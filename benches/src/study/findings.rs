@@ -1,10 +1,11 @@
 //! The report of a study, from its rows alone.
 
+use crate::measure::regime::Regime;
 use crate::measure::stats::median;
 use crate::study::accuracy::{self, CLOSE, DRAM_READ, EQUAL, QUANTITIES, Ranking};
 use crate::study::groups::{self, RowGroup};
 use crate::study::row::StudyRow;
-use crate::study::rules::{self, CHOICE, COLD, REGIMES, RuleRegret, SUSTAINED, TimedRegime};
+use crate::study::rules::{self, CHOICE, REGIMES, RuleRegret};
 use crate::text_table::{Table, decimals, text_or_empty};
 
 /// All tables, then the summaries.
@@ -12,8 +13,8 @@ pub fn render(rows: &[StudyRow]) -> String {
     let (groups, products) = (groups::groups(rows), groups::products(rows));
     [
         bytes(&groups),
-        times(&groups, &SUSTAINED),
-        times(&groups, &COLD),
+        times(&groups, Regime::Sustained),
+        times(&groups, Regime::Cold),
         predictions(rows),
         rankings(&groups, "product and kernel", |group| group.name()),
         rankings(&products, "product, all its kernels together", |group| {
@@ -36,14 +37,10 @@ fn name(group: &RowGroup) -> String {
 
 /// DRAM bytes of each product and kernel, counted and predicted.
 fn bytes(groups: &[RowGroup]) -> String {
-    let mut table = Table::new([
-        "product, tile, schedule",
-        "orders",
-        "DRAM read GB, least",
-        "most",
-        "median error %",
-        "rank correlation",
-    ]);
+    let mut table = Table::of(
+        "product, tile, schedule | orders | DRAM read GB, least | most | \
+         median error % | rank correlation",
+    );
     for group in groups {
         let read = group.rows.iter().filter_map(|row| row.dram_read_bytes);
         let gigabytes = |bytes: Option<f64>| decimals(bytes.map(|bytes| bytes / 1e9), 3);
@@ -65,19 +62,9 @@ fn bytes(groups: &[RowGroup]) -> String {
 }
 
 /// Times of each product and kernel: the best order, the slowest, and the library's.
-fn times(groups: &[RowGroup], regime: &TimedRegime) -> String {
-    let mut table = Table::new([
-        regime.name,
-        "best",
-        "us",
-        "TFLOP/s",
-        "slowest",
-        "slower by %",
-        "chosen",
-        "loses %",
-        "MHz",
-        "W",
-    ]);
+fn times(groups: &[RowGroup], regime: Regime) -> String {
+    let heads = "best | us | TFLOP/s | slowest | slower by % | chosen | loses % | MHz | W";
+    let mut table = Table::of(&format!("{} | {heads}", regime.name()));
     for group in groups {
         let ends = rules::best(group, regime).zip(rules::slowest(group, regime));
         let Some(((best, least), (slowest, most))) = ends else {
@@ -87,7 +74,7 @@ fn times(groups: &[RowGroup], regime: &TimedRegime) -> String {
         let middle = |column: fn(&StudyRow) -> Option<f64>| {
             let values: Vec<f64> = group.rows.iter().filter_map(|row| column(row)).collect();
             // Clock and power are those of the sustained regime.
-            decimals(median(&values).filter(|_| regime.name == SUSTAINED.name), 0)
+            decimals(median(&values).filter(|_| regime == Regime::Sustained), 0)
         };
         table.row([
             name(group),
@@ -107,15 +94,10 @@ fn times(groups: &[RowGroup], regime: &TimedRegime) -> String {
 
 /// Errors of what is predicted: of products that the model was fitted on, and of others.
 fn predictions(rows: &[StudyRow]) -> String {
-    let mut table = Table::new([
-        "model against counters",
-        "products",
-        "pairs",
-        "median error %",
-        "close %",
-        "bias %",
-        "worst %",
-    ]);
+    let mut table = Table::of(
+        "model against counters | products | pairs | median error % | close % | \
+         bias % | worst %",
+    );
     for quantity in &QUANTITIES {
         for of_fitted in [false, true] {
             let some = rows.iter().filter(|row| row.fitted == of_fitted);
@@ -183,14 +165,8 @@ fn rankings(groups: &[RowGroup], by: &str, name: fn(&RowGroup) -> String) -> Str
 
 /// What each rule loses.
 fn regrets(groups: &[RowGroup]) -> String {
-    let mut table = Table::new([
-        "time lost by",
-        "regime",
-        "products and kernels",
-        "mean %",
-        "worst %",
-        "where",
-    ]);
+    let mut table =
+        Table::of("time lost by | regime | products and kernels | mean % | worst % | where");
     for RuleRegret {
         rule,
         regime,
@@ -210,13 +186,13 @@ fn regrets(groups: &[RowGroup]) -> String {
         "\n{}against the best order measured of the same product and kernel\n",
         table.render()
     );
-    for regime in &REGIMES {
+    for regime in REGIMES {
         let rows = groups.iter().flat_map(|group| &group.rows);
-        let errors: Vec<f64> = rows.filter_map(|row| (regime.error)(row)).collect();
+        let errors: Vec<f64> = rows.filter_map(|row| row.time_error(regime)).collect();
         if let Some(error) = median(&errors) {
             text += &format!(
                 "standard error of a {} time: {} % (median of {})\n",
-                regime.name,
+                regime.name(),
                 percent(error),
                 errors.len()
             );

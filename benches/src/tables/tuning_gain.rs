@@ -1,5 +1,5 @@
-//! What the library's choice loses to what its tuner finds: the regret of the
-//! cost model behind `tilewise::select`.
+//! How much slower the library's choice is than its tuner's plan: the regret of the cost
+//! model behind `tilewise::select`.
 
 use crate::candidates::candidate::{CHOSEN, TUNED};
 use crate::measure::regime::Regime;

@@ -13,27 +13,27 @@ use crate::problem::names::{kernel_named, schedule_name};
 use crate::problem::shape::GemmShape;
 use crate::records::record::{Record, Status};
 use crate::runner::run::Runner;
-use crate::study::arguments::StudyArgs;
 use crate::study::counters::Counts;
 use crate::study::ncu::{self, NcuOutcome};
 use crate::study::products;
 use crate::study::row::{StudyRow, TUNER};
-use crate::study::rows::{self, Blank};
+use crate::study::row_store::{self, Blank};
+use crate::study::study_arguments::StudyArgs;
 use crate::study::sweep::Sweep;
 use crate::study::tuned::{self, Found};
 
-/// Where the rows are that were measured so far, for who ends the run.
+/// How many rows lie in which file so far, for the last words of a run that is ended.
 #[derive(Clone, Default)]
 pub struct Kept(Arc<Mutex<Option<(usize, PathBuf)>>>);
 
 impl Kept {
-    /// So many are there.
+    /// Notes how many rows the file holds.
     pub fn set(&self, rows: usize, path: &Path) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some((rows, path.to_owned()));
     }
 
-    /// Says so.
+    /// Prints it.
     pub fn print(&self) {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((rows, path)) = &*kept {
@@ -43,7 +43,7 @@ impl Kept {
     }
 }
 
-/// Launches everything once and prints what: for a profiler.
+/// Launches everything once, for a profiler, and prints each launch.
 ///
 /// # Errors
 /// The device failed.
@@ -55,9 +55,9 @@ pub fn launch_once(sweep: &Sweep, device: &Device, watch: &Watch) -> Result<(), 
     })
 }
 
-/// Measures everything; with the rows comes what ended the run early, or left them
-/// without counters. The file is written after the counting and after each regime of each
-/// product; `kept` tells how many rows it has.
+/// Measures everything; returns the rows, and the error that ended the run early or left the
+/// rows without counters. The file is written after the counting and after each regime of
+/// each product; `kept` tells how many rows it has.
 ///
 /// # Errors
 /// Nothing could be measured.
@@ -68,7 +68,7 @@ pub fn study(
     watch: &Watch,
     kept: &Kept,
 ) -> Result<(Vec<StudyRow>, Option<Error>), Error> {
-    // ncu and the program under it end by themselves: that one has a watch of its own.
+    // ncu ends by itself, because the program under it has a watch of its own.
     watch.rest();
     let mut study = Study {
         args,
@@ -136,8 +136,8 @@ impl Study<'_> {
             return Ok(());
         }
         let path = self.args.csv.clone();
-        let path = path.unwrap_or_else(|| rows::default_path(&self.rows));
-        rows::write(&self.rows, &path)?;
+        let path = path.unwrap_or_else(|| row_store::default_path(&self.rows));
+        row_store::write(&self.rows, &path)?;
         self.kept.set(self.rows.len(), &path);
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Study<'_> {
         for (launch, counts) in pairs {
             if let Some(kernel) = kernel_named(&launch.kernel) {
                 let at = (launch.order.as_str(), launch.schedule.as_str());
-                let row = rows::entry(&mut self.rows, &self.blank, launch.shape, kernel, at);
+                let row = row_store::entry(&mut self.rows, &self.blank, launch.shape, kernel, at);
                 set_counts(row, &counts);
             }
         }
@@ -208,11 +208,11 @@ fn set_counts(row: &mut StudyRow, counts: &Counts) {
     row.dram_write_bytes = Some(counts.dram_write_bytes);
 }
 
-/// Makes rows of the records of `shape`, or adds to those that are there.
+/// Makes rows of the records of `shape`, or completes the rows that exist.
 fn take_down(records: &[Record], rows: &mut Vec<StudyRow>, blank: &Blank, shape: GemmShape) {
     for (record, kernel) in records.iter().filter_map(timed) {
         let at = (record.order.as_str(), record.schedule.as_str());
-        set_times(rows::entry(rows, blank, shape, kernel, at), record);
+        set_times(row_store::entry(rows, blank, shape, kernel, at), record);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is compared on a problem: every candidate, planned.
+//! The candidates of a problem, planned.
 
 use super::{Rows, Runner};
 use crate::candidates::candidate::{CHOSEN, Candidate, Label, TILEWISE, TUNED};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tilewise::{Element, Output};
 
 impl Runner<'_> {
-    /// Plans every candidate; those that cannot run become skipped records.
+    /// Plans every candidate. A candidate that cannot run becomes a skipped record.
     pub(super) fn candidates<T: Element, O: Output<T>>(
         &mut self,
         workload: &mut ProblemData<T, O>,
@@ -26,7 +26,7 @@ impl Runner<'_> {
         let mut all: Vec<Box<dyn Candidate<T, O>>> = Vec::new();
         for kernel in self.kernels(problem.dtype) {
             self.begin_planning(problem, kernel, Placement::default());
-            // A kernel that cannot run at all is said once, not once an order.
+            // A kernel that cannot run at all is reported once, not once for each order.
             let planned = Planned::new(&self.device, kernel, Placement::default(), workload);
             let launches = match planned {
                 Ok(chosen) => self.launches(kernel, &chosen),
@@ -39,7 +39,7 @@ impl Runner<'_> {
             for (kernel, placement) in launches {
                 self.begin_planning(problem, kernel, placement);
                 match Planned::new(&self.device, kernel, placement, workload) {
-                    // Two ways to force one thing are one candidate.
+                    // Two ways to force the same launch are one candidate.
                     Ok(planned)
                         if all
                             .iter()
@@ -102,8 +102,8 @@ impl Runner<'_> {
         open.into_iter().chain(forced).collect()
     }
 
-    /// What to compare of a kernel: with orders and schedules, and the library's choice,
-    /// which is `chosen`, whole and in row-major order.
+    /// The launches to compare. A forced kernel is launched in every order and schedule; the
+    /// library's choice, `chosen`, as it is and in row-major order.
     fn launches<T: Element, O: Output<T>>(
         &self,
         kernel: Option<KernelChoice>,
@@ -133,7 +133,7 @@ impl Runner<'_> {
         self.failure(problem, &label, Status::Skipped, error.to_string())
     }
 
-    /// What a combination is called before it is planned.
+    /// The name of a combination before it is planned.
     fn asked(&self, kernel: Option<KernelChoice>, placement: Placement) -> Label {
         let Placement { order, schedule } = placement;
         Label {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tilewise::Tuner;
 
-/// The flags that measure the library's choice and nothing else.
+/// The group of the flags that measure the library's choice and nothing else.
 const ONLY_CHOICE: &str = "only_choice";
 
 /// Options of `bench`.
@@ -24,10 +24,10 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',')]
     pub shapes: Vec<GemmShape>,
 
-    /// Problems by name, measured with nothing forced and summed up at the end:
-    /// hopper; transformer, linear layers at 1 to 8192 tokens; random:SEED:COUNT,
-    /// dimensions log-uniform from 64 to 16384, any layout, f16 and bf16.
-    /// --dtypes and --layouts measure a part of it.
+    /// A named list of problems, measured with nothing forced and summed up at the end:
+    /// hopper; transformer, linear layers at 1 to 8192 tokens; random:SEED:COUNT, dimensions
+    /// log-uniform from 64 to 16384, any layout, f16 and bf16. --dtypes and --layouts select
+    /// a part of it.
     #[arg(
         long,
         value_name = "NAME",
@@ -41,14 +41,14 @@ pub struct BenchArgs {
     #[arg(long, group = ONLY_CHOICE, conflicts_with_all = ["kernels", "orders", "schedules"])]
     pub choice: bool,
 
-    /// In a suite and with --choice too, time the library's choice against
-    /// row-major order, same kernel and schedule; it is done otherwise, where
-    /// nothing is forced.
+    /// Also in a suite and with --choice, time the library's choice against row-major order
+    /// by the same kernel and schedule. Without them, both are timed whenever nothing is
+    /// forced.
     #[arg(long, requires = ONLY_CHOICE)]
     pub row_major: bool,
 
-    /// Measure Triton in a suite and with --choice too; it is measured otherwise,
-    /// if there.
+    /// Also in a suite and with --choice, measure Triton. Without them, it is measured
+    /// wherever it is installed.
     #[arg(long, requires = ONLY_CHOICE, conflicts_with = "no_peers")]
     pub triton: bool,
 
@@ -98,8 +98,8 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
 
-    /// Also measure what the library's tuner finds, and what the choice without
-    /// it loses. Its times are not those of the tables: it has its own launches.
+    /// Also measure the plan of the library's tuner, and how much slower the choice without
+    /// it is. The tuner times launches of its own; the tables do not show them.
     #[arg(long, conflicts_with = "ncu")]
     pub tune: bool,
 
@@ -107,7 +107,7 @@ pub struct BenchArgs {
     #[arg(long, default_value = "1", value_parser = seconds, requires = "tune")]
     pub tune_budget: Duration,
 
-    /// File of what the tuner remembers. [default: the library's]
+    /// File that the tuner remembers its results in. [default: the library's]
     #[arg(long, requires = "tune")]
     pub tune_cache: Option<PathBuf>,
 
@@ -115,7 +115,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub no_peers: bool,
 
-    /// Path of libcublasLt; asked for before $TILEWISE_CUBLASLT and the usual places.
+    /// Path of libcublasLt; it goes before $TILEWISE_CUBLASLT and the usual places.
     #[arg(long)]
     pub cublaslt: Option<PathBuf>,
 
@@ -148,7 +148,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub wait: WaitArgs,
 
-    /// Small shapes and few samples: does everything still run?
+    /// Measure small shapes with few samples, to check that everything runs.
     #[arg(long)]
     pub smoke: bool,
 }
@@ -163,13 +163,13 @@ impl Default for BenchArgs {
 }
 
 impl BenchArgs {
-    /// Types asked for, the suite's, or f16.
+    /// The types that were given, else the suite's, else f16.
     pub fn dtypes(&self) -> Vec<DType> {
         let default = self.suite.as_ref().map_or(&[DType::F16][..], Suite::dtypes);
         given_or(&self.dtypes, default)
     }
 
-    /// Layouts asked for, the suite's, or `nn`.
+    /// The layouts that were given, else the suite's, else `nn`.
     pub fn layouts(&self) -> Vec<BlasLayout> {
         let default = (self.suite.as_ref()).map_or(&[BlasLayout::NN][..], Suite::layouts);
         given_or(&self.layouts, default)

@@ -4,15 +4,15 @@ use crate::problem::names::short_kernel;
 use crate::records::comparison::Comparison;
 use crate::text_table::{Table, TableLine, text_or_empty, three_digits, under_headings};
 
-/// What stands in place of the table where there is nothing to compare.
+/// Stands in place of the table where nothing can be compared.
 const ABSENT: &str = "\
 Row-major order was not timed beside another order. --row-major times it in a suite and with
---choice; where orders are named, name row too.";
+--choice; where orders are named, row must be among them.";
 
 /// How to read the table, printed once below it.
 const LEGEND: &str = "\
-kernel: a hopper kernel by the end of its name. ms: medians. x: speed-up over row-major order.
-GB: bytes from and to DRAM by the model of L2, not measured. The tables below say the rest.";
+kernel: the end of a hopper kernel's name. ms: medians. x: speedup over row-major order.
+GB: bytes from and to DRAM by the model of L2, not measured. Everything else is in the tables below.";
 
 /// Place of the column that wraps where a table is too wide.
 const KERNEL: usize = 1;

@@ -14,21 +14,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tilewise::Device;
 
-/// What a row measures: product, kernel, order, schedule.
-pub type Key = (GemmShape, String, String, String);
+/// What tells the rows of one machine apart: product, kernel, order, schedule.
+pub type Key<'a> = (GemmShape, &'a str, &'a str, &'a str);
 
-/// What a row measures.
-pub fn key(row: &StudyRow) -> Key {
-    let StudyRow {
-        kernel,
-        order,
-        schedule,
-        ..
-    } = row.clone();
-    (row.shape(), kernel, order, schedule)
+/// The key of a row.
+pub fn key(row: &StudyRow) -> Key<'_> {
+    (row.shape(), &row.kernel, &row.order, &row.schedule)
 }
 
-/// Rows of one machine on one day, nothing measured.
+/// Rows of one machine on one day without measurements.
 pub struct Blank {
     row: StudyRow,
     machine: Machine,
@@ -87,8 +81,8 @@ impl Blank {
     }
 }
 
-/// One row for each key and machine: of several, the last, and what it was not measured
-/// for from the ones before.
+/// One row for each key and machine: the last of several, with the figures that it lacks
+/// from the rows before it.
 pub fn merged(rows: Vec<StudyRow>) -> Vec<StudyRow> {
     let mut merged: Vec<StudyRow> = Vec::with_capacity(rows.len());
     for row in rows {
@@ -149,13 +143,13 @@ pub fn read(path: &Path) -> Result<Vec<StudyRow>, Error> {
     let file = fs::File::open(path).map_err(|source| Error::io(path, source))?;
     let mut reader = csv::Reader::from_reader(file);
     let rows: Result<Vec<_>, _> = reader.deserialize().collect();
-    rows.map_err(|source| Error::Page {
+    rows.map_err(|source| Error::File {
         path: path.to_owned(),
         reason: format!("no rows of the study: {source}"),
     })
 }
 
-/// Writes the rows as CSV, into a folder that is made where there is none.
+/// Writes the rows as CSV. A missing folder is made.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -166,7 +160,7 @@ pub fn write(rows: &[StudyRow], path: &Path) -> Result<(), Error> {
     write_csv(rows, path)
 }
 
-/// The row of a candidate in `rows`, made where there is none.
+/// The row of a candidate in `rows`, which is added if it is missing.
 pub fn entry<'a>(
     rows: &'a mut Vec<StudyRow>,
     blank: &Blank,
@@ -174,15 +168,12 @@ pub fn entry<'a>(
     kernel: &KernelInfo,
     (order, schedule): (&str, &str),
 ) -> &'a mut StudyRow {
-    let row = blank.row(shape, kernel, order, schedule);
-    let key_of_row = key(&row);
-    let at = match rows.iter().position(|other| key(other) == key_of_row) {
-        Some(at) => at,
-        None => {
-            rows.push(row);
-            rows.len() - 1
-        }
-    };
+    let wanted = (shape, kernel.name, order, schedule);
+    let at = rows.iter().position(|row| key(row) == wanted);
+    let at = at.unwrap_or_else(|| {
+        rows.push(blank.row(shape, kernel, order, schedule));
+        rows.len() - 1
+    });
     &mut rows[at]
 }
 

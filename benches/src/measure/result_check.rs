@@ -1,8 +1,8 @@
-//! Is the product right? Nothing is timed before the answer is yes.
+//! Checks a product. A candidate is timed only after its product was right.
 //!
-//! C is filled with [`POISON`] before the launch, so an element that no CTA
-//! wrote shows; then the elements where 32 random rows meet 32 random columns (the
-//! first and last of each always among them) are compared with f64.
+//! C is filled with [`POISON`] before the launch, which shows elements that no CTA wrote.
+//! Then 32 random rows and 32 random columns, the first and the last of each among them, are
+//! chosen, and the elements in both are compared with a product in f64.
 
 use crate::problem::shape::{BlasLayout, GemmShape};
 use gpu_kernels::{DType, OutputType};
@@ -118,14 +118,13 @@ impl Reference {
     }
 }
 
-/// The largest relative error a right kernel may show.
+/// The largest relative error that a correct kernel may have.
 ///
-/// Rounding C costs a unit roundoff of its type, rounding f32 inputs to TF32
-/// one of TF32 for each operand. Accumulating K terms in f32 costs at most K
-/// unit roundoffs of Σ|a·b| (Higham, *Accuracy and Stability of Numerical
-/// Algorithms*, §3.1); for random signs the error grows like √K of them, and
-/// K unit roundoffs of |c| leave room for tensor cores that truncate. A wrong
-/// or missing step of 16 along K changes C by √(16/K), far more.
+/// Rounding C costs a unit roundoff of its type, rounding f32 inputs to TF32 one of TF32 for
+/// each operand. Accumulating K terms in f32 costs at most K unit roundoffs of Σ|a·b|
+/// (Higham, *Accuracy and Stability of Numerical Algorithms*, §3.1); for random signs the
+/// error grows like √K of them, and K unit roundoffs of |c| leave room for tensor cores that
+/// truncate. A wrong or missing slice of 16 along K changes C by √(16/K), far more.
 pub fn tolerance(dtype: DType, output: OutputType, k: usize) -> f64 {
     let unit = |mantissa_bits: i32| 2f64.powi(-mantissa_bits - 1);
     let stored = match (output, dtype) {
