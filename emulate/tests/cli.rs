@@ -156,9 +156,9 @@ fn what_cannot_end_or_fit_is_refused_and_says_what_it_would_take() {
 #[test]
 fn what_cannot_be_run_is_refused() {
     for (arguments, part) in [
-        ("--kernel hopper_f64", "is no kernel"),
+        ("--kernel hopper_f64", "is not a kernel family"),
         ("--kernel tiled --dtype tf32", "error: "),
-        ("--kernel naive --shape 0x1x1", "is no shape"),
+        ("--kernel naive --shape 0x1x1", "is not a shape"),
         (
             "--order row,col --trace requests.csv",
             "--order names several",
