@@ -65,7 +65,7 @@ fn time(case: &Case) -> Duration {
                 .map(|side| side.next_multiple_of(128) as u64)
                 .iter()
                 .product::<u64>()
-                * 20,
+                * 4,
         ),
     }
 }
