@@ -141,7 +141,7 @@ pub fn name(tally: &Tally, dtype: DType, launch: &Launch) -> String {
         "{}, {} at ({x}, {y}), shared memory at {}",
         tally.name(),
         dtype.name(),
-        params.sharers
+        params.stream_k_ctas
     )
 }
 
@@ -183,7 +183,7 @@ pub fn launch_at(
     let mut launch = Launch::new(name, 1);
     (launch.params.m, launch.params.n) = (x as u32, y as u32);
     launch.params.k = map.box_bytes();
-    launch.params.sharers = shared;
+    launch.params.stream_k_ctas = shared;
     let tensor = Values::Bits.fill(DType::F32, bytes, random);
     let area = BOX_AREA_BYTES as usize;
     if loads {
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn every_load_ends_and_fills_its_box_alone() {
         each(true, 1, |place, swizzle, launch, [_, after]| {
-            let start = launch.params.sharers as usize / 4;
+            let start = launch.params.stream_k_ctas as usize / 4;
             let end = start + launch.params.k as usize / 4;
             let filled = |range: &[u32]| range.iter().filter(|word| **word != UNTOUCHED).count();
             let inside = filled(&after[start..end]);

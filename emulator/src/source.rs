@@ -43,12 +43,12 @@ mod tests {
             \x20            at /x/emulator/src/machine.rs:1:2\n\
             \x20 2: gpu_kernels::isa::mbarrier::wait\n\
             \x20            at /x/gpu-kernels/src/isa/mbarrier.rs:107:9\n\
-            \x20 3: gpu_kernels::kernels::hopper::device::run\n\
-            \x20            at /x/gpu-kernels/src/kernels/hopper/device.rs:30:1\n\
+            \x20 3: gpu_kernels::kernels::hopper::cooperative::produce\n\
+            \x20            at /x/gpu-kernels/src/kernels/hopper/cooperative.rs:30:1\n\
             \x20 4: main\n             at /x/main.rs:3:4\n";
         let expected = [
             "gpu-kernels/src/isa/mbarrier.rs:107:9",
-            "gpu-kernels/src/kernels/hopper/device.rs:30:1",
+            "gpu-kernels/src/kernels/hopper/cooperative.rs:30:1",
         ];
         assert_eq!(kernel_lines(backtrace), expected);
     }

@@ -3,7 +3,7 @@
 use crate::problem::DType;
 
 /// A type of A and B, as a type parameter of a kernel.
-pub trait Element: Copy {
+pub trait ElementType: Copy {
     /// The same, as a value.
     const DTYPE: DType;
 
@@ -20,7 +20,7 @@ macro_rules! elements {
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
 
-        impl Element for $name {
+        impl ElementType for $name {
             const DTYPE: DType = DType::$dtype;
 
             #[inline(always)]

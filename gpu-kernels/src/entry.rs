@@ -1,4 +1,4 @@
-//! The entry points: nothing but instantiations, each named once.
+//! The entry points: nothing but instantiations, each tile once.
 //!
 //! The one list below becomes
 //!
@@ -11,8 +11,23 @@
 //!
 //! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
 //! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile, then
-//! what consumers do together, `pingpong`, or CTAs: `cluster2x1` down × across,
-//! `split2` along K, `streamk`; or `stages4`, of two that differ in nothing else.
+//! the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K) or
+//! `streamk`; or `stages4`, of two that differ in nothing else.
+//!
+//! # How to add
+//!
+//! - **A tile**: a row in [`for_each_entry!`](crate::for_each_entry), below `tiles`. Its
+//!   constants are checked at compile time; shared memory, threads and staging follow.
+//!   Where the selection may take it, `cargo xtask test` has it in every test; what it
+//!   costs is estimated from its [`KernelInfo`] (`host/src/select/cost.rs`).
+//! - **A kernel schedule**: a file beside `kernels/hopper/cooperative.rs` with a type that
+//!   implements `KernelSchedule`, its name in [`names`], and rows with it.
+//! - **An element type**: a variant of [`DType`](crate::DType), a type in `element.rs`, its
+//!   instruction in `isa/mma.rs` and `isa/wgmma.rs`, and the lines with it in
+//!   [`for_each_entry!`](crate::for_each_entry), below the tiles.
+//! - **An epilogue**: `epilogue.rs` says how to write one. Here it is the last parameter of
+//!   the kernels' types, and a part of their names.
+//! - **A tile order**: no entry; every kernel has all orders. `order.rs` says how.
 
 /// The types that the list names, for the crate that instantiates it.
 #[doc(hidden)]
@@ -20,278 +35,198 @@
 pub mod names {
     pub use crate::element::{Bf16, F16, F32, Tf32};
     pub use crate::kernel::{AlongK, AlongMn};
-    pub use crate::kernels::hopper::{Clusters, Hopper, PingPong, SplitK, StreamK};
+    pub use crate::kernels::hopper::{Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK};
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
-    pub use crate::kernels::tensor_core::{Large, LargeTf32, Medium, MediumTf32, Small, SmallTf32};
+    pub use crate::kernels::tensor_core::TensorCore;
     pub use crate::kernels::tiled::Tiled;
 }
 
-/// The list. `$instantiate` is a macro that takes `$arguments`, one token tree,
-/// and then the list.
+/// The list. `$instantiate` is a macro that takes `$arguments`, one token tree, and then
+/// for each target its kernels, as `(the parts of the name): type;`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_entry {
     ($instantiate:path, $arguments:tt) => {
+        $crate::for_each_entry! {
+            tiles of $instantiate, $arguments;
+            // M N K
+            tiled {
+                128 128 16;
+                64 64 16;
+            }
+            // M N K, and of a warp: M N; stages
+            tensor_core {
+                128 256 64, 64 64, 3;
+                128 128 64, 64 64, 3;
+                64 64 64, 32 32, 4;
+            }
+            tensor_core_tf32 {
+                128 256 32, 64 64, 3;
+                128 128 32, 64 64, 3;
+                64 64 32, 32 32, 4;
+            }
+            // M N K; stages, kernel schedule; what the name ends in
+            hopper {
+                128 256 64, 3, Cooperative, "";
+                128 256 64, 4, Cooperative, "_stages4";
+                128 256 64, 3, StreamK, "_streamk";
+                128 256 64, 3, Clusters<2, 1>, "_cluster2x1";
+                256 128 64, 3, Cooperative, "";
+                256 192 64, 3, Cooperative, "";
+                256 192 64, 3, Clusters<1, 2>, "_cluster1x2";
+                128 192 64, 4, Cooperative, "";
+                128 192 64, 4, Clusters<2, 1>, "_cluster2x1";
+                128 192 64, 4, PingPong, "_pingpong";
+                128 128 64, 6, Cooperative, "";
+                128 128 64, 5, PingPong, "_pingpong";
+                128 128 64, 6, StreamK, "_streamk";
+                64 256 64, 4, Cooperative, "";
+                64 128 64, 8, Cooperative, "";
+                128 64 64, 8, Cooperative, "";
+                128 64 64, 8, Clusters<1, 2>, "_cluster1x2";
+                64 64 128, 6, Cooperative, "";
+                64 64 64, 8, SplitK<2>, "_split2";
+                64 64 64, 8, SplitK<4>, "_split4";
+            }
+            hopper_tf32 {
+                128 256 32, 3, Cooperative, "";
+                128 128 32, 6, Cooperative, "";
+                64 64 32, 8, Cooperative, "";
+            }
+        }
+    };
+    // Every tile in every type and layout.
+    (
+        tiles of $instantiate:path, $arguments:tt;
+        tiled { $($tiled:tt)* }
+        tensor_core { $($tensor_core:tt)* }
+        tensor_core_tf32 { $($tensor_core_tf32:tt)* }
+        hopper { $($hopper:tt)* }
+        hopper_tf32 { $($hopper_tf32:tt)* }
+    ) => {
+        $crate::for_each_entry! {
+            types of $instantiate, $arguments;
+            tiled {
+                ("tiled_f32_" F32) { $($tiled)* }
+                ("tiled_f16_" F16) { $($tiled)* }
+                ("tiled_bf16_" Bf16) { $($tiled)* }
+            }
+            tensor_core {
+                ("tensor_core_f16_" F16) { $($tensor_core)* }
+                ("tensor_core_bf16_" Bf16) { $($tensor_core)* }
+                ("tensor_core_tf32_" Tf32) { $($tensor_core_tf32)* }
+            }
+            hopper {
+                ("hopper_tf32_ak_bk_" Tf32, AlongK, AlongK) { $($hopper_tf32)* }
+                ("hopper_f16_ak_bk_" F16, AlongK, AlongK) { $($hopper)* }
+                ("hopper_f16_ak_bn_" F16, AlongK, AlongMn) { $($hopper)* }
+                ("hopper_f16_am_bk_" F16, AlongMn, AlongK) { $($hopper)* }
+                ("hopper_f16_am_bn_" F16, AlongMn, AlongMn) { $($hopper)* }
+                ("hopper_bf16_ak_bk_" Bf16, AlongK, AlongK) { $($hopper)* }
+                ("hopper_bf16_ak_bn_" Bf16, AlongK, AlongMn) { $($hopper)* }
+                ("hopper_bf16_am_bk_" Bf16, AlongMn, AlongK) { $($hopper)* }
+                ("hopper_bf16_am_bn_" Bf16, AlongMn, AlongMn) { $($hopper)* }
+            }
+        }
+    };
+    (
+        types of $instantiate:path, $arguments:tt;
+        tiled {
+            $(($t_name:literal $t_type:ty) { $($tm:literal $tn:literal $tk:literal;)* })*
+        }
+        tensor_core {
+            $(($c_name:literal $ct:ty) {
+                $($cm:literal $cn:literal $ck:literal,
+                  $wm:literal $wn:literal, $c_stages:literal;)*
+            })*
+        }
+        hopper {
+            $(($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
+                $($hm:literal $hn:literal $hk:literal,
+                  $h_stages:literal, $schedule:ty, $suffix:literal;)*
+            })*
+        }
+    ) => {
         $instantiate! {
             $arguments
             "sm_75" {
-                pack_16: Pack<F16>;
-                naive_f32: Naive<F32>;
-                naive_f16: Naive<F16>;
-                naive_bf16: Naive<Bf16>;
-                tiled_f32_128x128x16: Tiled<F32, 128, 128, 16>;
-                tiled_f32_64x64x16: Tiled<F32, 64, 64, 16>;
-                tiled_f16_128x128x16: Tiled<F16, 128, 128, 16>;
-                tiled_f16_64x64x16: Tiled<F16, 64, 64, 16>;
-                tiled_bf16_128x128x16: Tiled<Bf16, 128, 128, 16>;
-                tiled_bf16_64x64x16: Tiled<Bf16, 64, 64, 16>;
+                ("pack_16"): Pack<F16>;
+                ("naive_f32"): Naive<F32>;
+                ("naive_f16"): Naive<F16>;
+                ("naive_bf16"): Naive<Bf16>;
+                $($(
+                    ($t_name, $tm, "x", $tn, "x", $tk): Tiled<$t_type, $tm, $tn, $tk>;
+                )*)*
             }
             "sm_80" {
-                pack_tf32: Pack<Tf32>;
-                tensor_core_f16_ak_bk_128x256x64: Large<F16, AlongK, AlongK>;
-                tensor_core_f16_ak_bn_128x256x64: Large<F16, AlongK, AlongMn>;
-                tensor_core_f16_am_bk_128x256x64: Large<F16, AlongMn, AlongK>;
-                tensor_core_f16_am_bn_128x256x64: Large<F16, AlongMn, AlongMn>;
-                tensor_core_f16_ak_bk_128x128x64: Medium<F16, AlongK, AlongK>;
-                tensor_core_f16_ak_bn_128x128x64: Medium<F16, AlongK, AlongMn>;
-                tensor_core_f16_am_bk_128x128x64: Medium<F16, AlongMn, AlongK>;
-                tensor_core_f16_am_bn_128x128x64: Medium<F16, AlongMn, AlongMn>;
-                tensor_core_f16_ak_bk_64x64x64: Small<F16, AlongK, AlongK>;
-                tensor_core_f16_ak_bn_64x64x64: Small<F16, AlongK, AlongMn>;
-                tensor_core_f16_am_bk_64x64x64: Small<F16, AlongMn, AlongK>;
-                tensor_core_f16_am_bn_64x64x64: Small<F16, AlongMn, AlongMn>;
-                tensor_core_bf16_ak_bk_128x256x64: Large<Bf16, AlongK, AlongK>;
-                tensor_core_bf16_ak_bn_128x256x64: Large<Bf16, AlongK, AlongMn>;
-                tensor_core_bf16_am_bk_128x256x64: Large<Bf16, AlongMn, AlongK>;
-                tensor_core_bf16_am_bn_128x256x64: Large<Bf16, AlongMn, AlongMn>;
-                tensor_core_bf16_ak_bk_128x128x64: Medium<Bf16, AlongK, AlongK>;
-                tensor_core_bf16_ak_bn_128x128x64: Medium<Bf16, AlongK, AlongMn>;
-                tensor_core_bf16_am_bk_128x128x64: Medium<Bf16, AlongMn, AlongK>;
-                tensor_core_bf16_am_bn_128x128x64: Medium<Bf16, AlongMn, AlongMn>;
-                tensor_core_bf16_ak_bk_64x64x64: Small<Bf16, AlongK, AlongK>;
-                tensor_core_bf16_ak_bn_64x64x64: Small<Bf16, AlongK, AlongMn>;
-                tensor_core_bf16_am_bk_64x64x64: Small<Bf16, AlongMn, AlongK>;
-                tensor_core_bf16_am_bn_64x64x64: Small<Bf16, AlongMn, AlongMn>;
-                tensor_core_tf32_ak_bk_128x256x32: LargeTf32<AlongK, AlongK>;
-                tensor_core_tf32_ak_bn_128x256x32: LargeTf32<AlongK, AlongMn>;
-                tensor_core_tf32_am_bk_128x256x32: LargeTf32<AlongMn, AlongK>;
-                tensor_core_tf32_am_bn_128x256x32: LargeTf32<AlongMn, AlongMn>;
-                tensor_core_tf32_ak_bk_128x128x32: MediumTf32<AlongK, AlongK>;
-                tensor_core_tf32_ak_bn_128x128x32: MediumTf32<AlongK, AlongMn>;
-                tensor_core_tf32_am_bk_128x128x32: MediumTf32<AlongMn, AlongK>;
-                tensor_core_tf32_am_bn_128x128x32: MediumTf32<AlongMn, AlongMn>;
-                tensor_core_tf32_ak_bk_64x64x32: SmallTf32<AlongK, AlongK>;
-                tensor_core_tf32_ak_bn_64x64x32: SmallTf32<AlongK, AlongMn>;
-                tensor_core_tf32_am_bk_64x64x32: SmallTf32<AlongMn, AlongK>;
-                tensor_core_tf32_am_bn_64x64x32: SmallTf32<AlongMn, AlongMn>;
+                ("pack_tf32"): Pack<Tf32>;
+                $($(
+                    ($c_name, "ak_bk_", $cm, "x", $cn, "x", $ck):
+                        TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                    ($c_name, "ak_bn_", $cm, "x", $cn, "x", $ck):
+                        TensorCore<$ct, AlongK, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                    ($c_name, "am_bk_", $cm, "x", $cn, "x", $ck):
+                        TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                    ($c_name, "am_bn_", $cm, "x", $cn, "x", $ck):
+                        TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                )*)*
             }
             "sm_90a" {
-                hopper_tf32_ak_bk_128x256x32: Hopper<Tf32, AlongK, AlongK, 128, 256, 32, 3>;
-                hopper_tf32_ak_bk_128x128x32: Hopper<Tf32, AlongK, AlongK, 128, 128, 32, 6>;
-                hopper_tf32_ak_bk_64x64x32: Hopper<Tf32, AlongK, AlongK, 64, 64, 32, 8>;
-                hopper_f16_ak_bk_128x256x64: Hopper<F16, AlongK, AlongK, 128, 256, 64, 3>;
-                hopper_f16_ak_bk_128x256x64_stages4: Hopper<F16, AlongK, AlongK, 128, 256, 64, 4>;
-                hopper_f16_ak_bk_128x256x64_streamk: Hopper<F16, AlongK, AlongK, 128, 256, 64, 3, StreamK>;
-                hopper_f16_ak_bk_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_f16_ak_bk_256x128x64: Hopper<F16, AlongK, AlongK, 256, 128, 64, 3>;
-                hopper_f16_ak_bk_256x192x64: Hopper<F16, AlongK, AlongK, 256, 192, 64, 3>;
-                hopper_f16_ak_bk_256x192x64_cluster1x2: Hopper<F16, AlongK, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_f16_ak_bk_128x192x64: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4>;
-                hopper_f16_ak_bk_128x192x64_cluster2x1: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_f16_ak_bk_128x192x64_pingpong: Hopper<F16, AlongK, AlongK, 128, 192, 64, 4, PingPong>;
-                hopper_f16_ak_bk_128x128x64: Hopper<F16, AlongK, AlongK, 128, 128, 64, 6>;
-                hopper_f16_ak_bk_128x128x64_pingpong: Hopper<F16, AlongK, AlongK, 128, 128, 64, 5, PingPong>;
-                hopper_f16_ak_bk_128x128x64_streamk: Hopper<F16, AlongK, AlongK, 128, 128, 64, 6, StreamK>;
-                hopper_f16_ak_bk_64x256x64: Hopper<F16, AlongK, AlongK, 64, 256, 64, 4>;
-                hopper_f16_ak_bk_64x128x64: Hopper<F16, AlongK, AlongK, 64, 128, 64, 8>;
-                hopper_f16_ak_bk_128x64x64: Hopper<F16, AlongK, AlongK, 128, 64, 64, 8>;
-                hopper_f16_ak_bk_128x64x64_cluster1x2: Hopper<F16, AlongK, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_f16_ak_bk_64x64x128: Hopper<F16, AlongK, AlongK, 64, 64, 128, 6>;
-                hopper_f16_ak_bk_64x64x64_split2: Hopper<F16, AlongK, AlongK, 64, 64, 64, 8, SplitK<2>>;
-                hopper_f16_ak_bk_64x64x64_split4: Hopper<F16, AlongK, AlongK, 64, 64, 64, 8, SplitK<4>>;
-                hopper_f16_ak_bn_128x256x64: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 3>;
-                hopper_f16_ak_bn_128x256x64_stages4: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 4>;
-                hopper_f16_ak_bn_128x256x64_streamk: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 3, StreamK>;
-                hopper_f16_ak_bn_128x256x64_cluster2x1: Hopper<F16, AlongK, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_f16_ak_bn_256x128x64: Hopper<F16, AlongK, AlongMn, 256, 128, 64, 3>;
-                hopper_f16_ak_bn_256x192x64: Hopper<F16, AlongK, AlongMn, 256, 192, 64, 3>;
-                hopper_f16_ak_bn_256x192x64_cluster1x2: Hopper<F16, AlongK, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_f16_ak_bn_128x192x64: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4>;
-                hopper_f16_ak_bn_128x192x64_cluster2x1: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_f16_ak_bn_128x192x64_pingpong: Hopper<F16, AlongK, AlongMn, 128, 192, 64, 4, PingPong>;
-                hopper_f16_ak_bn_128x128x64: Hopper<F16, AlongK, AlongMn, 128, 128, 64, 6>;
-                hopper_f16_ak_bn_128x128x64_pingpong: Hopper<F16, AlongK, AlongMn, 128, 128, 64, 5, PingPong>;
-                hopper_f16_ak_bn_128x128x64_streamk: Hopper<F16, AlongK, AlongMn, 128, 128, 64, 6, StreamK>;
-                hopper_f16_ak_bn_64x256x64: Hopper<F16, AlongK, AlongMn, 64, 256, 64, 4>;
-                hopper_f16_ak_bn_64x128x64: Hopper<F16, AlongK, AlongMn, 64, 128, 64, 8>;
-                hopper_f16_ak_bn_128x64x64: Hopper<F16, AlongK, AlongMn, 128, 64, 64, 8>;
-                hopper_f16_ak_bn_128x64x64_cluster1x2: Hopper<F16, AlongK, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_f16_ak_bn_64x64x128: Hopper<F16, AlongK, AlongMn, 64, 64, 128, 6>;
-                hopper_f16_ak_bn_64x64x64_split2: Hopper<F16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<2>>;
-                hopper_f16_ak_bn_64x64x64_split4: Hopper<F16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<4>>;
-                hopper_f16_am_bk_128x256x64: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 3>;
-                hopper_f16_am_bk_128x256x64_stages4: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 4>;
-                hopper_f16_am_bk_128x256x64_streamk: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 3, StreamK>;
-                hopper_f16_am_bk_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_f16_am_bk_256x128x64: Hopper<F16, AlongMn, AlongK, 256, 128, 64, 3>;
-                hopper_f16_am_bk_256x192x64: Hopper<F16, AlongMn, AlongK, 256, 192, 64, 3>;
-                hopper_f16_am_bk_256x192x64_cluster1x2: Hopper<F16, AlongMn, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_f16_am_bk_128x192x64: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4>;
-                hopper_f16_am_bk_128x192x64_cluster2x1: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_f16_am_bk_128x192x64_pingpong: Hopper<F16, AlongMn, AlongK, 128, 192, 64, 4, PingPong>;
-                hopper_f16_am_bk_128x128x64: Hopper<F16, AlongMn, AlongK, 128, 128, 64, 6>;
-                hopper_f16_am_bk_128x128x64_pingpong: Hopper<F16, AlongMn, AlongK, 128, 128, 64, 5, PingPong>;
-                hopper_f16_am_bk_128x128x64_streamk: Hopper<F16, AlongMn, AlongK, 128, 128, 64, 6, StreamK>;
-                hopper_f16_am_bk_64x256x64: Hopper<F16, AlongMn, AlongK, 64, 256, 64, 4>;
-                hopper_f16_am_bk_64x128x64: Hopper<F16, AlongMn, AlongK, 64, 128, 64, 8>;
-                hopper_f16_am_bk_128x64x64: Hopper<F16, AlongMn, AlongK, 128, 64, 64, 8>;
-                hopper_f16_am_bk_128x64x64_cluster1x2: Hopper<F16, AlongMn, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_f16_am_bk_64x64x128: Hopper<F16, AlongMn, AlongK, 64, 64, 128, 6>;
-                hopper_f16_am_bk_64x64x64_split2: Hopper<F16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<2>>;
-                hopper_f16_am_bk_64x64x64_split4: Hopper<F16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<4>>;
-                hopper_f16_am_bn_128x256x64: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 3>;
-                hopper_f16_am_bn_128x256x64_stages4: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 4>;
-                hopper_f16_am_bn_128x256x64_streamk: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 3, StreamK>;
-                hopper_f16_am_bn_128x256x64_cluster2x1: Hopper<F16, AlongMn, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_f16_am_bn_256x128x64: Hopper<F16, AlongMn, AlongMn, 256, 128, 64, 3>;
-                hopper_f16_am_bn_256x192x64: Hopper<F16, AlongMn, AlongMn, 256, 192, 64, 3>;
-                hopper_f16_am_bn_256x192x64_cluster1x2: Hopper<F16, AlongMn, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_f16_am_bn_128x192x64: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4>;
-                hopper_f16_am_bn_128x192x64_cluster2x1: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_f16_am_bn_128x192x64_pingpong: Hopper<F16, AlongMn, AlongMn, 128, 192, 64, 4, PingPong>;
-                hopper_f16_am_bn_128x128x64: Hopper<F16, AlongMn, AlongMn, 128, 128, 64, 6>;
-                hopper_f16_am_bn_128x128x64_pingpong: Hopper<F16, AlongMn, AlongMn, 128, 128, 64, 5, PingPong>;
-                hopper_f16_am_bn_128x128x64_streamk: Hopper<F16, AlongMn, AlongMn, 128, 128, 64, 6, StreamK>;
-                hopper_f16_am_bn_64x256x64: Hopper<F16, AlongMn, AlongMn, 64, 256, 64, 4>;
-                hopper_f16_am_bn_64x128x64: Hopper<F16, AlongMn, AlongMn, 64, 128, 64, 8>;
-                hopper_f16_am_bn_128x64x64: Hopper<F16, AlongMn, AlongMn, 128, 64, 64, 8>;
-                hopper_f16_am_bn_128x64x64_cluster1x2: Hopper<F16, AlongMn, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_f16_am_bn_64x64x128: Hopper<F16, AlongMn, AlongMn, 64, 64, 128, 6>;
-                hopper_f16_am_bn_64x64x64_split2: Hopper<F16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<2>>;
-                hopper_f16_am_bn_64x64x64_split4: Hopper<F16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<4>>;
-                hopper_bf16_ak_bk_128x256x64: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 3>;
-                hopper_bf16_ak_bk_128x256x64_stages4: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 4>;
-                hopper_bf16_ak_bk_128x256x64_streamk: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 3, StreamK>;
-                hopper_bf16_ak_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_bf16_ak_bk_256x128x64: Hopper<Bf16, AlongK, AlongK, 256, 128, 64, 3>;
-                hopper_bf16_ak_bk_256x192x64: Hopper<Bf16, AlongK, AlongK, 256, 192, 64, 3>;
-                hopper_bf16_ak_bk_256x192x64_cluster1x2: Hopper<Bf16, AlongK, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_bf16_ak_bk_128x192x64: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4>;
-                hopper_bf16_ak_bk_128x192x64_cluster2x1: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_bf16_ak_bk_128x192x64_pingpong: Hopper<Bf16, AlongK, AlongK, 128, 192, 64, 4, PingPong>;
-                hopper_bf16_ak_bk_128x128x64: Hopper<Bf16, AlongK, AlongK, 128, 128, 64, 6>;
-                hopper_bf16_ak_bk_128x128x64_pingpong: Hopper<Bf16, AlongK, AlongK, 128, 128, 64, 5, PingPong>;
-                hopper_bf16_ak_bk_128x128x64_streamk: Hopper<Bf16, AlongK, AlongK, 128, 128, 64, 6, StreamK>;
-                hopper_bf16_ak_bk_64x256x64: Hopper<Bf16, AlongK, AlongK, 64, 256, 64, 4>;
-                hopper_bf16_ak_bk_64x128x64: Hopper<Bf16, AlongK, AlongK, 64, 128, 64, 8>;
-                hopper_bf16_ak_bk_128x64x64: Hopper<Bf16, AlongK, AlongK, 128, 64, 64, 8>;
-                hopper_bf16_ak_bk_128x64x64_cluster1x2: Hopper<Bf16, AlongK, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_bf16_ak_bk_64x64x128: Hopper<Bf16, AlongK, AlongK, 64, 64, 128, 6>;
-                hopper_bf16_ak_bk_64x64x64_split2: Hopper<Bf16, AlongK, AlongK, 64, 64, 64, 8, SplitK<2>>;
-                hopper_bf16_ak_bk_64x64x64_split4: Hopper<Bf16, AlongK, AlongK, 64, 64, 64, 8, SplitK<4>>;
-                hopper_bf16_ak_bn_128x256x64: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 3>;
-                hopper_bf16_ak_bn_128x256x64_stages4: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 4>;
-                hopper_bf16_ak_bn_128x256x64_streamk: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 3, StreamK>;
-                hopper_bf16_ak_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongK, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_bf16_ak_bn_256x128x64: Hopper<Bf16, AlongK, AlongMn, 256, 128, 64, 3>;
-                hopper_bf16_ak_bn_256x192x64: Hopper<Bf16, AlongK, AlongMn, 256, 192, 64, 3>;
-                hopper_bf16_ak_bn_256x192x64_cluster1x2: Hopper<Bf16, AlongK, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_bf16_ak_bn_128x192x64: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4>;
-                hopper_bf16_ak_bn_128x192x64_cluster2x1: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_bf16_ak_bn_128x192x64_pingpong: Hopper<Bf16, AlongK, AlongMn, 128, 192, 64, 4, PingPong>;
-                hopper_bf16_ak_bn_128x128x64: Hopper<Bf16, AlongK, AlongMn, 128, 128, 64, 6>;
-                hopper_bf16_ak_bn_128x128x64_pingpong: Hopper<Bf16, AlongK, AlongMn, 128, 128, 64, 5, PingPong>;
-                hopper_bf16_ak_bn_128x128x64_streamk: Hopper<Bf16, AlongK, AlongMn, 128, 128, 64, 6, StreamK>;
-                hopper_bf16_ak_bn_64x256x64: Hopper<Bf16, AlongK, AlongMn, 64, 256, 64, 4>;
-                hopper_bf16_ak_bn_64x128x64: Hopper<Bf16, AlongK, AlongMn, 64, 128, 64, 8>;
-                hopper_bf16_ak_bn_128x64x64: Hopper<Bf16, AlongK, AlongMn, 128, 64, 64, 8>;
-                hopper_bf16_ak_bn_128x64x64_cluster1x2: Hopper<Bf16, AlongK, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_bf16_ak_bn_64x64x128: Hopper<Bf16, AlongK, AlongMn, 64, 64, 128, 6>;
-                hopper_bf16_ak_bn_64x64x64_split2: Hopper<Bf16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<2>>;
-                hopper_bf16_ak_bn_64x64x64_split4: Hopper<Bf16, AlongK, AlongMn, 64, 64, 64, 8, SplitK<4>>;
-                hopper_bf16_am_bk_128x256x64: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 3>;
-                hopper_bf16_am_bk_128x256x64_stages4: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 4>;
-                hopper_bf16_am_bk_128x256x64_streamk: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 3, StreamK>;
-                hopper_bf16_am_bk_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongK, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_bf16_am_bk_256x128x64: Hopper<Bf16, AlongMn, AlongK, 256, 128, 64, 3>;
-                hopper_bf16_am_bk_256x192x64: Hopper<Bf16, AlongMn, AlongK, 256, 192, 64, 3>;
-                hopper_bf16_am_bk_256x192x64_cluster1x2: Hopper<Bf16, AlongMn, AlongK, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_bf16_am_bk_128x192x64: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4>;
-                hopper_bf16_am_bk_128x192x64_cluster2x1: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_bf16_am_bk_128x192x64_pingpong: Hopper<Bf16, AlongMn, AlongK, 128, 192, 64, 4, PingPong>;
-                hopper_bf16_am_bk_128x128x64: Hopper<Bf16, AlongMn, AlongK, 128, 128, 64, 6>;
-                hopper_bf16_am_bk_128x128x64_pingpong: Hopper<Bf16, AlongMn, AlongK, 128, 128, 64, 5, PingPong>;
-                hopper_bf16_am_bk_128x128x64_streamk: Hopper<Bf16, AlongMn, AlongK, 128, 128, 64, 6, StreamK>;
-                hopper_bf16_am_bk_64x256x64: Hopper<Bf16, AlongMn, AlongK, 64, 256, 64, 4>;
-                hopper_bf16_am_bk_64x128x64: Hopper<Bf16, AlongMn, AlongK, 64, 128, 64, 8>;
-                hopper_bf16_am_bk_128x64x64: Hopper<Bf16, AlongMn, AlongK, 128, 64, 64, 8>;
-                hopper_bf16_am_bk_128x64x64_cluster1x2: Hopper<Bf16, AlongMn, AlongK, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_bf16_am_bk_64x64x128: Hopper<Bf16, AlongMn, AlongK, 64, 64, 128, 6>;
-                hopper_bf16_am_bk_64x64x64_split2: Hopper<Bf16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<2>>;
-                hopper_bf16_am_bk_64x64x64_split4: Hopper<Bf16, AlongMn, AlongK, 64, 64, 64, 8, SplitK<4>>;
-                hopper_bf16_am_bn_128x256x64: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 3>;
-                hopper_bf16_am_bn_128x256x64_stages4: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 4>;
-                hopper_bf16_am_bn_128x256x64_streamk: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 3, StreamK>;
-                hopper_bf16_am_bn_128x256x64_cluster2x1: Hopper<Bf16, AlongMn, AlongMn, 128, 256, 64, 3, Clusters<2, 1>>;
-                hopper_bf16_am_bn_256x128x64: Hopper<Bf16, AlongMn, AlongMn, 256, 128, 64, 3>;
-                hopper_bf16_am_bn_256x192x64: Hopper<Bf16, AlongMn, AlongMn, 256, 192, 64, 3>;
-                hopper_bf16_am_bn_256x192x64_cluster1x2: Hopper<Bf16, AlongMn, AlongMn, 256, 192, 64, 3, Clusters<1, 2>>;
-                hopper_bf16_am_bn_128x192x64: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4>;
-                hopper_bf16_am_bn_128x192x64_cluster2x1: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4, Clusters<2, 1>>;
-                hopper_bf16_am_bn_128x192x64_pingpong: Hopper<Bf16, AlongMn, AlongMn, 128, 192, 64, 4, PingPong>;
-                hopper_bf16_am_bn_128x128x64: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 64, 6>;
-                hopper_bf16_am_bn_128x128x64_pingpong: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 64, 5, PingPong>;
-                hopper_bf16_am_bn_128x128x64_streamk: Hopper<Bf16, AlongMn, AlongMn, 128, 128, 64, 6, StreamK>;
-                hopper_bf16_am_bn_64x256x64: Hopper<Bf16, AlongMn, AlongMn, 64, 256, 64, 4>;
-                hopper_bf16_am_bn_64x128x64: Hopper<Bf16, AlongMn, AlongMn, 64, 128, 64, 8>;
-                hopper_bf16_am_bn_128x64x64: Hopper<Bf16, AlongMn, AlongMn, 128, 64, 64, 8>;
-                hopper_bf16_am_bn_128x64x64_cluster1x2: Hopper<Bf16, AlongMn, AlongMn, 128, 64, 64, 8, Clusters<1, 2>>;
-                hopper_bf16_am_bn_64x64x128: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 128, 6>;
-                hopper_bf16_am_bn_64x64x64_split2: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<2>>;
-                hopper_bf16_am_bn_64x64x64_split4: Hopper<Bf16, AlongMn, AlongMn, 64, 64, 64, 8, SplitK<4>>;
+                $($(
+                    ($h_name, $hm, "x", $hn, "x", $hk, $suffix):
+                        Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule>;
+                )*)*
             }
         }
     };
 }
 
-/// Defines the kernels of the target being compiled, as functions with one
-/// attribute and one ABI:
-/// `define_entry_points!(#[unsafe(no_mangle)] extern "ptx-kernel");`
+/// Defines the kernels of the target being compiled, as functions with one attribute, or
+/// none, and one ABI: `define_entry_points!(extern "ptx-kernel");`
 ///
-/// The calling crate has the features `sm_75`, `sm_80` and `sm_90a`, of which a
-/// build enables one. Each function takes a [`GemmParams`](crate::GemmParams) by value.
+/// The calling crate has the features `sm_75`, `sm_80` and `sm_90a`, of which a build
+/// enables one. Each function takes a [`GemmParams`](crate::GemmParams) by value.
 #[macro_export]
 macro_rules! define_entry_points {
-    (#[$attribute:meta] extern $abi:literal) => {
+    ($(#[$attribute:meta])? extern $abi:literal) => {
         #[allow(unused_imports, reason = "a build of the probes has no kernel")]
         use $crate::entry::names::*;
-        $crate::for_each_entry!($crate::define_entry_points, (#[$attribute] extern $abi));
+        $crate::for_each_entry!(
+            $crate::define_entry_points, ($(#[$attribute])? extern $abi)
+        );
     };
-    (
-        (#[$attribute:meta] extern $abi:literal)
-        $($arch:literal { $($name:ident: $kernel:ty;)* })*
-    ) => {$($(
-        /// # Safety
-        /// See `gpu_kernels::kernel::Kernel::run`.
-        #[cfg(feature = $arch)]
-        #[$attribute]
-        pub unsafe extern $abi fn $name(params: $crate::GemmParams) {
-            // SAFETY: the launcher's duty.
-            unsafe { <$kernel as $crate::kernel::Kernel>::run(&params) }
-        }
+    ($arguments:tt $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {$($(
+        $crate::define_entry_points! { @one $arguments $arch ($($name),+): $kernel }
     )*)*};
+    (
+        @one ($(#[$attribute:meta])? extern $abi:literal)
+        $arch:literal ($($name:literal),+): $kernel:ty
+    ) => {
+        // A name can be put together as a string alone; here it takes a scope of its own.
+        #[cfg(feature = $arch)]
+        const _: () = {
+            /// # Safety
+            /// See `gpu_kernels::kernel::Kernel::run`.
+            $(#[$attribute])?
+            #[unsafe(export_name = concat!($($name),+))]
+            pub unsafe extern $abi fn entry(params: $crate::GemmParams) {
+                // SAFETY: the launcher's duty.
+                unsafe { <$kernel as $crate::kernel::Kernel>::run(&params) }
+            }
+        };
+    };
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "standalone"))]
-define_entry_points!(#[unsafe(no_mangle)] extern "ptx-kernel");
+define_entry_points!(extern "ptx-kernel");
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! define_table {
-    (() $($arch:literal { $($name:ident: $kernel:ty;)* })*) => {
+    (() $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
         /// Every kernel there is, in the order of the list.
         pub const KERNELS: &[KernelInfo] = &[$($(
-            KernelInfo { name: stringify!($name), ..<$kernel as Kernel>::INFO },
+            KernelInfo { name: concat!($($name),+), ..<$kernel as Kernel>::INFO },
         )*)*];
     };
 }
@@ -305,7 +240,7 @@ for_each_entry!(define_table, ());
 
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 macro_rules! define_functions {
-    (() $($arch:literal { $($name:ident: $kernel:ty;)* })*) => {
+    (() $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
         /// What each entry point calls, in the order of [`KERNELS`]. A constant: who
         /// uses it compiles all of them, and nobody else any.
         pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams)] = &[$($(

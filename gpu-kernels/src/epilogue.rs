@@ -1,17 +1,54 @@
 //! From f32 accumulators to elements of C.
+//!
+//! What happens to a value in between is a type, the kernel's [`Epilogue`]; how it is
+//! converted and stored is the same for all.
+//!
+//! # A new epilogue
+//!
+//! 1. A type that implements [`Epilogue`], and in [`GemmParams`] what it needs to know.
+//! 2. Kernels with it as their last type parameter, in the list of `entry.rs`.
 
-use crate::element::{Element, F32};
+use crate::element::{ElementType, F32};
 use crate::isa::hint::compute_here_u64;
 use crate::isa::{convert, global};
 use crate::problem::{DType, GemmParams, OutputType};
 use crate::unroll::unroll;
+
+/// What happens to the sums before they become elements of C: scaling, a bias, an
+/// activation. A type parameter of every kernel.
+pub trait Epilogue {
+    /// As one launch wants it.
+    fn new(params: &GemmParams) -> Self;
+
+    /// The values of C(row, col), C(row, col + 1), … for these sums over all of K.
+    ///
+    /// Called once for each element of C, by the thread that has its sum, and at the
+    /// edges for elements outside C too, whose values are dropped: what an implementation
+    /// reads it must mask.
+    fn apply<const N: usize>(&self, sums: [f32; N], row: u32, col: u32) -> [f32; N];
+}
+
+/// C = A · B.
+pub struct Identity;
+
+impl Epilogue for Identity {
+    #[inline(always)]
+    fn new(_: &GemmParams) -> Self {
+        Identity
+    }
+
+    #[inline(always)]
+    fn apply<const N: usize>(&self, sums: [f32; N], _: u32, _: u32) -> [f32; N] {
+        sums
+    }
+}
 
 /// Stores C(row, col), in the output type of the launch.
 ///
 /// # Safety
 /// `row < m` and `col < n`, and `params.c` describes a live allocation.
 #[inline(always)]
-pub unsafe fn store<T: Element>(params: &GemmParams, row: u32, col: u32, value: f32) {
+pub unsafe fn store<T: ElementType>(params: &GemmParams, row: u32, col: u32, value: f32) {
     let c = &params.c;
     let index = row as u64 * c.row_stride + col as u64 * c.col_stride;
     // SAFETY: the caller's duty.
@@ -28,21 +65,21 @@ pub unsafe fn store<T: Element>(params: &GemmParams, row: u32, col: u32, value: 
 
 /// Two 16-bit elements in one register, `low` at the lower address.
 #[inline(always)]
-pub fn pack<T: Element>(low: f32, high: f32) -> u32 {
+pub fn pack_pair<T: ElementType>(low: f32, high: f32) -> u32 {
     match T::DTYPE {
         DType::Bf16 => convert::bf16x2_from_f32(low, high),
         _ => convert::f16x2_from_f32(low, high),
     }
 }
 
-/// Stores the part of a 4×4 piece of C, first element (row, col), that is
-/// inside the matrix, in the output type of the launch. Four elements go in
-/// one vector where C is contiguous along a row or a column, and aligned.
+/// Stores the part of a 4×4 piece of C, first element (row, col), that is inside the
+/// matrix, in the output type of the launch. Four elements go in one vector where C is
+/// contiguous along a row or a column, and aligned.
 ///
 /// # Safety
 /// `params.c` describes a live allocation.
 #[inline(always)]
-pub unsafe fn store_4x4<T: Element>(
+pub unsafe fn store_4x4<T: ElementType>(
     params: &GemmParams,
     row: u32,
     col: u32,
@@ -60,7 +97,7 @@ pub unsafe fn store_4x4<T: Element>(
 /// # Safety
 /// As [`store_4x4`], and C has elements of type `C`.
 #[inline(always)]
-unsafe fn store_4x4_as<C: Element>(
+unsafe fn store_4x4_as<C: ElementType>(
     params: &GemmParams,
     row: u32,
     col: u32,
@@ -109,7 +146,7 @@ unsafe fn store_4x4_as<C: Element>(
 /// # Safety
 /// `address` is writable and aligned to four elements.
 #[inline(always)]
-unsafe fn store_vector<C: Element>(address: u64, [x, y, z, w]: [f32; 4]) {
+unsafe fn store_vector<C: ElementType>(address: u64, [x, y, z, w]: [f32; 4]) {
     let (x, y, z, w) = (
         C::from_f32(x),
         C::from_f32(y),

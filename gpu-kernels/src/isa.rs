@@ -46,6 +46,27 @@ macro_rules! instruction {
     };
 }
 
+/// `asm!` under a predicate: the instructions execute where `active`, and no branch
+/// stands around them (`isa/convergent.rs` says why). They can name `{active}`, which
+/// is 1 where they execute. The operands come in parentheses, each with its comma;
+/// before them may come registers of the instructions' own.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! asm_if {
+    (
+        $active:expr, $($registers:literal,)? [$($instruction:literal),+],
+        ($($operands:tt)*), $options:ident($($option:ident),*)
+    ) => {
+        core::arch::asm!(
+            concat!("{{ .reg .pred active; ", $($registers,)? "setp.ne.u32 active, {active}, 0;"),
+            $(concat!("@active ", $instruction),)+
+            "}}",
+            $($operands)*
+            active = in(reg32) $active as u32,
+            $options($($option),*)
+        )
+    };
+}
+
 pub mod arithmetic;
 pub mod cluster;
 #[cfg(target_arch = "nvptx64")]

@@ -114,22 +114,22 @@ impl Contiguous for AlongMn {
     const MAJOR: Major = Major::Mn;
 }
 
-/// The part of C one CTA computes, and the depth of one step along K.
+/// The part of C one CTA computes, and the depth of one k-block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Block {
     /// BLOCK_M: rows of C a CTA computes.
     pub m: u32,
     /// BLOCK_N: columns of C a CTA computes.
     pub n: u32,
-    /// BLOCK_K: depth of one step along K.
+    /// BLOCK_K: depth of one k-block.
     pub k: u32,
 }
 
 /// CTAs that work together (PTX ISA, "Cluster of Cooperative Thread Arrays").
 ///
-/// M down and N across work on adjacent tiles and share their loads: those side
-/// by side need the same rows of A, those above each other the same columns of
-/// B. K deep work on one tile, each on its share of K, and add up their sums.
+/// `m` × `n` CTAs work on adjacent tiles and share their loads: CTAs side by side need the
+/// same rows of A, CTAs above each other the same columns of B. `k` CTAs work on one tile,
+/// each on its part of K, and add up their accumulators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cluster {
     /// CTAs along M.
@@ -177,17 +177,24 @@ pub struct KernelInfo {
     pub a_major: Option<Major>,
     /// The layout of B it reads; `None` for any strides.
     pub b_major: Option<Major>,
-    /// CTAs that form one cluster and share their loads.
+    /// CTAs that form one cluster.
     pub cluster: Cluster,
-    /// Whether a CTA's consumer warpgroups take turns at tiles, so that one
+    /// Whether a CTA's consumer warpgroups alternate at tiles, so that one
     /// multiplies while the other stores.
     pub ping_pong: bool,
+    /// Consumer warpgroups of a CTA; 0 for kernels without warp specialisation.
+    pub consumers: u32,
     /// Threads a CTA (`.maxntid`).
     pub threads: u32,
     /// CTAs an SM must hold at once (`.minnctapersm`); bounds registers.
     pub ctas_per_sm: u32,
     /// Depth of the shared-memory pipeline.
     pub stages: u32,
+    /// Shared memory of the pipeline of a hopper kernel, bytes; 0 for the others.
+    pub pipeline_bytes: u32,
+    /// Shared memory in which the consumers of a hopper kernel stage C, bytes; 0 for the
+    /// others.
+    pub staging_bytes: u32,
     /// Dynamic shared memory of one CTA, bytes.
     pub shared_bytes: u32,
     /// Device memory for each CTA that shares tiles under [`Schedule::StreamK`],
@@ -196,6 +203,31 @@ pub struct KernelInfo {
 }
 
 impl KernelInfo {
+    /// A kernel without clusters, shared memory and layouts of its own, for `name` and the
+    /// kernel's type to fill in.
+    pub const fn new(family: Family, arch: Arch, input: DType, block: Block, threads: u32) -> Self {
+        KernelInfo {
+            name: "",
+            family,
+            arch,
+            input,
+            c_by_tma_only: false,
+            block,
+            a_major: None,
+            b_major: None,
+            cluster: Cluster::NONE,
+            ping_pong: false,
+            consumers: 0,
+            threads,
+            ctas_per_sm: 1,
+            stages: 1,
+            pipeline_bytes: 0,
+            staging_bytes: 0,
+            shared_bytes: 0,
+            stream_k_bytes: 0,
+        }
+    }
+
     /// Rows and columns of C that one cluster computes; without clusters, one CTA.
     pub const fn cluster_tile(&self) -> (u32, u32) {
         (self.block.m * self.cluster.m, self.block.n * self.cluster.n)

@@ -19,9 +19,9 @@
 //! | [`problem`] | what does a launch receive? |
 //! | [`order`] | which tile of C does a linear id mean? |
 //! | [`schedule`] | which ids does one CTA run, and when does it stop? |
-//! | [`stream_k`] | which steps along K of a shared tile does one CTA run? |
+//! | [`stream_k`] | which k-blocks of a shared tile does one CTA run? |
 //! | [`kernels`] | how is one tile computed? (the ladder: naive, tiled, tensor_core, hopper) |
-//! | [`epilogue`] | how does an accumulator become an element of C? |
+//! | [`epilogue`] | how does an accumulator become an element of C, and what may happen to it on the way? |
 //! | [`isa`] | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
 //! | [`probe`] | does one instruction do on a GPU what it does in the emulator? |

@@ -32,29 +32,22 @@ pub use tma::{BOX_AREA_BYTES, LoadBox, StoreBox, UNTOUCHED};
 pub use wgmma::{A_AREA_BYTES, B_AREA_BYTES, MultiplyShared};
 
 use crate::element::{Bf16, F16, Tf32};
-use crate::kernel::{AlongK, AlongMn, Arch, Block, Cluster, Family, Kernel, KernelInfo};
+use crate::kernel::{AlongK, AlongMn, Arch, Block, Family, Kernel, KernelInfo};
 use crate::problem::{DType, GemmParams};
 
 /// The constants of a probe with `threads` threads and `shared_bytes` of shared
 /// memory, on elements of type `input`.
 const fn probe(input: DType, threads: u32, shared_bytes: u32) -> KernelInfo {
     KernelInfo {
-        name: "",
-        // Not a product, and in no list of kernels.
-        family: Family::Pack,
-        arch: Arch::Sm90a,
-        input,
-        c_by_tma_only: false,
-        block: Block { m: 1, n: 1, k: 1 },
-        a_major: None,
-        b_major: None,
-        cluster: Cluster::NONE,
-        ping_pong: false,
-        threads,
-        ctas_per_sm: 1,
-        stages: 1,
         shared_bytes,
-        stream_k_bytes: 0,
+        // Not a product, and in no list of kernels.
+        ..KernelInfo::new(
+            Family::Pack,
+            Arch::Sm90a,
+            input,
+            Block { m: 1, n: 1, k: 1 },
+            threads,
+        )
     }
 }
 

@@ -106,7 +106,7 @@ pub struct GemmParams {
     /// C in that order, aligned to 64 bytes; 0 for kernels that use no TMA.
     pub tensor_maps: u64,
     /// Device address of [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes)
-    /// for each of `sharers` CTAs, aligned to 128 bytes and all zero before the
+    /// for each of `stream_k_ctas` CTAs, aligned to 128 bytes and all zero before the
     /// first launch; 0 where no tile is shared.
     pub workspace: u64,
     /// Rows of A and C; at most [`GemmParams::MAX_DIM`].
@@ -128,7 +128,7 @@ pub struct GemmParams {
     pub store_by_tma: u32,
     /// Under [`Schedule::StreamK`], CTAs that share the tiles of the last wave:
     /// at least one, at most all.
-    pub sharers: u32,
+    pub stream_k_ctas: u32,
 }
 
 impl GemmParams {

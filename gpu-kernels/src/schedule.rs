@@ -7,7 +7,7 @@
 //! StreamK     as Persistent, but several CTAs share a tile of the last wave
 //! ```
 //!
-//! The last has a walk of its own, over parts of tiles: module `stream_k`.
+//! The last has a scheduler of its own, over parts of tiles: module `stream_k`.
 
 use crate::isa::hint::compute_here;
 use crate::order::{Tile, TileGrid, TileOrder};
@@ -43,9 +43,9 @@ pub struct CtaPosition {
     pub grid_x: u32,
 }
 
-/// The tiles of one CTA, in the order it runs them.
+/// The tile scheduler: the tiles of one CTA, in the order it runs them.
 #[derive(Clone, Copy, Debug)]
-pub struct TileWalk {
+pub struct TileScheduler {
     grid: TileGrid,
     order: TileOrder,
     id: u32,
@@ -54,28 +54,28 @@ pub struct TileWalk {
     pub(crate) tiles: u32,
 }
 
-impl TileWalk {
-    /// The walk of the CTA at `cta`.
+impl TileScheduler {
+    /// The scheduler of the CTA at `cta`.
     #[inline(always)]
     pub fn new(schedule: Schedule, order: TileOrder, grid: TileGrid, cta: CtaPosition) -> Self {
         let tiles = grid.tiles();
         match schedule {
             // On the 2-D grid the linear id of a CTA is its row-major tile id.
-            Schedule::Grid2d => TileWalk {
+            Schedule::Grid2d => TileScheduler {
                 grid,
                 order: TileOrder::RowMajor,
                 id: cta.y.wrapping_mul(cta.grid_x).wrapping_add(cta.x),
                 step: tiles,
                 tiles,
             },
-            Schedule::Grid1d => TileWalk {
+            Schedule::Grid1d => TileScheduler {
                 grid,
                 order,
                 id: cta.x,
                 step: tiles,
                 tiles,
             },
-            Schedule::Persistent | Schedule::StreamK => TileWalk {
+            Schedule::Persistent | Schedule::StreamK => TileScheduler {
                 grid,
                 order,
                 id: cta.x,
@@ -96,12 +96,22 @@ impl TileWalk {
         Some(self.tile(id))
     }
 
-    /// Leaves to this walk every `of`th of its tiles, from the one at `turn` on.
+    /// Keeps every `of`th of its tiles, from number `first` on: those of one of `of`
+    /// consumers that alternate.
     #[inline(always)]
-    pub fn take_turns(&mut self, turn: u32, of: u32) {
+    pub fn alternate(&mut self, first: u32, of: u32) {
         let step = self.step.max(1);
-        self.id = self.id.saturating_add(turn.saturating_mul(step));
+        self.id = self.id.saturating_add(first.saturating_mul(step));
         self.step = of.saturating_mul(step);
+    }
+
+    /// As [`TileScheduler::next`], with the tile computed from the grid and the id alone,
+    /// each time. What else the orders compute of the grid would be kept from one tile to
+    /// the next, and the producer of a Hopper kernel has 40 registers a thread.
+    #[inline(always)]
+    pub fn next_here(&mut self) -> Option<Tile> {
+        let id = self.next_id()?;
+        Some(self.tile_here(id))
     }
 
     /// The linear id of the next tile.
@@ -122,8 +132,7 @@ impl TileWalk {
         self.order.tile(self.grid, id)
     }
 
-    /// The same, computed each time from the grid alone: what else the orders compute of it
-    /// would be kept from one tile to the next, and a thread may have 40 registers.
+    /// The same, as [`TileScheduler::next_here`] computes it.
     #[inline(always)]
     pub(crate) fn tile_here(&self, id: u32) -> Tile {
         let grid = TileGrid {

@@ -1,223 +1,193 @@
-//! Stream-K: the tiles of the last wave are cut along K, so that no CTA is idle
-//! while others compute them (Osama, Merrill, Cecka, Garland and Owens,
-//! "Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix
-//! Multiplication on the GPU", PPoPP 2023; the hybrid "data-parallel + one-tile
-//! stream-K").
+//! Stream-K: the tiles of the last wave are cut along K, so that no CTA is idle while
+//! others compute them (Osama, Merrill, Cecka, Garland and Owens, "Stream-K: Work-centric
+//! Parallel Decomposition for Dense Matrix-Matrix Multiplication on the GPU", PPoPP 2023;
+//! the hybrid "data-parallel + one-tile stream-K").
 //!
-//! Ten tiles of eight steps along K, four CTAs, all of them sharers:
-//!
-//! ```text
-//!          wave 0   wave 1   last wave: 2 tiles, 16 steps, 4 a CTA
-//! CTA 0    tile 0   tile 4   tile 8, steps 0..4   lends its sums to CTA 1
-//! CTA 1    tile 1   tile 5   tile 8, steps 4..8   finishes tile 8
-//! CTA 2    tile 2   tile 6   tile 9, steps 0..4   lends its sums to CTA 3
-//! CTA 3    tile 3   tile 7   tile 9, steps 4..8   finishes tile 9
-//! ```
-//!
-//! The steps of the tiles left over, laid end to end, are dealt in equal runs to
-//! the *sharers*, the CTAs of lowest index. Where a run crosses from one tile to
-//! the next, it has two parts:
+//! Ten tiles of eight k-blocks, four CTAs, all of which share the last wave:
 //!
 //! ```text
-//! 3 sharers     tile 8            tile 9
-//!               0 1 2 3 4 5 6 7   0 1 2 3 4 5 6 7
-//! CTA 0         l l l l l l                          lends to CTA 1
-//! CTA 1                     f f   l l l              lends to CTA 2, then finishes tile 8
-//! CTA 2                                 f f f f f    finishes tile 9
+//!          wave 0   wave 1   last wave: 2 tiles, 16 k-blocks, 4 a CTA
+//! CTA 0    tile 0   tile 4   tile 8, k-blocks 0..4   writes its partial sums for CTA 1
+//! CTA 1    tile 1   tile 5   tile 8, k-blocks 4..8   reduces and stores tile 8
+//! CTA 2    tile 2   tile 6   tile 9, k-blocks 0..4   writes its partial sums for CTA 3
+//! CTA 3    tile 3   tile 7   tile 9, k-blocks 4..8   reduces and stores tile 9
 //! ```
 //!
-//! **Who waits for whom.** The CTA with a tile's *last* steps finishes it: it
-//! waits for the sums of the others, adds them, and stores the tile. Those have
-//! lower indices. A CTA runs its run from the end: first the head of the later
-//! tile, which it lends, then the tail of the earlier one, which it finishes. So
+//! The k-blocks of the tiles left over, laid end to end, are dealt in equal ranges to the
+//! *stream-K CTAs*, the CTAs of lowest index. Where a range crosses from one tile to the
+//! next, it has two parts (w: written for another CTA; r: reduced here):
 //!
-//! - no part that is lent comes after a wait, nobody waits for one who waits, and
-//!   there is no cycle;
-//! - a CTA only waits for CTAs that the hardware has started before it, so the
-//!   wait ends even where not all CTAs fit on the device at once;
-//! - the wait is short: runs are equally long, and a tile is finished when its
-//!   finisher's run ends, which is when the others' runs end at the latest.
+//! ```text
+//! 3 stream-K CTAs   tile 8            tile 9
+//!                   0 1 2 3 4 5 6 7   0 1 2 3 4 5 6 7
+//! CTA 0             w w w w w w                          writes for CTA 1
+//! CTA 1                         r r   w w w              writes for CTA 2, reduces tile 8
+//! CTA 2                                     r r r r r    reduces tile 9
+//! ```
 //!
-//! **How much is shared.** A CTA lends at most once. A tile is lent to only by
-//! the CTAs right before its finisher, in the order of K. All this depends on
-//! counts alone, not on time, so sums are added in the same order in every run.
+//! **Which CTA waits for which.** The CTA with a tile's *last* k-blocks reduces it: it
+//! waits for the partial accumulators of its peers, adds them, and stores the tile. The
+//! peers have lower indices. A CTA runs its range from the end: first the head of the
+//! later tile, which it writes for another, then the tail of the earlier one, which it
+//! reduces. So
+//!
+//! - a CTA writes before it waits: a CTA that is waited for never waits first, and there
+//!   is no cycle;
+//! - a CTA only waits for CTAs that the hardware has started before it, so the wait ends
+//!   even where not all CTAs fit on the device at once;
+//! - the wait is short: ranges are equally long, and a tile is reduced when the range of
+//!   the CTA that reduces it ends, which is when the others' ranges end at the latest.
+//!
+//! **How much is shared.** A CTA writes partial accumulators at most once. A tile is
+//! reduced from the CTAs right before the one that reduces it, in the order of K. All
+//! this depends on counts alone, not on time, so accumulators are added in the same order
+//! in every run.
 
 use crate::order::{Tile, div_rem};
-use crate::schedule::{CtaPosition, TileWalk};
+use crate::schedule::{CtaPosition, TileScheduler};
 
-/// Steps along K of one tile, for one CTA.
+/// K-blocks of one tile, for one CTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct WorkUnit {
     /// The tile.
     pub tile: Tile,
-    /// First step.
+    /// First k-block.
     pub first: u32,
-    /// End of the steps, past `first`.
+    /// End of the k-blocks, past `first`.
     pub end: u32,
-    /// What becomes of the sums.
-    pub role: Role,
+    /// What becomes of the accumulators.
+    pub fix_up: FixUp,
 }
 
-/// What a CTA does with the sums of a part.
+/// What a CTA does with the accumulators of a work unit (CUTLASS: `fixup`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Stores them: nobody else has steps of this tile.
-    Whole,
-    /// Lends them to the CTA that finishes the tile.
-    Lend,
-    /// Adds those of the `lenders` CTAs right before it, and stores the tile.
-    Finish {
-        /// CTAs that have the steps before these.
-        lenders: u32,
+pub enum FixUp {
+    /// Stores them: they are the sums over all of K.
+    None,
+    /// Writes them to the workspace, for the CTA that reduces the tile.
+    Write,
+    /// Adds the partial accumulators of the `peers` CTAs right before it, and stores the
+    /// tile.
+    Reduce {
+        /// CTAs that have the k-blocks before these.
+        peers: u32,
     },
 }
 
-/// Steps dealt to CTAs in runs, as equal as can be: the first `longer` have one
-/// step more than `length`.
+/// K-blocks dealt to CTAs in ranges, as equal as can be: the first `longer` have one
+/// k-block more than `length`.
 #[derive(Clone, Copy, Debug)]
-struct Runs {
+struct Ranges {
     length: u32,
     longer: u32,
 }
 
-impl Runs {
+impl Ranges {
     #[inline(always)]
-    fn deal(steps: u32, ctas: u32) -> Self {
-        let (length, longer) = div_rem(steps, ctas);
-        Runs { length, longer }
+    fn deal(k_blocks: u32, ctas: u32) -> Self {
+        let (length, longer) = div_rem(k_blocks, ctas);
+        Ranges { length, longer }
     }
 
-    /// First step of the run of CTA `cta`; of the one past the last, all steps.
+    /// First k-block of the range of CTA `cta`; of the one past the last, all k-blocks.
     #[inline(always)]
     fn start(self, cta: u32) -> u32 {
         cta * self.length + cta.min(self.longer)
     }
 
-    /// The CTA that has `step`, one of those dealt.
+    /// The CTA that has `k_block`, one of those dealt.
     #[inline(always)]
-    fn cta_of(self, step: u32) -> u32 {
+    fn cta_of(self, k_block: u32) -> u32 {
         let in_longer = self.longer * (self.length + 1);
-        if step < in_longer {
-            div_rem(step, self.length + 1).0
+        if k_block < in_longer {
+            div_rem(k_block, self.length + 1).0
         } else {
-            self.longer + div_rem(step - in_longer, self.length).0
+            self.longer + div_rem(k_block - in_longer, self.length).0
         }
     }
 }
 
-/// The parts of one CTA, in the order it runs them.
+/// The tile scheduler of stream-K: the work units of one CTA, in the order it runs them.
 #[derive(Clone, Copy, Debug)]
-pub struct PartWalk {
-    /// Tiles of this CTA alone.
-    alone: TileWalk,
-    /// First and end of the steps of a tile that are this CTA's.
-    steps: (u32, u32),
-    runs: Runs,
-    /// What is left of this CTA's run: first and end, counted over all that are dealt.
+pub struct StreamKScheduler {
+    /// The tiles that this CTA has alone.
+    whole: TileScheduler,
+    /// K-blocks of a tile.
+    k_blocks: u32,
+    ranges: Ranges,
+    /// What is left of this CTA's range: first and end, counted over all that are dealt.
     left: (u32, u32),
     cta: u32,
 }
 
-impl PartWalk {
-    /// A walk over `steps` of each tile, from the first to the end: no tile is
-    /// shared.
+impl StreamKScheduler {
+    /// The scheduler of the CTA at `cta`, one of a 1-D grid of CTAs, whose first
+    /// `stream_k_ctas` share the tiles of the last wave. `tiles` is its tile scheduler
+    /// under [`Schedule::StreamK`](crate::Schedule); a tile has `k_blocks`. The tiles
+    /// shared have fewer than 2³² k-blocks in all, which the host sees to.
     #[inline(always)]
-    pub fn whole(tiles: TileWalk, steps: (u32, u32)) -> Self {
-        PartWalk {
-            alone: tiles,
-            steps,
-            runs: Runs {
-                length: 0,
-                longer: 0,
-            },
-            left: (0, 0),
-            cta: 0,
-        }
-    }
-
-    /// The walk of the CTA at `cta`, one of a 1-D grid of CTAs, whose first
-    /// `sharers` share the tiles of the last wave. `tiles` is its walk under
-    /// [`Schedule::StreamK`](crate::Schedule); a tile has `k_steps`. The tiles
-    /// shared have fewer than 2³² steps in all, which the host sees to.
-    #[inline(always)]
-    pub fn shared(mut tiles: TileWalk, cta: CtaPosition, sharers: u32, k_steps: u32) -> Self {
+    pub fn new(
+        mut tiles: TileScheduler,
+        cta: CtaPosition,
+        stream_k_ctas: u32,
+        k_blocks: u32,
+    ) -> Self {
         let (_, shared) = div_rem(tiles.tiles, cta.grid_x);
-        let runs = Runs::deal(shared * k_steps, sharers);
-        let left = if cta.x < sharers {
-            (runs.start(cta.x), runs.start(cta.x + 1))
+        let ranges = Ranges::deal(shared * k_blocks, stream_k_ctas);
+        let left = if cta.x < stream_k_ctas {
+            (ranges.start(cta.x), ranges.start(cta.x + 1))
         } else {
             (0, 0)
         };
         tiles.tiles -= shared;
-        PartWalk {
-            alone: tiles,
-            steps: (0, k_steps),
-            runs,
+        StreamKScheduler {
+            whole: tiles,
+            k_blocks,
+            ranges,
             left,
             cta: cta.x,
         }
     }
 
-    /// The next part, or `None` when this CTA has run its last.
+    /// The next work unit, or `None` when this CTA has run its last.
     #[inline(always)]
     #[allow(
         clippy::should_implement_trait,
         reason = "a kernel has no iterator adaptors to offer"
     )]
-    pub fn next(&mut self) -> Option<Part> {
-        let (id, steps, role) = match self.alone.next_id() {
-            Some(id) => (id, self.steps, Role::Whole),
-            None => self.next_of_run()?,
+    pub fn next(&mut self) -> Option<WorkUnit> {
+        let (id, (first, end), fix_up) = match self.whole.next_id() {
+            Some(id) => (id, (0, self.k_blocks), FixUp::None),
+            None => self.next_of_range()?,
         };
-        Some(self.part(id, steps, role))
-    }
-
-    /// Leaves to this walk every `of`th of its tiles, from the one at `turn` on;
-    /// for a walk that shares none.
-    #[inline(always)]
-    pub fn take_turns(&mut self, turn: u32, of: u32) {
-        self.alone.take_turns(turn, of);
-    }
-
-    /// The same as [`PartWalk::next`] where no tiles are shared, which the compiler
-    /// may not see.
-    #[inline(always)]
-    pub fn next_whole(&mut self) -> Option<Part> {
-        let id = self.alone.next_id()?;
-        Some(self.part(id, self.steps, Role::Whole))
-    }
-
-    #[inline(always)]
-    fn part(&self, id: u32, (first, end): (u32, u32), role: Role) -> Part {
-        Part {
-            tile: self.alone.tile_here(id),
+        Some(WorkUnit {
+            tile: self.whole.tile_here(id),
             first,
             end,
-            role,
-        }
+            fix_up,
+        })
     }
 
-    /// The last part that is left of the run: a tile's id, its steps, the role.
+    /// The last part that is left of the range: a tile's id, its k-blocks, the fix-up.
     #[inline(always)]
-    fn next_of_run(&mut self) -> Option<(u32, (u32, u32), Role)> {
+    fn next_of_range(&mut self) -> Option<(u32, (u32, u32), FixUp)> {
         let (start, end) = self.left;
         if start >= end {
             return None;
         }
-        let (_, k_steps) = self.steps;
-        let (index, last) = div_rem(end - 1, k_steps);
+        let (index, last) = div_rem(end - 1, self.k_blocks);
         let origin = end - 1 - last;
         let first = start.max(origin);
         self.left.1 = first;
-        let role = if last + 1 < k_steps {
-            Role::Lend
+        let fix_up = if last + 1 < self.k_blocks {
+            FixUp::Write
         } else if first == origin {
-            Role::Whole
+            FixUp::None
         } else {
-            Role::Finish {
-                lenders: self.cta - self.runs.cta_of(origin),
+            FixUp::Reduce {
+                peers: self.cta - self.ranges.cta_of(origin),
             }
         };
-        Some((self.alone.tiles + index, (first - origin, last + 1), role))
+        Some((self.whole.tiles + index, (first - origin, last + 1), fix_up))
     }
 }

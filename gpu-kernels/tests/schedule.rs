@@ -1,20 +1,20 @@
-//! Properties of tile walks, on random grids.
+//! Properties of tile schedulers, on random grids.
 
-use gpu_kernels::schedule::{CtaPosition, TileWalk};
+use gpu_kernels::schedule::{CtaPosition, TileScheduler};
 use gpu_kernels::{Schedule, Tile, TileGrid, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 const SEED: u64 = 0x7475_726e;
 
-fn tiles_of(mut walk: TileWalk) -> Vec<Tile> {
-    std::iter::from_fn(|| walk.next()).collect()
+fn tiles_of(mut tiles: TileScheduler) -> Vec<Tile> {
+    std::iter::from_fn(|| tiles.next()).collect()
 }
 
-/// Dealt out again in order, one at a time, the tiles of all turns are those of
-/// the walk.
+/// One after the other, the tiles of all consumers that alternate are those of the
+/// scheduler.
 #[test]
-fn turns_deal_out_the_tiles_of_a_walk() {
+fn alternating_consumers_have_the_tiles_of_their_scheduler() {
     let mut rng = StdRng::seed_from_u64(SEED);
     for _ in 0..2000 {
         let grid = TileGrid {
@@ -31,26 +31,26 @@ fn turns_deal_out_the_tiles_of_a_walk() {
             y: 0,
             grid_x,
         };
-        let walk = TileWalk::new(schedule, TileOrder::GroupedM { size: 3 }, grid, cta);
+        let tiles = TileScheduler::new(schedule, TileOrder::GroupedM { size: 3 }, grid, cta);
         let of = rng.random_range(1..4);
-        let mut turns: Vec<_> = (0..of)
-            .map(|turn| {
-                let mut share = walk;
-                share.take_turns(turn, of);
+        let mut consumers: Vec<_> = (0..of)
+            .map(|next| {
+                let mut share = tiles;
+                share.alternate(next, of);
                 tiles_of(share).into_iter()
             })
             .collect();
         let mut dealt = Vec::new();
-        let mut turn = 0;
-        while let Some(tile) = turns[turn].next() {
+        let mut next = 0;
+        while let Some(tile) = consumers[next].next() {
             dealt.push(tile);
-            turn = (turn + 1) % turns.len();
+            next = (next + 1) % consumers.len();
         }
         assert_eq!(
             dealt,
-            tiles_of(walk),
+            tiles_of(tiles),
             "{schedule:?} {grid:?} {cta:?} of {of}"
         );
-        assert!(turns.iter_mut().all(|rest| rest.next().is_none()));
+        assert!(consumers.iter_mut().all(|rest| rest.next().is_none()));
     }
 }

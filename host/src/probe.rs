@@ -125,7 +125,7 @@ impl Launch {
                 order: TileOrder::RowMajor,
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
-                sharers: 0,
+                stream_k_ctas: 0,
             },
             a: Vec::new(),
             b: Vec::new(),

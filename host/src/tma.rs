@@ -21,9 +21,9 @@
 //!
 //! CTAs of a cluster that need the same rows of A, or columns of B, fetch a part
 //! each and multicast it, hence the divisions. Short operands take shorter boxes
-//! ([`box_lines`]).
+//! ([`box_rows`]).
 
-use gpu_kernels::kernels::hopper::{box_lines, store_rows};
+use gpu_kernels::kernels::hopper::{box_rows, store_rows};
 use gpu_kernels::{DType, KernelInfo, Major, OutputType};
 
 use crate::select::Problem;
@@ -159,7 +159,7 @@ pub fn a_box(kernel: &KernelInfo, major: Major, m: u32) -> [u32; 2] {
     match major {
         Major::K => [
             box_width(kernel.input),
-            box_lines(kernel.block.m, kernel.cluster.n, m),
+            box_rows(kernel.block.m, kernel.cluster.n, m),
         ],
         Major::Mn => [box_width(kernel.input), box_width(kernel.input)],
     }
@@ -171,7 +171,7 @@ pub fn b_box(kernel: &KernelInfo, major: Major, n: u32) -> [u32; 2] {
     match major {
         Major::K => [
             box_width(kernel.input),
-            box_lines(kernel.block.n, kernel.cluster.m, n),
+            box_rows(kernel.block.n, kernel.cluster.m, n),
         ],
         Major::Mn => [box_width(kernel.input), box_width(kernel.input)],
     }
@@ -339,9 +339,9 @@ mod tests {
     #[test]
     fn short_operands_take_short_boxes_of_whole_atoms() {
         // 64 lines by one CTA, of a matrix that has 1, 8, 9, 63 or 65.
-        let cut = [1, 8, 9, 63, 65].map(|extent| box_lines(64, 1, extent));
+        let cut = [1, 8, 9, 63, 65].map(|extent| box_rows(64, 1, extent));
         assert_eq!(cut, [8, 8, 16, 64, 64]);
         // Shared by two: each its half, whatever there is.
-        assert_eq!(box_lines(256, 2, 1), 128);
+        assert_eq!(box_rows(256, 2, 1), 128);
     }
 }

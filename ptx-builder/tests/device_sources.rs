@@ -32,7 +32,7 @@ fn the_device_sources_hold_nothing_that_rust_cuda_cannot_take() {
     for end in [
         "isa/shared.rs",
         "isa/wgmma.rs",
-        "kernels/hopper/device.rs",
+        "kernels/hopper/cooperative.rs",
         "entry.rs",
     ] {
         assert!(read(end), "{end} was not read");

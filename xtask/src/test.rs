@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all that CI checks, in the order that fails soonest.
+//! `cargo xtask test`: all checks of CI, the quickest first.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const SMOKE_SHAPE: &str = "512x512x512";
 /// A check and its name.
 type Step = (&'static str, fn() -> Result<()>);
 
-/// Setup comes before whatever embeds PTX.
+/// Setup comes before the steps that embed PTX.
 const STEPS: &[Step] = &[
     ("format", || {
         project::run(cargo().args(["fmt", "--all", "--check"]))?;

@@ -18,10 +18,8 @@ pub unsafe fn copy_16_if(active: bool, destination: u32, source: u64) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm!("{{ .reg .pred p; setp.ne.u32 p, {2}, 0;",
-                 "@p cp.async.cg.shared.global.L2::128B [{0}], [{1}], 16; }}",
-                 in(reg32) destination, in(reg64) source, in(reg32) active as u32,
-                 options(nostack, preserves_flags));
+            asm_if!(active, ["cp.async.cg.shared.global.L2::128B [{0}], [{1}], 16;"],
+                    (in(reg32) destination, in(reg64) source,), options(nostack, preserves_flags));
         },
         emulated = machine::cp_async::copy_16_if(active, destination, source)
     )

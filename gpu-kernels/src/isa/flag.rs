@@ -1,18 +1,18 @@
 //! A flag in global memory, by which one CTA tells another that data is there.
 //!
 //! ```text
-//! lender      stores of all threads → barrier → raise      (one thread)
-//! finisher                             wait → barrier → loads of all threads
+//! writer     stores of all threads → barrier → raise      (one thread)
+//! reader                                wait → barrier → loads of all threads
 //! ```
 //!
 //! `st.release` and the `ld.acquire` that sees it synchronise; barriers order
 //! what the other threads of each side do before and after; and causality order
 //! is transitive (PTX ISA, "Memory Consistency Model": "Release and Acquire
-//! Patterns", "Synchronizes-with", "Causality Order"). The scope is the GPU, for
-//! the two are in different CTAs of one.
+//! Patterns", "Synchronizes-with", "Causality Order"). The scope is the GPU, because
+//! writer and reader are CTAs of one grid.
 
-/// `st.release.gpu` of 1, if `active`. Predicated, for it stands between warp-aligned
-/// instructions (see `isa/convergent.rs`).
+/// `st.release.gpu` of 1, if `active`. Predicated, because it stands between
+/// warp-aligned instructions (see `isa/convergent.rs`).
 ///
 /// # Safety
 /// Where `active`, `address` is a writable word, aligned to 4, which is 0.
@@ -21,9 +21,8 @@ pub unsafe fn raise_if(active: bool, address: u64) {
     instruction!(
         // SAFETY: the caller's duty; the missing `nomem` keeps memory accesses in place.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
-                 "@active st.release.gpu.global.u32 [{0}], {1}; }}",
-                 in(reg64) address, in(reg32) active as u32, options(nostack, preserves_flags));
+            asm_if!(active, ["st.release.gpu.global.u32 [{0}], {active};"],
+                    (in(reg64) address,), options(nostack, preserves_flags));
         },
         emulated = if active {
             machine::flag::raise(address)
@@ -31,10 +30,11 @@ pub unsafe fn raise_if(active: bool, address: u64) {
     )
 }
 
-/// Repeats `ld.acquire.gpu` until it sees what is not 0.
+/// Repeats `ld.acquire.gpu` until it sees a value other than 0.
 ///
 /// # Safety
-/// `address` is a readable word, aligned to 4; who raises it runs, or has run.
+/// `address` is a readable word, aligned to 4; the thread that raises it runs, or has
+/// run.
 #[inline(always)]
 pub unsafe fn wait(address: u64) {
     instruction!(
@@ -55,20 +55,19 @@ pub unsafe fn wait(address: u64) {
     )
 }
 
-/// Makes the flag 0 again, if `active`, for the next launch: the end of this one orders
-/// it. Predicated like [`raise_if`].
+/// Makes the flag 0 again, if `active`, for the next launch, before which the end of this
+/// one puts it. Predicated like [`raise_if`].
 ///
 /// # Safety
-/// Where `active`, `address` is a writable word, aligned to 4, and nobody waits for it
+/// Where `active`, `address` is a writable word, aligned to 4, and no thread waits for it
 /// any more.
 #[inline(always)]
 pub unsafe fn lower_if(active: bool, address: u64) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
-                 "@active st.global.u32 [{0}], 0; }}",
-                 in(reg64) address, in(reg32) active as u32, options(nostack, preserves_flags));
+            asm_if!(active, ["st.global.u32 [{0}], 0;"],
+                    (in(reg64) address,), options(nostack, preserves_flags));
         },
         emulated = if active {
             machine::global::store(address, [0])

@@ -4,7 +4,7 @@
 //! Addresses are plain `u64`: a Rust pointer would be a generic address, and
 //! the access a slower generic one.
 
-use crate::element::Element;
+use crate::element::ElementType;
 
 /// `ld.global.nc.u16`: 2 bytes that nobody writes during the launch.
 ///
@@ -177,7 +177,7 @@ pub unsafe fn store_u32x4(address: u64, [x, y, z, w]: [u32; 4]) {
 /// # Safety
 /// `address` is readable, aligned to the element, and not written during the launch.
 #[inline(always)]
-pub unsafe fn load<T: Element>(address: u64) -> f32 {
+pub unsafe fn load<T: ElementType>(address: u64) -> f32 {
     // SAFETY: the caller's duty.
     let bits = unsafe {
         if T::DTYPE.bytes() == 4 {

@@ -1,4 +1,4 @@
-//! Hints to the compiler: instructions that are none.
+//! Hints to the compiler, as `asm!` without an instruction.
 
 #![cfg_attr(
     not(target_arch = "nvptx64"),

@@ -56,7 +56,7 @@ pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
 }
 
 /// `mbarrier.arrive`, if `active`: one arrival at a barrier of this CTA. Predicated,
-/// for it stands between warp-aligned instructions (see `isa/convergent.rs`).
+/// because it stands between warp-aligned instructions (see `isa/convergent.rs`).
 ///
 /// # Safety
 /// Where `active`, `barrier` is an initialised barrier of this CTA.
@@ -65,9 +65,8 @@ pub unsafe fn arrive_if(active: bool, barrier: u32) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {1}, 0;",
-                 "@active mbarrier.arrive.shared::cta.b64 _, [{0}]; }}",
-                 in(reg32) barrier, in(reg32) active as u32, options(nostack));
+            asm_if!(active, ["mbarrier.arrive.shared::cta.b64 _, [{0}];"],
+                    (in(reg32) barrier,), options(nostack));
         },
         emulated = if active {
             machine::mbarrier::arrive(barrier)
@@ -89,13 +88,10 @@ pub unsafe fn arrive_at_if(active: bool, barrier: u32, rank: u32) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm!(
-                "{{ .reg .pred active; .reg .b32 remote;",
-                "setp.ne.u32 active, {2}, 0;",
-                "@active mapa.shared::cluster.u32 remote, {0}, {1};",
-                "@active mbarrier.arrive.shared::cluster.b64 _, [remote]; }}",
-                in(reg32) barrier, in(reg32) rank, in(reg32) active as u32, options(nostack)
-            );
+            asm_if!(active, ".reg .b32 remote; ",
+                    ["mapa.shared::cluster.u32 remote, {0}, {1};",
+                     "mbarrier.arrive.shared::cluster.b64 _, [remote];"],
+                    (in(reg32) barrier, in(reg32) rank,), options(nostack));
         },
         emulated = if active {
             machine::mbarrier::arrive_at(barrier, rank)

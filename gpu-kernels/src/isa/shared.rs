@@ -60,7 +60,7 @@ pub unsafe fn load_f32(address: u32) -> f32 {
 pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
     instruction!(
         ptx = {
-            // As bits: see `arithmetic::fma_bits`.
+            // As bits: see `arithmetic::fma`.
             let (x, y, z, w): (u32, u32, u32, u32);
             // SAFETY: the caller's duty.
             unsafe {

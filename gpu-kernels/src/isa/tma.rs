@@ -75,13 +75,9 @@ pub unsafe fn store_if(active: bool, map: u64, shared: u32, x: u32, y: u32) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm!(
-                "{{ .reg .pred active; setp.ne.u32 active, {4}, 0;",
-                "@active cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
-                "[{0}, {{{2}, {3}}}], [{1}]; }}",
-                in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y,
-                in(reg32) active as u32, options(nostack)
-            );
+            asm_if!(active,
+                    ["cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [{0}, {{{2}, {3}}}], [{1}];"],
+                    (in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y,), options(nostack));
         },
         emulated = if active {
             machine::tma::store(map, shared, x, y)
@@ -96,9 +92,12 @@ pub fn commit_stores_if(active: bool) {
     instruction!(
         // SAFETY: names a group; touches no memory.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {0}, 0;",
-                 "@active cp.async.bulk.commit_group; }}",
-                 in(reg32) active as u32, options(nostack));
+            asm_if!(
+                active,
+                ["cp.async.bulk.commit_group;"],
+                (),
+                options(nostack)
+            );
         },
         emulated = if active {
             machine::tma::commit_stores()
@@ -113,9 +112,12 @@ pub fn wait_stores_read_if<const PENDING: u32>(active: bool) {
     instruction!(
         // SAFETY: waits.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {0}, 0;",
-                 "@active cp.async.bulk.wait_group.read {1}; }}",
-                 in(reg32) active as u32, const PENDING, options(nostack));
+            asm_if!(
+                active,
+                ["cp.async.bulk.wait_group.read {0};"],
+                (const PENDING,),
+                options(nostack)
+            );
         },
         emulated = if active {
             machine::tma::wait_stores_read(PENDING)
@@ -130,9 +132,12 @@ pub fn wait_stores_if(active: bool) {
     instruction!(
         // SAFETY: waits.
         ptx = unsafe {
-            asm!("{{ .reg .pred active; setp.ne.u32 active, {0}, 0;",
-                 "@active cp.async.bulk.wait_group 0; }}",
-                 in(reg32) active as u32, options(nostack));
+            asm_if!(
+                active,
+                ["cp.async.bulk.wait_group 0;"],
+                (),
+                options(nostack)
+            );
         },
         emulated = if active {
             machine::tma::wait_stores()

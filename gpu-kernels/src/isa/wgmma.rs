@@ -6,16 +6,15 @@
 //! asynchronous: D, A and B belong to the tensor cores from `multiply` until a
 //! wait.
 
-use crate::element::Element;
+use crate::element::ElementType;
 use crate::kernel::{Contiguous, Major};
 
 /// Bytes along K that one instruction multiplies: 16 elements of 16 bits, or 8
 /// of TF32.
 const K_BYTES: u64 = 32;
 
-/// Bytes of a 64-row (or 64-column) slab that is 64 elements deep: 64 rows of
-/// 128 bytes, the unit that the 128-byte swizzle leaves contiguous.
-pub const SLAB_BYTES: u32 = 64 * 128;
+/// Bytes of an m64 tile in the 128-byte swizzle: 64 rows (or columns) of 128 bytes.
+pub const M64_TILE_BYTES: u32 = 64 * 128;
 
 /// The shared-memory descriptor of an operand in the 128-byte swizzle (PTX ISA,
 /// "Matrix Descriptor Format"): bits 0..14 the address, 16..30 the leading
@@ -23,12 +22,13 @@ pub const SLAB_BYTES: u32 = 64 * 128;
 /// bytes; bits 62..64 the swizzle mode, 1 for 128 bytes.
 ///
 /// Both majors step 1024 bytes (eight 128-byte rows) in the strided direction.
-/// Contiguous along M or N, the next 64 elements of M or N lie one slab further.
+/// Contiguous along M or N, the next 64 elements of M or N lie one m64 tile
+/// further.
 #[inline(always)]
 pub fn descriptor(major: Major, shared: u32) -> u64 {
     let leading = match major {
         Major::K => 1, // ignored: one row holds the whole depth
-        Major::Mn => (SLAB_BYTES >> 4) as u64,
+        Major::Mn => (M64_TILE_BYTES >> 4) as u64,
     };
     ((shared & 0x3ffff) >> 4) as u64 | leading << 16 | (1024 >> 4) << 32 | 1 << 62
 }
@@ -84,29 +84,8 @@ pub unsafe fn wait<const PENDING: u32>() {
     )
 }
 
-/// Reads an accumulator, 16 columns at a time.
-pub trait VisitColumns {
-    /// Columns `16 · group ..` of this thread's share: with `l` the lane and `w`
-    /// the warp of the warpgroup, `values` are, in pairs of neighbouring columns
-    /// starting at `2 · (l % 4)`, (row `16·w + l/4`), (row + 8), and the same two
-    /// rows eight columns on (PTX ISA, "Register Fragments for wgmma").
-    ///
-    /// # Safety
-    /// Called by all threads of a warpgroup together.
-    unsafe fn visit(&mut self, group: u32, values: [f32; 8]);
-}
-
-/// Supplies what is to be added to an accumulator, 16 columns at a time.
-pub trait SupplyColumns {
-    /// The values for columns `16 · group ..`, placed as in [`VisitColumns::visit`].
-    ///
-    /// # Safety
-    /// As that of [`VisitColumns::visit`].
-    unsafe fn supply(&self, group: u32) -> [f32; 8];
-}
-
 /// The f32 accumulator of a 64×`N` product, as the bits of its registers
-/// ([`fma_bits`](super::arithmetic::fma_bits) says why).
+/// ([`fma`](super::arithmetic::fma) says why).
 pub trait Accumulator: Copy {
     /// Columns.
     const N: u32;
@@ -120,7 +99,7 @@ pub trait Accumulator: Copy {
     /// # Safety
     /// All threads of the warpgroup execute it between [`fence`] and [`commit`];
     /// the descriptors name complete operands, contiguous as `A` and `B` say.
-    unsafe fn multiply<T: Element, A: Contiguous, B: Contiguous>(
+    unsafe fn multiply<T: ElementType, A: Contiguous, B: Contiguous>(
         &mut self,
         a: u64,
         b: u64,
@@ -134,17 +113,21 @@ pub trait Accumulator: Copy {
     /// All threads of the warpgroup execute it.
     unsafe fn finish(&mut self);
 
-    /// Hands all columns to `visitor`, in order.
+    /// Columns `16 · group ..` of this thread's share: with `l` the lane and `w` the warp
+    /// of the warpgroup, the values are, in pairs of neighbouring columns starting at
+    /// `2 · (l % 4)`, (row `16·w + l/4`), (row + 8), and the same two rows eight columns
+    /// on (PTX ISA, "Register Fragments for wgmma"). `group` is a constant after
+    /// inlining, so that the registers stay registers.
     ///
     /// # Safety
-    /// After [`Accumulator::finish`], by all threads of the warpgroup.
-    unsafe fn columns(&self, visitor: &mut impl VisitColumns);
+    /// After [`Accumulator::finish`].
+    unsafe fn columns(&self, group: usize) -> [f32; 8];
 
-    /// Adds what `supplier` has, column by column.
+    /// Adds to columns `16 · group ..`, placed as in [`Accumulator::columns`].
     ///
     /// # Safety
     /// As [`Accumulator::columns`].
-    unsafe fn add(&mut self, supplier: &impl SupplyColumns);
+    unsafe fn add(&mut self, group: usize, values: [f32; 8]);
 }
 
 /// Adds to a register that holds an f32.
@@ -156,7 +139,7 @@ fn add(register: &mut u32, value: f32) {
 /// One accumulator a width: every register is an operand of the
 /// instruction, so the list of registers is spelled out.
 macro_rules! accumulators {
-    ($($n:literal, $registers:literal: [$($i:literal)*] groups [$($g:literal)*];)*) => {$(
+    ($($n:literal, $registers:literal: [$($i:literal)*];)*) => {$(
         impl Accumulator for [u32; $registers] {
             const N: u32 = $n;
 
@@ -182,7 +165,7 @@ macro_rules! accumulators {
             }
 
             #[inline(always)]
-            unsafe fn multiply<T: Element, A: Contiguous, B: Contiguous>(
+            unsafe fn multiply<T: ElementType, A: Contiguous, B: Contiguous>(
                 &mut self,
                 a: u64,
                 b: u64,
@@ -244,32 +227,27 @@ macro_rules! accumulators {
             }
 
             #[inline(always)]
-            unsafe fn columns(&self, visitor: &mut impl VisitColumns) {
+            unsafe fn columns(&self, group: usize) -> [f32; 8] {
                 instruction!(ptx = (), emulated = machine::wgmma::read(self));
-                // SAFETY: the caller's duty.
-                unsafe {$(
-                    visitor.visit($g, [
-                        self[8 * $g], self[8 * $g + 1], self[8 * $g + 2], self[8 * $g + 3],
-                        self[8 * $g + 4], self[8 * $g + 5], self[8 * $g + 6], self[8 * $g + 7],
-                    ].map(f32::from_bits));
-                )*}
+                let i = 8 * group;
+                [
+                    self[i], self[i + 1], self[i + 2], self[i + 3],
+                    self[i + 4], self[i + 5], self[i + 6], self[i + 7],
+                ].map(f32::from_bits)
             }
 
             #[inline(always)]
-            unsafe fn add(&mut self, supplier: &impl SupplyColumns) {
+            unsafe fn add(&mut self, group: usize, [a, b, c, d, e, f, g, h]: [f32; 8]) {
                 instruction!(ptx = (), emulated = machine::wgmma::read(self));
-                // SAFETY: the caller's duty.
-                unsafe {$(
-                    let [a, b, c, d, e, f, g, h] = supplier.supply($g);
-                    add(&mut self[8 * $g], a);
-                    add(&mut self[8 * $g + 1], b);
-                    add(&mut self[8 * $g + 2], c);
-                    add(&mut self[8 * $g + 3], d);
-                    add(&mut self[8 * $g + 4], e);
-                    add(&mut self[8 * $g + 5], f);
-                    add(&mut self[8 * $g + 6], g);
-                    add(&mut self[8 * $g + 7], h);
-                )*}
+                let i = 8 * group;
+                add(&mut self[i], a);
+                add(&mut self[i + 1], b);
+                add(&mut self[i + 2], c);
+                add(&mut self[i + 3], d);
+                add(&mut self[i + 4], e);
+                add(&mut self[i + 5], f);
+                add(&mut self[i + 6], g);
+                add(&mut self[i + 7], h);
             }
         }
     )*};
@@ -279,23 +257,23 @@ accumulators! {
     64, 32: [
         1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
         31
-    ] groups [0 1 2 3];
+    ];
     128, 64: [
         1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
         31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57
         58 59 60 61 62 63
-    ] groups [0 1 2 3 4 5 6 7];
+    ];
     192, 96: [
         1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
         31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57
         58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84
         85 86 87 88 89 90 91 92 93 94 95
-    ] groups [0 1 2 3 4 5 6 7 8 9 10 11];
+    ];
     256, 128: [
         1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
         31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57
         58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84
         85 86 87 88 89 90 91 92 93 94 95 96 97 98 99 100 101 102 103 104 105 106 107 108
         109 110 111 112 113 114 115 116 117 118 119 120 121 122 123 124 125 126 127
-    ] groups [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15];
+    ];
 }

@@ -6,48 +6,40 @@
 
 use core::marker::PhantomData;
 
-use crate::element::Element;
-use crate::kernel::{Arch, Block, Cluster, Family, Kernel, KernelInfo};
+use crate::element::ElementType;
+use crate::epilogue::{self, Epilogue, Identity};
+use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 
 /// Threads along M and along N of one CTA.
 const SIDE: u32 = 16;
 
-/// The naive kernel for elements of type `T`.
-pub struct Naive<T>(PhantomData<T>);
+/// The naive kernel for elements of type `T`, with epilogue `E`.
+pub struct Naive<T, E = Identity>(PhantomData<(T, E)>);
 
-impl<T: Element> Kernel for Naive<T> {
-    const INFO: KernelInfo = KernelInfo {
-        name: "",
-        family: Family::Naive,
-        arch: Arch::Sm75,
-        input: T::DTYPE,
-        c_by_tma_only: false,
-        block: Block {
+impl<T: ElementType, E: Epilogue> Kernel for Naive<T, E> {
+    const INFO: KernelInfo = KernelInfo::new(
+        Family::Naive,
+        Arch::Sm75,
+        T::DTYPE,
+        Block {
             m: SIDE,
             n: SIDE,
             k: 1,
         },
-        a_major: None,
-        b_major: None,
-        cluster: Cluster::NONE,
-        ping_pong: false,
-        threads: SIDE * SIDE,
-        ctas_per_sm: 1,
-        stages: 1,
-        shared_bytes: 0,
-        stream_k_bytes: 0,
-    };
+        SIDE * SIDE,
+    );
 
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         use crate::isa::thread;
         use crate::order::TileGrid;
-        use crate::schedule::TileWalk;
+        use crate::schedule::TileScheduler;
 
         let thread = thread::thread_index();
         let grid = TileGrid::cover(params.m, params.n, SIDE, SIDE);
-        let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
-        while let Some(tile) = walk.next() {
+        let position = thread::cta_position();
+        let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
+        while let Some(tile) = tiles.next() {
             // Neighbouring threads take neighbouring columns of C.
             let row = tile.m * SIDE + thread / SIDE;
             let col = tile.n * SIDE + thread % SIDE;
@@ -55,7 +47,8 @@ impl<T: Element> Kernel for Naive<T> {
                 // SAFETY: (row, col) is inside C, and so are its row of A and column of B.
                 unsafe {
                     let sum = dot::<T>(params, row, col);
-                    crate::epilogue::store::<T>(params, row, col, sum);
+                    let [value] = E::new(params).apply([sum], row, col);
+                    epilogue::store::<T>(params, row, col, value);
                 }
             }
         }
@@ -67,7 +60,7 @@ impl<T: Element> Kernel for Naive<T> {
 /// # Safety
 /// `row < m`, `col < n`, and the operands describe live allocations.
 #[inline(always)]
-unsafe fn dot<T: Element>(params: &crate::problem::GemmParams, row: u32, col: u32) -> f32 {
+unsafe fn dot<T: ElementType>(params: &crate::problem::GemmParams, row: u32, col: u32) -> f32 {
     use crate::isa::{arithmetic::fma, global};
 
     let bytes = T::DTYPE.bytes() as u64;

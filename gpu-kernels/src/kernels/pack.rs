@@ -14,8 +14,8 @@
 
 use core::marker::PhantomData;
 
-use crate::element::Element;
-use crate::kernel::{Arch, Block, Cluster, Family, Kernel, KernelInfo};
+use crate::element::ElementType;
+use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 use crate::problem::DType;
 
 /// Rows and columns of a tile.
@@ -32,42 +32,37 @@ const PITCH: u32 = SIDE + 1;
 /// rounded from f32.
 pub struct Pack<T>(PhantomData<T>);
 
-impl<T: Element> Kernel for Pack<T> {
+impl<T: ElementType> Kernel for Pack<T> {
     const INFO: KernelInfo = KernelInfo {
-        name: "",
-        family: Family::Pack,
-        arch: match T::DTYPE {
-            // cvt.rna.tf32
-            DType::Tf32 => Arch::Sm80,
-            _ => Arch::Sm75,
-        },
-        input: T::DTYPE,
-        c_by_tma_only: false,
-        block: Block {
-            m: SIDE,
-            n: SIDE,
-            k: 1,
-        },
-        a_major: None,
-        b_major: None,
-        cluster: Cluster::NONE,
-        ping_pong: false,
-        threads: THREADS,
         ctas_per_sm: 2,
-        stages: 1,
         shared_bytes: SIDE * PITCH * 4,
-        stream_k_bytes: 0,
+        ..KernelInfo::new(
+            Family::Pack,
+            match T::DTYPE {
+                // cvt.rna.tf32
+                DType::Tf32 => Arch::Sm80,
+                _ => Arch::Sm75,
+            },
+            T::DTYPE,
+            Block {
+                m: SIDE,
+                n: SIDE,
+                k: 1,
+            },
+            THREADS,
+        )
     };
 
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         use crate::isa::thread;
         use crate::order::TileGrid;
-        use crate::schedule::TileWalk;
+        use crate::schedule::TileScheduler;
 
         let grid = TileGrid::cover(params.m, params.n, SIDE, SIDE);
-        let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
-        while let Some(tile) = walk.next() {
+        let position = thread::cta_position();
+        let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
+        while let Some(tile) = tiles.next() {
             let (row, col) = (tile.m * SIDE, tile.n * SIDE);
             // SAFETY: all threads run the same walk; the copies are masked where
             // the tile reaches past the edge.
@@ -84,7 +79,7 @@ impl<T: Element> Kernel for Pack<T> {
 
 mod device {
     use super::{PITCH, SIDE, THREADS};
-    use crate::element::Element;
+    use crate::element::ElementType;
     use crate::isa::{convert, global, shared, thread};
     use crate::problem::{DType, GemmParams, Operand};
     use crate::unroll::unroll;
@@ -96,7 +91,7 @@ mod device {
     /// All threads of the CTA; `row` and `col` are a tile's first. Without
     /// `MASKED` the whole tile is inside the matrix.
     #[inline(always)]
-    pub(super) unsafe fn copy_tile<T: Element, const MASKED: bool>(
+    pub(super) unsafe fn copy_tile<T: ElementType, const MASKED: bool>(
         params: &GemmParams,
         row: u32,
         col: u32,
@@ -105,7 +100,7 @@ mod device {
         let mut bits = [0; EACH];
         // SAFETY: masked by `inside`; the barriers part the two uses of the tile.
         unsafe {
-            let from = Lines::of(&params.a);
+            let from = ThreadMap::along(&params.a);
             unroll!(I < 16, {
                 let (r, c) = from.place(I as u32);
                 if inside(r, c) {
@@ -117,7 +112,7 @@ mod device {
                 shared::store_u32(shared::base() + (r * PITCH + c) * 4, bits[I]);
             });
             thread::sync_cta();
-            let to = Lines::of(&params.c);
+            let to = ThreadMap::along(&params.c);
             unroll!(I < 16, {
                 let (r, c) = to.place(I as u32);
                 if inside(r, c) {
@@ -129,15 +124,16 @@ mod device {
         }
     }
 
-    /// The direction in which a warp's neighbouring threads go.
-    struct Lines {
+    /// Which elements of a tile a thread moves: neighbouring threads go along rows, or
+    /// along columns.
+    struct ThreadMap {
         along_rows: bool,
     }
 
-    impl Lines {
+    impl ThreadMap {
         #[inline(always)]
-        fn of(operand: &Operand) -> Self {
-            Lines {
+        fn along(operand: &Operand) -> Self {
+            ThreadMap {
                 along_rows: operand.col_stride <= operand.row_stride,
             }
         }
@@ -156,7 +152,7 @@ mod device {
     }
 
     #[inline(always)]
-    fn element<T: Element>(operand: &Operand, row: u32, col: u32) -> u64 {
+    fn element<T: ElementType>(operand: &Operand, row: u32, col: u32) -> u64 {
         let index = row as u64 * operand.row_stride + col as u64 * operand.col_stride;
         operand.address + T::DTYPE.bytes() as u64 * index
     }
@@ -164,7 +160,7 @@ mod device {
     /// # Safety
     /// `address` is an element of A.
     #[inline(always)]
-    unsafe fn load<T: Element>(address: u64) -> u32 {
+    unsafe fn load<T: ElementType>(address: u64) -> u32 {
         // SAFETY: the caller's duty.
         unsafe {
             match T::DTYPE {
@@ -178,7 +174,7 @@ mod device {
     /// # Safety
     /// `address` is an element of C.
     #[inline(always)]
-    unsafe fn store<T: Element>(address: u64, bits: u32) {
+    unsafe fn store<T: ElementType>(address: u64, bits: u32) {
         // SAFETY: the caller's duty.
         unsafe {
             if T::DTYPE.bytes() == 4 {

@@ -32,14 +32,16 @@ mod tests;
 
 use core::marker::PhantomData;
 
-use crate::element::{Element, Tf32};
-use crate::kernel::{Arch, Block, Cluster, Contiguous, Family, Kernel, KernelInfo};
+use crate::element::ElementType;
+use crate::epilogue::{Epilogue, Identity};
+use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
 use crate::problem::DType;
 
 use layout::{Factor, Panel, WARP};
 
 /// The tensor-core kernel for elements of type `T`, A contiguous along `A` and
-/// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`.
+/// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`; with
+/// epilogue `E`.
 #[allow(clippy::type_complexity, reason = "markers only")]
 pub struct TensorCore<
     T,
@@ -51,10 +53,11 @@ pub struct TensorCore<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
->(PhantomData<(T, A, B)>);
+    E = Identity,
+>(PhantomData<(T, A, B, E)>);
 
 impl<
-    T: Element,
+    T: ElementType,
     A: Contiguous,
     B: Contiguous,
     const BM: u32,
@@ -63,7 +66,8 @@ impl<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
-> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+    E,
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES, E>
 {
     /// A's block of a stage.
     const A_PANEL: Panel = Panel {
@@ -138,19 +142,6 @@ impl<
     };
 }
 
-/// 128×256, eight warps of 64×64: large problems, elements of 16 bits.
-pub type Large<T, A, B> = TensorCore<T, A, B, 128, 256, 64, 64, 64, 3>;
-/// 128×128, four warps of 64×64, two CTAs an SM from sm_90 on: middling problems.
-pub type Medium<T, A, B> = TensorCore<T, A, B, 128, 128, 64, 64, 64, 3>;
-/// 64×64, four warps of 32×32: small problems.
-pub type Small<T, A, B> = TensorCore<T, A, B, 64, 64, 64, 32, 32, 4>;
-/// [`Large`] for TF32.
-pub type LargeTf32<A, B> = TensorCore<Tf32, A, B, 128, 256, 32, 64, 64, 3>;
-/// [`Medium`] for TF32.
-pub type MediumTf32<A, B> = TensorCore<Tf32, A, B, 128, 128, 32, 64, 64, 3>;
-/// [`Small`] for TF32.
-pub type SmallTf32<A, B> = TensorCore<Tf32, A, B, 64, 64, 32, 32, 32, 4>;
-
 /// The threads copy a panel in whole passes that keep the swizzle.
 const fn check_copies(panel: Panel, threads: u32) {
     assert!(
@@ -174,7 +165,7 @@ const fn check_copies(panel: Panel, threads: u32) {
 const MAX_PASSES: u32 = 16;
 
 impl<
-    T: Element,
+    T: ElementType,
     A: Contiguous,
     B: Contiguous,
     const BM: u32,
@@ -183,30 +174,27 @@ impl<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
-> Kernel for TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+    E: Epilogue,
+> Kernel for TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES, E>
 {
     const INFO: KernelInfo = {
         let () = Self::CHECK;
         KernelInfo {
-            name: "",
-            family: Family::TensorCore,
-            arch: Arch::Sm80,
-            input: T::DTYPE,
-            c_by_tma_only: false,
-            block: Block {
-                m: BM,
-                n: BN,
-                k: BK,
-            },
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
-            cluster: Cluster::NONE,
-            ping_pong: false,
-            threads: Self::THREADS,
-            ctas_per_sm: 1,
             stages: STAGES,
             shared_bytes: Self::PIPELINE_BYTES,
-            stream_k_bytes: 0,
+            ..KernelInfo::new(
+                Family::TensorCore,
+                Arch::Sm80,
+                T::DTYPE,
+                Block {
+                    m: BM,
+                    n: BN,
+                    k: BK,
+                },
+                Self::THREADS,
+            )
         }
     };
 
@@ -214,7 +202,7 @@ impl<
     unsafe fn run(params: &crate::problem::GemmParams) {
         use crate::isa::{hint::compute_here, shared, thread};
         use crate::order::TileGrid;
-        use crate::schedule::TileWalk;
+        use crate::schedule::TileScheduler;
         use copy::{Copier, Source};
         use fragment::Reader;
         use store::WarpTile;
@@ -239,8 +227,9 @@ impl<
         let b_reader = Reader::new(Self::B_PANEL, warp_n, WN, lane);
 
         let grid = TileGrid::cover(params.m, params.n, BM, BN);
-        let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
-        while let Some(tile) = walk.next() {
+        let position = thread::cta_position();
+        let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
+        while let Some(tile) = tiles.next() {
             let (row, col) = (tile.m * BM, tile.n * BN);
             // What starting a tile needs is not to be kept from the last one.
             let thread = compute_here(thread);
@@ -274,7 +263,7 @@ impl<
                     height: WM,
                     width: WN,
                 };
-                store::store::<T>(params, place, lane, base + warp * (4 * WM * WN), &c);
+                store::store::<T, E>(params, place, lane, base + warp * (4 * WM * WN), &c);
                 // The next tile's copies overwrite what was staged.
                 thread::sync_cta();
             }

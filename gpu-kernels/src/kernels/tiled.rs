@@ -1,7 +1,7 @@
 //! Step 2, `tiled`: shared-memory tiles and register tiles on the CUDA cores.
 //!
 //! The classic SGEMM (as in Volkov and Demmel 2008, MAGMA, maxas, CUTLASS
-//! SIMT). A CTA computes BLOCK_M×BLOCK_N of C in steps of BLOCK_K:
+//! SIMT). A CTA computes BLOCK_M×BLOCK_N of C in k-blocks of BLOCK_K:
 //!
 //! 1. *copy*: the tiles of A and B go from global memory through registers into
 //!    shared memory, converted to f32 on the way, so that one inner loop serves
@@ -9,8 +9,8 @@
 //! 2. *multiply*: each thread reads 8 elements of A and 8 of B and does 64 fused
 //!    multiply-adds for each k, so that one 128-bit shared load pays for 16 of them.
 //!
-//! The two overlap: the loads of the next step are in flight while this one is
-//! multiplied, and shared memory holds two stages, so that one barrier a step
+//! The two overlap: the loads of the next k-block are in flight while this one is
+//! multiplied, and shared memory holds two stages, so that one barrier a k-block
 //! is enough.
 
 pub mod layout;
@@ -20,13 +20,14 @@ mod copy;
 use core::marker::PhantomData;
 
 use self::layout::Threads;
-use crate::element::Element;
-use crate::kernel::{Arch, Block, Cluster, Family, Kernel, KernelInfo};
+use crate::element::ElementType;
+use crate::epilogue::{Epilogue, Identity};
+use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 
-/// The tiled kernel for elements of type `T` and a block of BM×BN×BK.
-pub struct Tiled<T, const BM: u32, const BN: u32, const BK: u32>(PhantomData<T>);
+/// The tiled kernel for elements of type `T` and a block of BM×BN×BK, with epilogue `E`.
+pub struct Tiled<T, const BM: u32, const BN: u32, const BK: u32, E = Identity>(PhantomData<(T, E)>);
 
-impl<T, const BM: u32, const BN: u32, const BK: u32> Tiled<T, BM, BN, BK> {
+impl<T, const BM: u32, const BN: u32, const BK: u32, E> Tiled<T, BM, BN, BK, E> {
     /// The thread block. A shape that the kernel cannot run does not compile.
     pub const THREADS: Threads = {
         let threads = Threads {
@@ -44,23 +45,12 @@ impl<T, const BM: u32, const BN: u32, const BK: u32> Tiled<T, BM, BN, BK> {
     const STAGE_BYTES: u32 = Self::A_BYTES + BN * BK * 4;
 }
 
-impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T, BM, BN, BK> {
+impl<T, const BM: u32, const BN: u32, const BK: u32, E> Kernel for Tiled<T, BM, BN, BK, E>
+where
+    T: ElementType,
+    E: Epilogue,
+{
     const INFO: KernelInfo = KernelInfo {
-        name: "",
-        family: Family::Tiled,
-        arch: Arch::Sm75,
-        input: T::DTYPE,
-        c_by_tma_only: false,
-        block: Block {
-            m: BM,
-            n: BN,
-            k: BK,
-        },
-        a_major: None,
-        b_major: None,
-        cluster: Cluster::NONE,
-        ping_pong: false,
-        threads: Self::THREADS.count(),
         // 16 warps an SM, with 128 registers a thread.
         ctas_per_sm: if Self::THREADS.count() < 512 {
             512 / Self::THREADS.count()
@@ -69,13 +59,23 @@ impl<T: Element, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T
         },
         stages: 2,
         shared_bytes: 2 * Self::STAGE_BYTES,
-        stream_k_bytes: 0,
+        ..KernelInfo::new(
+            Family::Tiled,
+            Arch::Sm75,
+            T::DTYPE,
+            Block {
+                m: BM,
+                n: BN,
+                k: BK,
+            },
+            Self::THREADS.count(),
+        )
     };
 
     #[inline(always)]
     unsafe fn run(params: &crate::problem::GemmParams) {
         // SAFETY: the caller's duty.
-        unsafe { device::run::<T, BM, BN, BK>(params) }
+        unsafe { device::run::<T, BM, BN, BK, E>(params) }
     }
 }
 
@@ -83,13 +83,13 @@ mod device {
     use super::Tiled;
     use super::copy::{CopyTile, OperandCopy, Path, Paths, Source};
     use super::layout::{QUAD, swizzle};
-    use crate::element::Element;
-    use crate::epilogue;
-    use crate::isa::arithmetic::fma_bits;
+    use crate::element::ElementType;
+    use crate::epilogue::{self, Epilogue};
+    use crate::isa::arithmetic::fma;
     use crate::isa::{shared, thread};
     use crate::order::TileGrid;
     use crate::problem::GemmParams;
-    use crate::schedule::TileWalk;
+    use crate::schedule::TileScheduler;
     use crate::unroll::unroll;
 
     /// The tile of A in shared memory.
@@ -117,9 +117,11 @@ mod device {
     /// # Safety
     /// As [`crate::kernel::Kernel::run`].
     #[inline(always)]
-    pub unsafe fn run<T: Element, const BM: u32, const BN: u32, const BK: u32>(
-        params: &GemmParams,
-    ) {
+    pub unsafe fn run<T, const BM: u32, const BN: u32, const BK: u32, E>(params: &GemmParams)
+    where
+        T: ElementType,
+        E: Epilogue,
+    {
         let a = Source {
             address: params.a.address,
             mn_stride: params.a.row_stride,
@@ -144,15 +146,16 @@ mod device {
 
         let base = shared::base();
         let grid = TileGrid::cover(params.m, params.n, BM, BN);
-        let mut walk = TileWalk::new(params.schedule, params.order, grid, thread::cta_position());
-        while let Some(tile) = walk.next() {
+        let position = thread::cta_position();
+        let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
+        while let Some(tile) = tiles.next() {
             // SAFETY: zeros are plain f32.
-            let mut sums: Accumulators = unsafe { core::mem::zeroed() };
+            let mut accumulators: Accumulators = unsafe { core::mem::zeroed() };
             copy_a.seek(tile.m);
             copy_b.seek(tile.n);
             // SAFETY: operands describe live allocations; whoever read this
-            // stage last has passed the barrier that ended its step; all
-            // threads of a CTA walk the same tiles and steps, so all reach
+            // stage last has passed the barrier that ended its k-block; all
+            // threads of a CTA run the same tiles and k-blocks, so all reach
             // every barrier.
             unsafe {
                 copy_a.store(base, &copy_a.load(0));
@@ -164,12 +167,12 @@ mod device {
                 let parity = k / BK % 2;
                 let stage = base + parity * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
                 let other = base + (1 - parity) * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
-                // SAFETY: as above. After the last step the loads are outside
+                // SAFETY: as above. After the last k-block the loads are outside
                 // the matrix and bring zeros that nobody multiplies.
                 unsafe {
                     let next_a = copy_a.load(k + BK);
                     let next_b = copy_b.load(k + BK);
-                    multiply::<T, BM, BN, BK>(stage, paths.thread(), &mut sums);
+                    multiply::<T, BM, BN, BK>(stage, paths.thread(), &mut accumulators);
                     copy_a.store(other, &next_a);
                     copy_b.store(other + Tiled::<T, BM, BN, BK>::A_BYTES, &next_b);
                     thread::sync_cta();
@@ -181,7 +184,7 @@ mod device {
                 let threads = Tiled::<T, BM, BN, BK>::THREADS;
                 let (row, col) = threads.register_tile(paths.thread());
                 let (row, col) = (tile.m * BM + row, tile.n * BN + col);
-                store::<T, BM, BN, BK>(params, row, col, &sums);
+                store::<T, BM, BN, BK, E>(params, row, col, &accumulators);
             }
         }
     }
@@ -194,7 +197,7 @@ mod device {
     unsafe fn multiply<T, const BM: u32, const BN: u32, const BK: u32>(
         stage: u32,
         thread: u32,
-        sums: &mut Accumulators,
+        accumulators: &mut Accumulators,
     ) {
         let threads = Tiled::<T, BM, BN, BK>::THREADS;
         let (row, col) = threads.register_tile(thread);
@@ -218,7 +221,7 @@ mod device {
                 unroll!(I < 8, {
                     if (I as u32) < threads.register_m() {
                         unroll!(J < 8, {
-                            sums[I][J] = fma_bits(a[I], b[J], sums[I][J]);
+                            accumulators[I][J] = fma(a[I], b[J], accumulators[I][J]);
                         });
                     }
                 });
@@ -250,25 +253,31 @@ mod device {
     /// # Safety
     /// As [`epilogue::store_4x4`].
     #[inline(always)]
-    unsafe fn store<T: Element, const BM: u32, const BN: u32, const BK: u32>(
+    unsafe fn store<T, const BM: u32, const BN: u32, const BK: u32, E>(
         params: &GemmParams,
         row: u32,
         col: u32,
-        sums: &Accumulators,
-    ) {
+        accumulators: &Accumulators,
+    ) where
+        T: ElementType,
+        E: Epilogue,
+    {
+        let epilogue = E::new(params);
         let threads = Tiled::<T, BM, BN, BK>::THREADS;
         unroll!(I < 2, {
             if I as u32 * QUAD < threads.register_m() {
                 unroll!(J < 2, {
+                    let row = row + I as u32 * threads.quad_step_m();
+                    let col = col + J as u32 * threads.quad_step_n();
                     // SAFETY: zeros are plain f32.
                     let mut piece: [[f32; 4]; 4] = unsafe { core::mem::zeroed() };
                     unroll!(R < 4, {
+                        let mut quad = [0.0; 4];
                         unroll!(S < 4, {
-                            piece[R][S] = sums[4 * I + R][4 * J + S];
+                            quad[S] = accumulators[4 * I + R][4 * J + S];
                         });
+                        piece[R] = epilogue.apply(quad, row + R as u32, col);
                     });
-                    let row = row + I as u32 * threads.quad_step_m();
-                    let col = col + J as u32 * threads.quad_step_n();
                     // SAFETY: the caller's duty.
                     unsafe { epilogue::store_4x4::<T>(params, row, col, &piece) };
                 });

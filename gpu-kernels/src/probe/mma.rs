@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::probe;
-use crate::element::Element;
+use crate::element::ElementType;
 use crate::isa::{global, mma, thread};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::problem::{DType, GemmParams};
@@ -15,7 +15,7 @@ pub const FRAGMENT_WORDS: u32 = 12;
 /// four of C. It writes the four of D to C.
 pub struct Multiply<T>(PhantomData<T>);
 
-impl<T: Element> Kernel for Multiply<T> {
+impl<T: ElementType> Kernel for Multiply<T> {
     const INFO: KernelInfo = probe(T::DTYPE, 32, 0);
 
     #[inline(always)]

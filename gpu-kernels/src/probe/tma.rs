@@ -18,7 +18,7 @@ const AREA: u32 = 1024;
 const THREADS: u32 = 128;
 
 /// Loads the box at (`m`, `n`) of the tensor that map A describes, of `k` bytes, to
-/// byte `sharers` of the area, and copies all of the area to C.
+/// byte `stream_k_ctas` of the area, and copies all of the area to C.
 pub struct LoadBox;
 
 impl Kernel for LoadBox {
@@ -44,7 +44,7 @@ impl Kernel for LoadBox {
             if thread::thread_index() == 0 {
                 mbarrier::arrive_expecting(barrier, params.k);
                 tma::load(
-                    area + params.sharers,
+                    area + params.stream_k_ctas,
                     params.tensor_map(0),
                     params.m,
                     params.n,
@@ -67,7 +67,7 @@ impl Kernel for LoadBox {
     }
 }
 
-/// Copies A to the area, and stores the box at byte `sharers` of it to (`m`, `n`) of
+/// Copies A to the area, and stores the box at byte `stream_k_ctas` of it to (`m`, `n`) of
 /// the tensor that map C describes.
 pub struct StoreBox;
 
@@ -90,7 +90,7 @@ impl Kernel for StoreBox {
             thread::sync_cta();
             if thread::thread_index() == 0 {
                 let map = params.tensor_map(2);
-                tma::store_if(true, map, area + params.sharers, params.m, params.n);
+                tma::store_if(true, map, area + params.stream_k_ctas, params.m, params.n);
                 tma::commit_stores_if(true);
                 tma::wait_stores_if(true);
             }

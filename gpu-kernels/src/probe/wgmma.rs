@@ -3,11 +3,12 @@
 use core::marker::PhantomData;
 
 use super::probe;
-use crate::element::Element;
-use crate::isa::wgmma::{Accumulator, SupplyColumns, VisitColumns};
+use crate::element::ElementType;
+use crate::isa::wgmma::Accumulator;
 use crate::isa::{global, shared, thread, tma, wgmma};
 use crate::kernel::{Contiguous, Kernel, KernelInfo, WARPGROUP};
 use crate::problem::GemmParams;
+use crate::unroll::unroll;
 
 /// Bytes of shared memory in which A lies.
 pub const A_AREA_BYTES: u32 = 8 * 1024;
@@ -25,7 +26,7 @@ pub struct MultiplyShared<T, A, B, D>(PhantomData<(T, A, B, D)>);
 
 impl<T, A, B, D> Kernel for MultiplyShared<T, A, B, D>
 where
-    T: Element,
+    T: ElementType,
     A: Contiguous,
     B: Contiguous,
     D: Accumulator,
@@ -54,9 +55,9 @@ where
             thread::sync_cta();
 
             let thread = cta * WARPGROUP as u64 + thread::thread_index() as u64;
-            let mut registers = Registers(params.c.address + thread * 2 * D::N as u64);
+            let registers = Registers(params.c.address + thread * 2 * D::N as u64);
             let mut d: D = core::mem::zeroed();
-            d.add(&registers);
+            registers.add_to(&mut d);
             let mut a = params.a.row_stride + (a_area >> 4) as u64;
             let mut b = params.b.row_stride + (b_area >> 4) as u64;
             let mut accumulate = params.m;
@@ -71,7 +72,7 @@ where
             }
             wgmma::commit();
             d.finish();
-            d.columns(&mut registers);
+            registers.write(&d);
         }
     }
 }
@@ -80,33 +81,42 @@ where
 struct Registers(u64);
 
 impl Registers {
-    /// Address of the eight registers of 16 columns.
+    /// Adds the registers to those of `d`.
+    ///
+    /// # Safety
+    /// They are the thread's share of C.
     #[inline(always)]
-    fn group(&self, group: u32) -> u64 {
-        self.0 + 32 * group as u64
+    unsafe fn add_to<D: Accumulator>(&self, d: &mut D) {
+        unroll!(GROUP < 16, {
+            if 16 * (GROUP as u32) < D::N {
+                let address = self.0 + 32 * GROUP as u64;
+                // SAFETY: the caller's duty.
+                unsafe {
+                    let [a, b, c, e] = global::load_f32x4(address);
+                    let [f, g, h, i] = global::load_f32x4(address + 16);
+                    d.add(GROUP, [a, b, c, e, f, g, h, i]);
+                }
+            }
+        });
     }
-}
 
-impl SupplyColumns for Registers {
+    /// Writes the registers of `d`, which is finished.
+    ///
+    /// # Safety
+    /// They are the thread's share of C.
     #[inline(always)]
-    unsafe fn supply(&self, group: u32) -> [f32; 8] {
-        // SAFETY: inside the thread's share of C.
-        unsafe {
-            let [a, b, c, d] = global::load_f32x4(self.group(group));
-            let [e, f, g, h] = global::load_f32x4(self.group(group) + 16);
-            [a, b, c, d, e, f, g, h]
-        }
-    }
-}
-
-impl VisitColumns for Registers {
-    #[inline(always)]
-    unsafe fn visit(&mut self, group: u32, [a, b, c, d, e, f, g, h]: [f32; 8]) {
-        // SAFETY: inside the thread's share of C.
-        unsafe {
-            global::store_f32x4(self.group(group), [a, b, c, d]);
-            global::store_f32x4(self.group(group) + 16, [e, f, g, h]);
-        }
+    unsafe fn write<D: Accumulator>(&self, d: &D) {
+        unroll!(GROUP < 16, {
+            if 16 * (GROUP as u32) < D::N {
+                let address = self.0 + 32 * GROUP as u64;
+                // SAFETY: the caller's duty.
+                unsafe {
+                    let [a, b, c, e, f, g, h, i] = d.columns(GROUP);
+                    global::store_f32x4(address, [a, b, c, e]);
+                    global::store_f32x4(address + 16, [f, g, h, i]);
+                }
+            }
+        });
     }
 }
 

@@ -1,15 +1,22 @@
 //! Kernels in other instantiations than those of the library, which go through all
-//! that the sources unroll: sixteen chunks a thread, eight steps a block.
+//! that the sources unroll: sixteen chunks a thread, eight steps a block; and kernels of
+//! every family with an epilogue that is not the identity.
 
-use gpu_kernels::element::{F16, Tf32};
+use gpu_kernels::element::{F16, F32, Tf32};
+use gpu_kernels::epilogue::Epilogue;
 use gpu_kernels::kernel::{AlongK, AlongMn, Kernel};
+use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows};
+use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::{tensor_core::TensorCore, tiled::Tiled};
-use gpu_kernels::{DType, GemmParams, Operand, OutputType, Schedule, TileOrder};
+use gpu_kernels::{DType, Family, GemmParams, Operand, OutputType, Schedule, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use tilewise_emulator::semantics::convert::f16_from_f32;
+use tilewise_emulator::semantics::swizzle::Swizzle;
+use tilewise_emulator::semantics::tensor_map::TensorMap;
 use tilewise_emulator::{Memory, Options};
 
-use crate::{Shape, run_with};
+use crate::{LaunchConfig, run_with};
 
 /// Rows by columns, and which index moves by one element.
 struct Stored {
@@ -44,6 +51,32 @@ impl Stored {
 /// Has kernel `K` multiply matrices of small integers, whose product is exact, stored
 /// so; C is f32.
 fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
+    product_is::<K>(k, a_by_rows, b_by_rows, OutputType::F32, |sum, _, _| sum);
+}
+
+/// The tensor map that a hopper kernel wants of an operand of f16 with `rows` rows (B:
+/// columns) along which K is contiguous, of which a tile has 64.
+fn map_along_k(address: u64, rows: u32, k: u32) -> Vec<u8> {
+    let map = TensorMap {
+        address,
+        dtype: DType::F16.into(),
+        dims: [k.into(), rows.into()],
+        pitch_bytes: 2 * u64::from(k),
+        box_dims: [64, box_rows(64, 1, rows)],
+        swizzle: Swizzle::Bytes128,
+    };
+    map.encode().unwrap().to_vec()
+}
+
+/// Has kernel `K` multiply matrices of small integers, stored so. `expected` is the
+/// element of C, of type `output`, for a sum, a row and a column.
+fn product_is<K: Kernel>(
+    k: u32,
+    a_by_rows: bool,
+    b_by_rows: bool,
+    output: OutputType,
+    expected: fn(f32, u32, u32) -> f32,
+) {
     let info = K::INFO;
     // A tile, and the edge of another.
     let (m, n) = (info.block.m + 8, info.block.n);
@@ -75,7 +108,18 @@ fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
         address
     };
     let (a_address, b_address) = (place(&bytes(&a_values)), place(&bytes(&b_values)));
-    let c_address = memory.allocate(u64::from(4 * m * n));
+    let tensor_maps = match info.family {
+        Family::Hopper => {
+            let maps = [map_along_k(a_address, m, k), map_along_k(b_address, n, k)];
+            place(&[maps.concat(), vec![0; 128]].concat())
+        }
+        _ => 0,
+    };
+    let c_bytes = match output {
+        OutputType::Input => info.input.bytes(),
+        OutputType::F32 => 4,
+    };
+    let c_address = memory.allocate(u64::from(c_bytes * m * n));
     let params = GemmParams {
         a: a.operand(a_address),
         b: b.operand(b_address),
@@ -84,38 +128,42 @@ fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
             row_stride: n.into(),
             col_stride: 1,
         },
-        tensor_maps: 0,
+        tensor_maps,
         workspace: 0,
         m,
         n,
         k,
-        output: OutputType::F32,
+        output,
         order: TileOrder::RowMajor,
         schedule: Schedule::Grid1d,
         store_by_tma: 0,
-        sharers: 0,
+        stream_k_ctas: 0,
     };
-    let shape = Shape {
+    let config = LaunchConfig {
         ctas: 2,
         ctas_per_cluster: 1,
         threads: info.threads,
         shared_bytes: info.shared_bytes,
     };
-    run_with(&mut memory, shape, &Options::default(), || {
+    run_with(&mut memory, config, &Options::default(), || {
         // SAFETY: launched as `INFO` says; every access is looked up.
         unsafe { K::run(&params) };
     })
     .unwrap_or_else(|reports| panic!("{reports:?}"));
-    let found = memory.read(c_address, u64::from(4 * m * n)).unwrap();
-    let found = found.as_chunks::<4>().0;
+    let found = memory.read(c_address, u64::from(c_bytes * m * n)).unwrap();
+    let found: Vec<&[u8]> = found.chunks(c_bytes as usize).collect();
     for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
         let terms = (0..k).map(|at| {
             let (a, b) = (a_values[a.index(row, at)], b_values[b.index(at, column)]);
             i32::from(a) * i32::from(b)
         });
-        let expected = terms.sum::<i32>() as f32;
-        let found = f32::from_le_bytes(found[(row * n + column) as usize]);
-        assert_eq!(found, expected, "C({row}, {column})");
+        let expected = expected(terms.sum::<i32>() as f32, row, column);
+        let bits = match c_bytes {
+            2 => f16_from_f32(expected).to_le_bytes().to_vec(),
+            _ => expected.to_le_bytes().to_vec(),
+        };
+        let found = found[(row * n + column) as usize];
+        assert_eq!(found, bits, "C({row}, {column}) is not {expected}");
     }
 }
 
@@ -142,5 +190,38 @@ fn tiled_with_sixteen_elements_a_thread() {
     for k in [64, 37] {
         product_is_exact::<Deep>(k, true, true);
         product_is_exact::<Deep>(k, false, false);
+    }
+}
+
+/// An element of C under [`Sloped`].
+fn sloped(sum: f32, row: u32, col: u32) -> f32 {
+    2.0 * sum + row as f32 - 3.0 * col as f32
+}
+
+/// An epilogue whose values depend on the row and the column.
+struct Sloped;
+
+impl Epilogue for Sloped {
+    fn new(_: &GemmParams) -> Self {
+        Sloped
+    }
+
+    fn apply<const N: usize>(&self, sums: [f32; N], row: u32, col: u32) -> [f32; N] {
+        std::array::from_fn(|i| sloped(sums[i], row, col + i as u32))
+    }
+}
+
+#[test]
+fn every_family_applies_its_epilogue_at_the_right_place() {
+    let outputs = [OutputType::F32, OutputType::Input];
+    for output in outputs {
+        product_is::<Naive<F32, Sloped>>(40, true, true, output, sloped);
+        product_is::<Tiled<F16, 64, 64, 16, Sloped>>(40, true, true, output, sloped);
+        type Warps<A, B> = TensorCore<F16, A, B, 64, 64, 64, 32, 32, 4, Sloped>;
+        product_is::<Warps<AlongK, AlongK>>(72, true, false, output, sloped);
+        type Together = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, Cooperative, Sloped>;
+        product_is::<Together>(72, true, false, output, sloped);
+        type Alternating = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, PingPong, Sloped>;
+        product_is::<Alternating>(72, true, false, output, sloped);
     }
 }

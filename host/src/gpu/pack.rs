@@ -55,7 +55,7 @@ impl Copy {
                 order: TileOrder::RowMajor,
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
-                sharers: 0,
+                stream_k_ctas: 0,
             },
         })
     }

@@ -106,7 +106,7 @@ impl GpuPlan {
                 order: choice.order,
                 schedule: choice.schedule,
                 store_by_tma: 0,
-                sharers: choice.sharers,
+                stream_k_ctas: choice.sharers,
             },
             maps,
             sums,

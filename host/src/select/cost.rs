@@ -4,29 +4,28 @@
 //! waves  = clusters that have a tile / clusters that run at once, rounded up
 //! asked  = cycles that one CTA takes to ask for its bytes
 //! loads  = bytes of L2 that it takes: less what its neighbours ask for too
-//! step   = max(arithmetic, asked, loads) + waits + power     one BLOCK_K of one tile
-//! cycles = start + waves · (steps · step + store)
+//! block  = max(arithmetic, asked, loads) + waits + power     one k-block of one tile
+//! cycles = start + waves · (blocks · block + store)
 //! ```
 //!
-//! Where consumers take turns (ping-pong), one stores while the other multiplies,
+//! Where consumers alternate (ping-pong), one stores while the other multiplies,
 //! whichever takes longer, and only the last tile's store shows:
 //!
 //! ```text
-//! cycles = start + waves · (max(steps · step, store) + turn) + store
+//! cycles = start + waves · (max(blocks · block, store) + hand-over) + store
 //! ```
 //!
-//! Under stream-K the waves are rounded down, and some CTAs, the sharers, then
-//! share the tiles that are left. Each computes its part, and but for those that
-//! finish a tile, writes its sums; a finisher waits and reads those of its tile:
+//! Under stream-K the waves are rounded down, and some CTAs, the stream-K CTAs, then share
+//! the tiles that are left. Each computes its part. One CTA a tile waits for the partial
+//! accumulators of the others, which they have written, and reads them:
 //!
 //! ```text
-//! last wave = tiles · steps / sharers · step + write
-//!             + latency + (sharers / tiles − 1) · read + store
+//! last wave = tiles · blocks / CTAs · block + write
+//!             + latency + (CTAs / tiles − 1) · read + store
 //! ```
 //!
-//! More sharers compute less each, but read more; the number with the fewest
-//! cycles is taken. (The paper's "grid size selection", section 5.1, weighs the
-//! same.)
+//! More CTAs compute less each, but read more; the number with the fewest cycles is taken.
+//! (The paper's "grid size selection", section 5.1, weighs the same.)
 //!
 //! The wave count is what decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates below
@@ -34,7 +33,6 @@
 //! ratios between a device's units, which are all that a comparison needs, are
 //! alike.
 
-use gpu_kernels::kernel::WARPGROUP;
 use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
 
 use super::{Choice, Packed, Problem, Target, check};
@@ -108,25 +106,26 @@ const LOADED_PER_CYCLE: u64 = 50;
 /// 3 % sustained, with 4/3 of the bytes.
 const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
 
-/// Cycles a step that the tensor cores wait for a consumer that is alone: nobody
+/// Cycles a k-block that the tensor cores wait for a consumer that is alone: nobody
 /// multiplies while it waits for a stage and hands one back. From 64×128 against
 /// 128×64 tiles at 1024³ on an H200, 4 % slower cold, 10 % sustained.
 const ALONE: u64 = 40;
 
-/// Cycles a step that CTAs which share loads wait for each other. From 128×64 tiles at
+/// Cycles a k-block that CTAs which share loads wait for each other. From 128×64 tiles at
 /// 256×4096×4096 on an H200: in clusters of 1×2 10 % slower, with a third fewer bytes.
 const COUPLED: u64 = 100;
 
-/// Cycles that the first tiles wait longer for their operands, which come from
-/// DRAM, by a ring that has nothing in flight than by one that fills shared memory.
+/// Cycles that the first tiles wait longer for their operands, which come from DRAM, the
+/// smaller the pipeline is: none where it fills shared memory, and all of these where it
+/// has no stage.
 /// From 128×256 tiles at 2048³ on an H200: with four stages for three 2 % faster
 /// cold.
 const FILL: u64 = 4000;
 
-/// Bytes of a ring that fills shared memory.
-const FULL_RING: u64 = 192 << 10;
+/// Bytes of a pipeline that fills shared memory.
+const FULL_PIPELINE: u64 = 192 << 10;
 
-/// Cycles that a tile's store takes longer where a row of C's slabs is staged in
+/// Cycles that a tile's store takes longer where a row of C is staged in
 /// parts. From the same two kernels: alike at two waves of tiles, 0.5 % slower at
 /// four and more.
 const STAGED_IN_PARTS: u64 = 600;
@@ -140,9 +139,9 @@ const STORED_PER_CYCLE: u64 = 64;
 const BETWEEN_TILES: u64 = 600;
 
 /// Cycles from the last multiply of one consumer to the first of the other, where
-/// they take turns. From 128×192 tiles at 8192×8192×1024 on an H200, 7 % faster
-/// so than without turns.
-const TURN: u64 = 450;
+/// they alternate. From 128×192 tiles at 8192×8192×1024 on an H200, 7 % faster
+/// so than where they share the rows of a tile.
+const HAND_OVER: u64 = 450;
 
 /// Cycles to start clusters and stop them together. On an H200, at 2048³.
 const CLUSTER_LATENCY: u64 = 1200;
@@ -164,7 +163,7 @@ const STREAM_K_MARGIN: u64 = 5;
 pub struct Cost {
     /// Cycles from first to last.
     pub cycles: u64,
-    /// Bytes that one step of one CTA takes from L2.
+    /// Bytes that one k-block of one CTA takes from L2.
     pub loads: u64,
 }
 
@@ -205,10 +204,10 @@ pub fn estimate(
 }
 
 /// How many CTAs should share the last wave of `grid` tiles, by a kernel for
-/// stream-K whose operands begin on cache lines: where a tile is cut decides the
-/// order of its sums, which is not to hang on an address. At least one for each of
-/// those tiles, two where it has two steps and there are CTAs; at most those that run
-/// at once; 1 where no tile is left over.
+/// stream-K. The operands are taken to begin on cache lines, because where a tile is cut
+/// decides the order of additions, which must not depend on an address. At least one for
+/// each of those tiles, two where it has two k-blocks and there are CTAs; at most the CTAs
+/// that run at once; 1 where no tile is left over.
 pub fn sharers(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
     let (_, sharers) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
     sharers as u32
@@ -226,16 +225,12 @@ pub(super) fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
     (target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
 }
 
-/// Bytes of the ring.
-fn ring_bytes(kernel: &KernelInfo) -> u64 {
-    let lines = kernel.block.m + kernel.block.n;
-    u64::from(kernel.stages * lines * kernel.block.k * kernel.input.bytes())
-}
-
-/// Cycles that the ring of a hopper kernel takes longer to fill than the largest.
+/// Cycles that the pipeline of a hopper kernel takes longer to fill than the largest.
 fn fill(kernel: &KernelInfo) -> u64 {
     match kernel.family {
-        Family::Hopper => FILL * FULL_RING.saturating_sub(ring_bytes(kernel)) / FULL_RING,
+        Family::Hopper => {
+            FILL * FULL_PIPELINE.saturating_sub(kernel.pipeline_bytes.into()) / FULL_PIPELINE
+        }
         _ => 0,
     }
 }
@@ -243,14 +238,7 @@ fn fill(kernel: &KernelInfo) -> u64 {
 /// Whether a consumer of a hopper kernel has no room to stage 64 rows of a 16-bit
 /// tile at once.
 fn stages_in_parts(kernel: &KernelInfo) -> bool {
-    let staging = u64::from(kernel.shared_bytes).saturating_sub(ring_bytes(kernel));
-    let rows = u64::from(consumers(kernel)) * 64 * u64::from(kernel.block.n) * 2;
-    kernel.family == Family::Hopper && staging < rows
-}
-
-/// Warpgroups of a hopper kernel that multiply: all but the producer.
-fn consumers(kernel: &KernelInfo) -> u32 {
-    (kernel.threads / WARPGROUP).saturating_sub(1)
+    kernel.staging_bytes < kernel.consumers * 64 * kernel.block.n * 2
 }
 
 /// What an estimate is made from; all times in cycles.
@@ -259,18 +247,18 @@ struct Work {
     tiles: u64,
     /// Those that run at once.
     at_once: u64,
-    /// Steps along K of one CTA for one tile.
-    steps: u64,
-    /// One step.
-    step: u64,
-    /// Bytes that one step takes from L2.
+    /// K-blocks of one CTA for one tile.
+    k_blocks: u64,
+    /// One k-block.
+    k_block: u64,
+    /// Bytes that one k-block takes from L2.
     loads: u64,
-    /// From a tile's last step to its last byte of C.
+    /// From a tile's last k-block to its last byte of C.
     store: u64,
-    /// Whether it is hidden behind the steps of the next tile.
+    /// Whether it is hidden behind the k-blocks of the next tile.
     ping_pong: bool,
-    /// Bytes of a tile's sums.
-    sums: u64,
+    /// Bytes of a tile's accumulators.
+    accumulators: u64,
 }
 
 impl Work {
@@ -288,11 +276,11 @@ impl Work {
             _ => lines,
         };
         let loads = (taken(rows, grid.tiles_n) + taken(columns, grid.tiles_m)) * bytes;
-        let alone = u64::from(kernel.family == Family::Hopper && consumers(kernel) == 1);
+        let alone = u64::from(kernel.consumers == 1);
         let coupled = u64::from(cluster.sharing() > 1);
         let waits = alone * ALONE + coupled * COUPLED;
         let arrived = (asked * bytes / (10 * LINE)).max(loads / LOADED_PER_CYCLE);
-        let step = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
+        let k_block = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
 
         // Each CTA stores one part of the tile, and sends the others away as f32.
         let parts = u64::from(cluster.k);
@@ -305,23 +293,23 @@ impl Work {
         Work {
             tiles: u64::from(grid.tiles_m) * u64::from(grid.tiles_n),
             at_once: at_once(kernel, target).into(),
-            steps: u64::from(k).div_ceil(depth).div_ceil(parts),
-            step: step * u64::from(kernel.ctas_per_sm),
+            k_blocks: u64::from(k).div_ceil(depth).div_ceil(parts),
+            k_block: k_block * u64::from(kernel.ctas_per_sm),
             loads,
             store: BETWEEN_TILES
                 + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
                 + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
                 + exchange,
             ping_pong: kernel.ping_pong,
-            sums: 4 * m * n,
+            accumulators: 4 * m * n,
         }
     }
 
     /// A wave of whole tiles.
     fn wave(&self) -> u64 {
-        let multiply = self.steps * self.step;
+        let multiply = self.k_blocks * self.k_block;
         if self.ping_pong {
-            multiply.max(self.store) + TURN
+            multiply.max(self.store) + HAND_OVER
         } else {
             multiply + self.store
         }
@@ -332,34 +320,34 @@ impl Work {
         if self.ping_pong { self.store } else { 0 }
     }
 
-    /// Under stream-K: cycles, and the number of sharers that makes them fewest.
+    /// Under stream-K: cycles, and the number of stream-K CTAs that makes them fewest.
     fn stream_k(&self) -> (u64, u64) {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let whole = waves * self.wave();
         if left == 0 {
             return (whole, 1);
         }
-        // Two or more CTAs to a tile, as many as there are steps, or CTAs; or all
+        // Two or more CTAs to a tile, as many as there are k-blocks, or CTAs; or all
         // CTAs, of which some then have parts of two tiles.
-        let most = self.steps.min(self.at_once / left);
-        let all = self.at_once.min(left * self.steps);
+        let most = self.k_blocks.min(self.at_once / left);
+        let all = self.at_once.min(left * self.k_blocks);
         let counts = (2..=most).map(|each| each * left).chain([all]);
-        let last = |sharers: u64| {
-            let lenders = match sharers % left {
-                0 => sharers / left - 1,
-                // Runs do not end with tiles: one CTA more has steps of some.
-                _ => sharers.div_ceil(left),
+        let last = |ctas: u64| {
+            let peers = match ctas % left {
+                0 => ctas / left - 1,
+                // Ranges do not end with tiles: one CTA more has k-blocks of some.
+                _ => ctas.div_ceil(left),
             };
-            if lenders == 0 {
+            if peers == 0 {
                 self.wave()
             } else {
-                let run = (left * self.steps).div_ceil(sharers) * self.step;
-                let write = self.sums / STORED_PER_CYCLE;
-                let read = lenders * self.sums / LOADED_PER_CYCLE;
-                run + write + FIX_UP_LATENCY + read + self.store
+                let range = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
+                let write = self.accumulators / STORED_PER_CYCLE;
+                let read = peers * self.accumulators / LOADED_PER_CYCLE;
+                range + write + FIX_UP_LATENCY + read + self.store
             }
         };
-        let best = counts.map(|sharers| (whole + last(sharers), sharers)).min();
+        let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();
         best.expect("all is a count")
     }
 }

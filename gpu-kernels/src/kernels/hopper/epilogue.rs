@@ -1,205 +1,278 @@
 //! The consumers' last step: from accumulators to C.
 //!
-//! C leaves in slabs of 64 rows × 128 bytes (64 columns of a 16-bit type, 32 of
-//! f32), each staged in shared memory in the 128-byte swizzle:
+//! C leaves in tiles of 64 rows × 128 bytes (64 columns of a 16-bit type, 32 of f32),
+//! each staged in shared memory in the 128-byte swizzle:
 //!
 //! ```text
-//! take      what was last in these buffers has been read     (wait, barrier)
-//! fill      convert, stmatrix or 8-byte stores               (all lanes)
+//! acquire   what was last in these buffers has been read     (wait, barrier)
+//! fill      epilogue, convert, stmatrix or 8-byte stores     (all lanes)
 //! send      one thread starts TMA stores, or all copy        (barrier before)
 //! ```
 //!
-//! A 16-bit C goes in batches of [`Shape::BATCH`] slabs, f32 slab by slab. The
-//! buffers take turns, also from one tile to the next, so that one batch is
-//! filled while the one before it is still on its way. While both consumers do
-//! this the tensor cores wait, so its length counts: with buffers for a whole
-//! row of slabs no consumer waits for the copy engine.
+//! A 16-bit C goes in batches of [`TileStore::BATCH`] tiles, f32 tile by tile. The
+//! buffers alternate, also from one tile of C to the next, so that one batch is filled
+//! while the one before it is still on its way. While both consumers of a cooperative
+//! kernel do this the tensor cores wait, so its length counts: with buffers for a whole
+//! row of tiles no consumer waits for the copy engine.
 //!
-//! Where a cluster splits K, each warp takes, fills and sends its 16 rows by
-//! itself: some of its warpgroup have none to store.
+//! Where a cluster splits K, each warp acquires, fills and sends its 16 rows by itself,
+//! because some warps of its warpgroup have none to store.
 
 use core::marker::PhantomData;
 
-use super::device::Slab;
-use super::{ROW_BYTES, SLAB_BYTES, Shape, WARPGROUP, store_rows};
-use crate::element::Element;
-use crate::epilogue::pack;
+use super::pipeline::Consumer;
+use super::shared_memory::{SharedMemory, StagedTile, Staging};
+use super::traits::{Accumulators, KernelTraits};
+use crate::element::ElementType;
+use crate::epilogue::{Epilogue as _, pack_pair};
 use crate::isa::hint::{compute_here, compute_here_u64};
-use crate::isa::wgmma::{Accumulator, VisitColumns};
+use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{global, shared, thread, tma, warpgroup};
+use crate::kernel::{Cluster, WARPGROUP};
 use crate::problem::{GemmParams, OutputType};
+use crate::unroll::unroll;
+
+/// Rows of C that one TMA store writes: those of a warpgroup; or those of a warp, where
+/// the CTAs of a cluster split K and each stores the rows of some warps.
+pub const fn store_rows(cluster: Cluster) -> u32 {
+    if cluster.k > 1 { 16 } else { 64 }
+}
 
 /// Stores the rows of one consumer warpgroup.
-pub(super) struct SlabStore<'a, S> {
+pub struct TileStore<'a, K: KernelTraits> {
     params: &'a GemmParams,
+    epilogue: K::Epilogue,
     /// Index of the thread in its warpgroup.
     lane: u32,
     /// The named barrier of the warpgroup.
     barrier: u32,
-    /// Shared address of this consumer's buffers.
-    staging: u32,
+    staging: Staging,
     /// Index of the first buffer of the batch to fill.
     first: u32,
-    shape: PhantomData<S>,
+    kernel: PhantomData<K>,
 }
 
-impl<'a, S: Shape> SlabStore<'a, S> {
+impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// Whether warps store by themselves.
-    const BY_WARP: bool = store_rows(S::CLUSTER) == 16;
+    const BY_WARP: bool = store_rows(K::CLUSTER) == 16;
 
-    /// `staging` is the shared address of all consumers' buffers.
+    /// Buffers that a consumer has.
+    const BUFFERS: u32 = SharedMemory::<K>::STAGING_TILES;
+
+    /// Tiles of a 16-bit C that are filled and sent together, for one barrier and one
+    /// fence: a row of them where there is room, else half a row.
+    const BATCH: u32 = {
+        let row = K::BLOCK_N / 64;
+        if Self::BUFFERS.is_multiple_of(row) {
+            row
+        } else if 2 * Self::BUFFERS == row {
+            Self::BUFFERS
+        } else {
+            1
+        }
+    };
+
+    /// The store of `consumer`.
     #[inline(always)]
-    pub(super) fn new(params: &'a GemmParams, consumer: u32, lane: u32, staging: u32) -> Self {
-        SlabStore {
+    pub fn new(params: &'a GemmParams, smem: SharedMemory<K>, consumer: Consumer) -> Self {
+        TileStore {
             params,
-            lane,
-            barrier: 1 + consumer,
-            staging: staging + consumer * (S::STAGING_SLABS * SLAB_BYTES),
+            epilogue: K::Epilogue::new(params),
+            lane: consumer.lane,
+            barrier: consumer.barrier(),
+            staging: smem.staging(consumer.index),
             first: 0,
-            shape: PhantomData,
+            kernel: PhantomData,
         }
     }
 
-    /// The named barrier of the warpgroup.
-    #[inline(always)]
-    pub(super) fn barrier(&self) -> u32 {
-        self.barrier
-    }
-
-    /// Whether this thread starts stores, for those it [`sync`]s with. Found anew each
-    /// time: kept, it would take a register from the main loop.
-    #[inline(always)]
-    fn sends(&self) -> bool {
-        compute_here(self.lane).is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP })
-    }
-
-    /// Stores 64 rows of C from `row`, as many columns as `sums` has from `col`;
-    /// where a cluster splits K, those 16 of the 64 that are the warp's.
+    /// Stores a consumer's rows of a tile of C, from `row` and `col` on; where a cluster
+    /// splits K, those 16 of the 64 that are the warp's.
     ///
     /// # Safety
-    /// The accumulator is finished; the warpgroup is together, or the warp.
+    /// The accumulators are finished; the warpgroup is together, or the warp.
     #[inline(always)]
-    pub(super) unsafe fn rows(&mut self, sums: &Slab<S>, row: u32, col: u32) {
-        // Where a lane's part of a slab stands is found anew for each tile: found once
-        // and for all, it would take up to 34 registers from the main loop.
-        let lane = compute_here(self.lane);
+    pub unsafe fn tile(&mut self, accumulators: &Accumulators<K>, row: u32, col: u32) {
         // SAFETY: the caller's duty.
         unsafe {
-            match self.params.output {
-                _ if S::STORES_BY_TMA_ONLY => sums.columns(&mut Narrow {
-                    store: self,
-                    lane,
-                    row,
-                    col,
-                }),
-                OutputType::Input if S::Element::DTYPE.bytes() == 2 => sums.columns(&mut Narrow {
-                    store: self,
-                    lane,
-                    row,
-                    col,
-                }),
-                _ => sums.columns(&mut Wide {
-                    store: self,
-                    lane,
-                    row,
-                    col,
-                }),
+            self.m64_tile(&accumulators[0], row, col);
+            if K::M64_TILES > 1 {
+                self.m64_tile(&accumulators[1], row + 64, col);
             }
         }
     }
 
     /// Waits until no copy reads shared memory any more.
     #[inline(always)]
-    pub(super) fn finish(&self) {
+    pub fn finish(&self) {
         tma::wait_stores_if(self.sends());
     }
 
-    /// First of the rows that this thread helps to store at once, of a slab's 64.
+    /// # Safety
+    /// As [`TileStore::tile`].
     #[inline(always)]
-    fn first_row(&self) -> u32 {
-        if Self::BY_WARP {
-            self.lane / 32 * 16
-        } else {
-            0
+    unsafe fn m64_tile(&mut self, accumulator: &K::Accumulator, row: u32, col: u32) {
+        // Where a lane's part of a tile stands is computed for each tile: computed once
+        // and for all, it would take up to 34 registers from the main loop.
+        let lane = compute_here(self.lane);
+        // SAFETY: the caller's duty.
+        unsafe {
+            match self.params.output {
+                _ if K::STORES_BY_TMA_ONLY => self.store_16_bit(accumulator, lane, row, col),
+                OutputType::Input if K::Element::DTYPE.bytes() == 2 => {
+                    self.store_16_bit(accumulator, lane, row, col)
+                }
+                _ => self.store_32_bit(accumulator, lane, row, col),
+            }
         }
+    }
+
+    /// C of a 16-bit type: tiles of 64 columns, four groups of 16 each.
+    ///
+    /// # Safety
+    /// As [`TileStore::tile`].
+    #[inline(always)]
+    unsafe fn store_16_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
+        // Lane l of a warp addresses row l % 16 of the warp's 16, and in each group of 16
+        // columns the chunk of 8 that its half of the lanes stands for.
+        let (staged_row, half) = (lane / 32 * 16 + lane % 16, lane % 32 / 16);
+        // SAFETY: acquired before it is filled, sent when it is full.
+        unsafe {
+            unroll!(TILE < 4, {
+                let tile = TILE as u32;
+                let buffer = tile % Self::BATCH;
+                if tile < K::BLOCK_N / 64 {
+                    if buffer == 0 {
+                        self.acquire(Self::BATCH);
+                    }
+                    unroll!(GROUP < 4, {
+                        let group = GROUP as u32;
+                        let values = accumulator.columns(4 * TILE + GROUP);
+                        let values = self.apply(values, lane, row, col + 64 * tile + 16 * group);
+                        warpgroup::store_matrices(
+                            self.buffer(buffer).chunk(staged_row, 2 * group + half),
+                            values.map(|[x, y]| pack_pair::<K::Element>(x, y)),
+                        );
+                    });
+                    if buffer == Self::BATCH - 1 {
+                        let col = col + (tile - buffer) * 64;
+                        self.send(Self::BATCH, row, col, K::Element::DTYPE.bytes());
+                    }
+                }
+            });
+        }
+    }
+
+    /// C of f32: tiles of 32 columns, two groups of 16 each.
+    ///
+    /// # Safety
+    /// As [`TileStore::tile`].
+    #[inline(always)]
+    unsafe fn store_32_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
+        unroll!(TILE < 8, {
+            if (TILE as u32) < K::BLOCK_N / 32 {
+                let col = col + 32 * TILE as u32;
+                // SAFETY: acquired before it is filled, sent when it is full.
+                unsafe {
+                    self.acquire(1);
+                    unroll!(GROUP < 2, {
+                        let values = accumulator.columns(2 * TILE + GROUP);
+                        let col = col + 16 * GROUP as u32;
+                        let [ab, cd, ef, gh] = self.apply(values, lane, row, col);
+                        // Columns 2·(l % 4) of a group of 16: half a chunk, and eight
+                        // columns further the same half two chunks on.
+                        let staged_row = lane / 32 * 16 + lane % 32 / 4;
+                        let chunk = GROUP as u32 * 4 + lane % 4 / 2;
+                        let half = lane % 2 * 8;
+                        let tile = self.buffer(0);
+                        shared::store_f32x2(tile.chunk(staged_row, chunk) + half, ab);
+                        shared::store_f32x2(tile.chunk(staged_row + 8, chunk) + half, cd);
+                        shared::store_f32x2(tile.chunk(staged_row, chunk + 2) + half, ef);
+                        shared::store_f32x2(tile.chunk(staged_row + 8, chunk + 2) + half, gh);
+                    });
+                    self.send(1, row, col, 4);
+                }
+            }
+        });
+    }
+
+    /// The epilogue of this lane's values of 16 columns, from `col` on, of the m64 tile
+    /// at `row`: in pairs of neighbouring columns, two rows eight apart, and the same
+    /// eight columns on ([`wgmma::Accumulator::columns`](crate::isa::wgmma)).
+    #[inline(always)]
+    fn apply(&self, values: [f32; 8], lane: u32, row: u32, col: u32) -> [[f32; 2]; 4] {
+        let [a, b, c, d, e, f, g, h] = values;
+        let row = row + lane / 32 * 16 + lane % 32 / 4;
+        let col = col + lane % 4 * 2;
+        [
+            self.epilogue.apply([a, b], row, col),
+            self.epilogue.apply([c, d], row + 8, col),
+            self.epilogue.apply([e, f], row, col + 8),
+            self.epilogue.apply([g, h], row + 8, col + 8),
+        ]
     }
 
     /// Waits until the copy engine has read what was in the next `batch` buffers.
     ///
     /// # Safety
-    /// By all threads that [`sync`] together.
+    /// By all threads that [`TileStore::sync`] together.
     #[inline(always)]
-    unsafe fn take(&self, batch: u32) {
-        // SAFETY: the warpgroup is together.
-        unsafe {
-            // The other batches may still be on their way.
-            match S::STAGING_SLABS / batch {
-                1 => tma::wait_stores_read_if::<0>(self.sends()),
-                2 => tma::wait_stores_read_if::<1>(self.sends()),
-                3 => tma::wait_stores_read_if::<2>(self.sends()),
-                _ => tma::wait_stores_read_if::<3>(self.sends()),
-            }
-            sync::<S>(self.barrier);
+    unsafe fn acquire(&self, batch: u32) {
+        // The other batches may still be on their way.
+        match Self::BUFFERS / batch {
+            1 => tma::wait_stores_read_if::<0>(self.sends()),
+            2 => tma::wait_stores_read_if::<1>(self.sends()),
+            3 => tma::wait_stores_read_if::<2>(self.sends()),
+            _ => tma::wait_stores_read_if::<3>(self.sends()),
         }
+        // SAFETY: the caller's duty.
+        unsafe { self.sync() };
     }
 
-    /// Shared address of buffer `slab` of the batch.
-    #[inline(always)]
-    fn buffer(&self, slab: u32) -> u32 {
-        self.staging + (self.first + slab) * SLAB_BYTES
-    }
-
-    /// Shared address of 16-byte chunk `chunk` (of 8) in row `row` (of 64) of
-    /// buffer `slab`: the 128-byte swizzle XORs the chunk with the row.
-    #[inline(always)]
-    fn chunk(&self, slab: u32, row: u32, chunk: u32) -> u32 {
-        self.buffer(slab) + row * 128 + ((chunk ^ (row % 8)) * 16)
-    }
-
-    /// Sends the filled batch to C(row.., col..), and turns to the next one.
+    /// Sends the filled batch to C(row.., col..), and goes on to the next one.
     ///
     /// # Safety
-    /// By all threads that [`sync`] together; each has filled its part.
+    /// By all threads that [`TileStore::sync`] together; each has filled its part.
     #[inline(always)]
     unsafe fn send(&mut self, batch: u32, row: u32, col: u32, bytes: u32) {
         let width = 128 / bytes;
         // SAFETY: all have written their part before the barrier.
         unsafe {
-            if S::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
+            if K::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
-                sync::<S>(self.barrier);
+                self.sync();
                 let map = self.params.tensor_map(2);
-                let first = self.first_row();
-                let mut slab = 0;
-                while slab < batch {
-                    let box_of_c = self.buffer(slab) + first * ROW_BYTES;
-                    let column = col + slab * width;
-                    tma::store_if(self.sends(), map, box_of_c, column, row + first);
-                    slab += 1;
+                let first_row = self.first_row();
+                let mut tile = 0;
+                while tile < batch {
+                    let source = self.buffer(tile).row(first_row);
+                    let col = col + tile * width;
+                    tma::store_if(self.sends(), map, source, col, row + first_row);
+                    tile += 1;
                 }
                 tma::commit_stores_if(self.sends());
             } else {
-                sync::<S>(self.barrier);
-                let mut slab = 0;
-                while slab < batch {
-                    self.copy(slab, row, col + slab * width, bytes);
-                    slab += 1;
+                self.sync();
+                let mut tile = 0;
+                while tile < batch {
+                    self.copy(tile, row, col + tile * width, bytes);
+                    tile += 1;
                 }
             }
         }
         self.first += batch;
-        if self.first == S::STAGING_SLABS {
+        if self.first == Self::BUFFERS {
             self.first = 0;
         }
     }
 
-    /// Copies buffer `slab` to C element by element: any strides, any edge. A warp
-    /// copies 16 rows, one 128-byte row at a time.
+    /// Copies buffer `tile` of the batch to C element by element: any strides, any edge.
+    /// A warp copies 16 rows, one 128-byte row at a time.
     ///
     /// # Safety
     /// After a barrier that follows the last write to the buffer.
     #[inline(always)]
-    unsafe fn copy(&self, slab: u32, row: u32, col: u32, bytes: u32) {
+    unsafe fn copy(&self, tile: u32, row: u32, col: u32, bytes: u32) {
         let c = &self.params.c;
         // Here, or this and the strides would be computed once and for all before the
         // main loop, which has no registers to keep them in.
@@ -216,7 +289,8 @@ impl<'a, S: Shape> SlabStore<'a, S> {
             let address = start + (row + i) as u64 * pitch;
             // SAFETY: masked to the rows and columns of C.
             unsafe {
-                let value = shared::load_u32(self.chunk(slab, i, word / 4) + word % 4 * 4);
+                let staged = self.buffer(tile).chunk(i, word / 4) + word % 4 * 4;
+                let value = shared::load_u32(staged);
                 if bytes == 4 {
                     if col < self.params.n {
                         global::store_u32(address, value);
@@ -235,98 +309,46 @@ impl<'a, S: Shape> SlabStore<'a, S> {
             i += 1;
         }
     }
-}
 
-/// A barrier of the threads whose rows one TMA store writes: a warpgroup, or a
-/// warp where a cluster splits K.
-///
-/// # Safety
-/// By all of them; `barrier` is the warpgroup's.
-#[inline(always)]
-unsafe fn sync<S: Shape>(barrier: u32) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        if SlabStore::<S>::BY_WARP {
-            thread::sync_warp();
+    /// Buffer `tile` of the batch.
+    #[inline(always)]
+    fn buffer(&self, tile: u32) -> StagedTile {
+        self.staging.tile(self.first + tile)
+    }
+
+    /// First of the rows that this thread helps to store at once, of a tile's 64.
+    #[inline(always)]
+    fn first_row(&self) -> u32 {
+        if Self::BY_WARP {
+            self.lane / 32 * 16
         } else {
-            warpgroup::sync(barrier);
+            0
         }
     }
-}
 
-/// Fills slabs of a 16-bit type: 64 columns, four groups of 16.
-struct Narrow<'s, 'a, S> {
-    store: &'s mut SlabStore<'a, S>,
-    lane: u32,
-    row: u32,
-    col: u32,
-}
-
-impl<S: Shape> VisitColumns for Narrow<'_, '_, S> {
+    /// Whether this thread starts the stores of all that it syncs with. Computed each
+    /// time: kept, it would take a register from the main loop.
     #[inline(always)]
-    unsafe fn visit(&mut self, group: u32, values: [f32; 8]) {
-        let [a, b, c, d, e, f, g, h] = values;
-        let lane = self.lane;
-        // SAFETY: taken before it is filled, sent when it is full.
-        unsafe {
-            let slab = group / 4 % S::BATCH;
-            if group.is_multiple_of(4 * S::BATCH) {
-                self.store.take(S::BATCH);
-            }
-            // Lane l of a warp addresses row l % 16 of the warp's 16, and the
-            // chunk of 8 columns that its half of the lanes stands for.
-            let row = lane / 32 * 16 + lane % 16;
-            let chunk = group % 4 * 2 + lane % 32 / 16;
-            warpgroup::store_matrices(
-                self.store.chunk(slab, row, chunk),
-                [
-                    pack::<S::Element>(a, b),
-                    pack::<S::Element>(c, d),
-                    pack::<S::Element>(e, f),
-                    pack::<S::Element>(g, h),
-                ],
-            );
-            if (group + 1).is_multiple_of(4 * S::BATCH) {
-                let col = self.col + (group + 1 - 4 * S::BATCH) * 16;
-                self.store
-                    .send(S::BATCH, self.row, col, S::Element::DTYPE.bytes());
-            }
-        }
+    fn sends(&self) -> bool {
+        compute_here(self.lane).is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP })
     }
-}
 
-/// Fills slabs of f32: 32 columns, two groups of 16.
-struct Wide<'s, 'a, S> {
-    store: &'s mut SlabStore<'a, S>,
-    lane: u32,
-    row: u32,
-    col: u32,
-}
-
-impl<S: Shape> VisitColumns for Wide<'_, '_, S> {
+    /// A barrier of the threads whose rows one TMA store writes: a warpgroup, or a warp
+    /// where a cluster splits K.
+    ///
+    /// # Safety
+    /// By all of them.
     #[inline(always)]
-    unsafe fn visit(&mut self, group: u32, values: [f32; 8]) {
-        let [a, b, c, d, e, f, g, h] = values;
-        let lane = self.lane;
-        // SAFETY: taken before it is filled, sent when it is full.
+    unsafe fn sync(&self) {
+        // SAFETY: the caller's duty.
         unsafe {
-            if group.is_multiple_of(2) {
-                self.store.take(1);
-            }
-            // Columns 2·(l % 4) of a group of 16: half a chunk, and eight
-            // columns further the same half two chunks on.
-            let row = lane / 32 * 16 + lane % 32 / 4;
-            let chunk = group % 2 * 4 + lane % 4 / 2;
-            let half = lane % 2 * 8;
-            shared::store_f32x2(self.store.chunk(0, row, chunk) + half, [a, b]);
-            shared::store_f32x2(self.store.chunk(0, row + 8, chunk) + half, [c, d]);
-            shared::store_f32x2(self.store.chunk(0, row, chunk + 2) + half, [e, f]);
-            shared::store_f32x2(self.store.chunk(0, row + 8, chunk + 2) + half, [g, h]);
-            if group % 2 == 1 {
-                self.store.send(1, self.row, self.col + group / 2 * 32, 4);
+            if Self::BY_WARP {
+                thread::sync_warp();
+            } else {
+                warpgroup::sync(self.barrier);
             }
         }
     }
 }
 
-const _: () = assert!(WARPGROUP == 128, "four warps of 16 rows fill a slab");
+const _: () = assert!(WARPGROUP == 128, "four warps of 16 rows fill a tile");

@@ -1,7 +1,7 @@
 //! The main loop of one tile: copies STAGES − 1 blocks ahead, fragments one
 //! step ahead, products.
 
-use crate::element::Element;
+use crate::element::ElementType;
 use crate::isa::{cp_async, thread};
 use crate::kernel::Contiguous;
 use crate::unroll::unroll;
@@ -11,7 +11,7 @@ use super::copy::Copier;
 use super::fragment::{Accumulators, Fragments, Reader, multiply};
 
 impl<
-    T: Element,
+    T: ElementType,
     A: Contiguous,
     B: Contiguous,
     const BM: u32,
@@ -20,7 +20,8 @@ impl<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
-> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+    E,
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES, E>
 {
     /// The pipeline of one tile: this lane's accumulators after all of `k`.
     /// Shared memory is free, and no copy is pending, before and after.

@@ -6,8 +6,8 @@
 //! is a short loop instead of an unrolled store (with its address, masks and
 //! conversion) for each register.
 
-use crate::element::Element;
-use crate::epilogue::{self, pack};
+use crate::element::ElementType;
+use crate::epilogue::{self, Epilogue, pack_pair};
 use crate::isa::{global, shared, thread};
 use crate::problem::{GemmParams, OutputType};
 
@@ -35,7 +35,7 @@ pub struct WarpTile {
 /// width` bytes of shared memory that only this warp uses; `params.c`
 /// describes a live allocation.
 #[inline(always)]
-pub unsafe fn store<T: Element>(
+pub unsafe fn store<T: ElementType, E: Epilogue>(
     params: &GemmParams,
     tile: WarpTile,
     lane: u32,
@@ -68,16 +68,16 @@ pub unsafe fn store<T: Element>(
     // SAFETY: rows and columns are clipped to C; the rest is the caller's duty.
     unsafe {
         if in_pairs {
-            store_pairs::<T>(params, tile, rows, cols, lane, staging);
+            store_pairs::<T, E>(params, tile, rows, cols, lane, staging);
         } else {
-            store_elements::<T>(params, tile, rows, cols, lane, staging);
+            store_elements::<T, E>(params, tile, rows, cols, lane, staging);
         }
     }
 }
 
 /// Bytes of one element of C.
 #[inline(always)]
-fn output_bytes<T: Element>(output: OutputType) -> u32 {
+fn output_bytes<T: ElementType>(output: OutputType) -> u32 {
     match output {
         OutputType::F32 => 4,
         OutputType::Input => T::DTYPE.bytes(),
@@ -91,7 +91,7 @@ fn output_bytes<T: Element>(output: OutputType) -> u32 {
 /// As [`store`], with the tile staged, `rows` and `cols` clipped to C, and C
 /// contiguous along its rows and aligned to pairs.
 #[inline(always)]
-unsafe fn store_pairs<T: Element>(
+unsafe fn store_pairs<T: ElementType, E: Epilogue>(
     params: &GemmParams,
     tile: WarpTile,
     rows: u32,
@@ -99,6 +99,7 @@ unsafe fn store_pairs<T: Element>(
     lane: u32,
     staging: u32,
 ) {
+    let epilogue = E::new(params);
     let bytes = output_bytes::<T>(params.output);
     let row_stride = params.c.row_stride;
     let mut pair = lane;
@@ -110,6 +111,7 @@ unsafe fn store_pairs<T: Element>(
             let [x, y] =
                 unsafe { shared::load_f32x2(staging + staging_offset(row, col, tile.width)) };
             if row < rows && col < cols {
+                let [x, y] = epilogue.apply([x, y], tile.row + row, tile.col + col);
                 let index = (tile.row + row) as u64 * row_stride + (tile.col + col) as u64;
                 let address = params.c.address + index * bytes as u64;
                 // SAFETY: C(row, col) exists, and C(row, col + 1) where it is written.
@@ -119,7 +121,7 @@ unsafe fn store_pairs<T: Element>(
                     } else if bytes == 4 {
                         global::store_u32x2(address, [x.to_bits(), y.to_bits()]);
                     } else {
-                        global::store_u32(address, pack::<T>(x, y));
+                        global::store_u32(address, pack_pair::<T>(x, y));
                     }
                 }
             }
@@ -133,7 +135,7 @@ unsafe fn store_pairs<T: Element>(
 /// # Safety
 /// As [`store`], with the tile staged and `rows` and `cols` clipped to C.
 #[inline(always)]
-unsafe fn store_elements<T: Element>(
+unsafe fn store_elements<T: ElementType, E: Epilogue>(
     params: &GemmParams,
     tile: WarpTile,
     rows: u32,
@@ -141,6 +143,7 @@ unsafe fn store_elements<T: Element>(
     lane: u32,
     staging: u32,
 ) {
+    let epilogue = E::new(params);
     let down = params.c.row_stride < params.c.col_stride;
     let mut element = lane;
     while element < tile.height * tile.width {
@@ -155,6 +158,7 @@ unsafe fn store_elements<T: Element>(
             // SAFETY: inside the staging area, and C(row, col) exists.
             unsafe {
                 let value = shared::load_f32(staging + offset);
+                let [value] = epilogue.apply([value], tile.row + row, tile.col + col);
                 epilogue::store::<T>(params, tile.row + row, tile.col + col, value);
             }
         }

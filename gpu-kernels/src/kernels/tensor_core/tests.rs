@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use super::layout::*;
 use super::*;
-use crate::element::{Bf16, F16};
+use crate::element::{Bf16, F16, Tf32};
 use crate::kernel::{AlongK, AlongMn, Major};
 
 /// The constants of one instantiation.
@@ -26,7 +26,7 @@ struct Shape {
 }
 
 impl<
-    T: Element,
+    T: ElementType,
     A: Contiguous,
     B: Contiguous,
     const BM: u32,
@@ -53,26 +53,26 @@ impl<
 /// All entries, and shapes that reach the other swizzles and step counts.
 fn shapes() -> Vec<Shape> {
     macro_rules! layouts {
-        ($($kernel:ident $(<$t:ty>)? { $($parameters:tt)* };)*) => {
+        ($($t:ty: $($parameter:literal)*;)*) => {
             vec![$(
-                $kernel::<$($t,)? AlongK, AlongK $($parameters)*>::SHAPE,
-                $kernel::<$($t,)? AlongK, AlongMn $($parameters)*>::SHAPE,
-                $kernel::<$($t,)? AlongMn, AlongK $($parameters)*>::SHAPE,
-                $kernel::<$($t,)? AlongMn, AlongMn $($parameters)*>::SHAPE,
+                TensorCore::<$t, AlongK, AlongK, $($parameter),*>::SHAPE,
+                TensorCore::<$t, AlongK, AlongMn, $($parameter),*>::SHAPE,
+                TensorCore::<$t, AlongMn, AlongK, $($parameter),*>::SHAPE,
+                TensorCore::<$t, AlongMn, AlongMn, $($parameter),*>::SHAPE,
             )*]
         };
     }
     layouts! {
-        Large<F16> {};
-        Medium<Bf16> {};
-        Small<F16> {};
-        LargeTf32 {};
-        MediumTf32 {};
-        SmallTf32 {};
-        TensorCore<F16> { , 128, 128, 32, 64, 32, 4 };
-        TensorCore<F16> { , 64, 128, 128, 32, 64, 2 };
-        TensorCore<Tf32> { , 128, 64, 16, 32, 32, 3 };
-        TensorCore<Tf32> { , 64, 64, 64, 32, 32, 2 };
+        F16: 128 256 64 64 64 3;
+        Bf16: 128 128 64 64 64 3;
+        F16: 64 64 64 32 32 4;
+        Tf32: 128 256 32 64 64 3;
+        Tf32: 128 128 32 64 64 3;
+        Tf32: 64 64 32 32 32 4;
+        F16: 128 128 32 64 32 4;
+        F16: 64 128 128 32 64 2;
+        Tf32: 128 64 16 32 32 3;
+        Tf32: 64 64 64 32 32 2;
     }
 }
 

@@ -7,7 +7,7 @@
 use core::marker::PhantomData;
 
 use super::layout::{CopyMap, Place, QUAD, shared_offset};
-use crate::element::Element;
+use crate::element::ElementType;
 use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::{global, shared};
 use crate::unroll::unroll;
@@ -62,7 +62,7 @@ impl Path {
 
     /// The path for elements of type `T` of `source`.
     #[inline(always)]
-    pub fn of<T: Element>(source: &Source) -> Path {
+    pub fn of<T: ElementType>(source: &Source) -> Path {
         let bytes = T::DTYPE.bytes() as u64;
         // Every vector is aligned, and none straddles the edge of the matrix.
         let wide = |stride: u64, size: u32| {
@@ -121,7 +121,7 @@ pub struct OperandCopy<T, S> {
     marker: PhantomData<(T, S)>,
 }
 
-impl<T: Element, S: CopyTile> OperandCopy<T, S> {
+impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
     const BYTES: u64 = T::DTYPE.bytes() as u64;
 
     const fn map(path: Path) -> CopyMap {
@@ -157,7 +157,7 @@ impl<T: Element, S: CopyTile> OperandCopy<T, S> {
         self.origin = tile * S::BLOCK_MN;
     }
 
-    /// Starts the loads of the step that begins at `k`. What is outside the matrix
+    /// Starts the loads of the k-block that begins at `k`. What is outside the matrix
     /// is 0.
     ///
     /// # Safety

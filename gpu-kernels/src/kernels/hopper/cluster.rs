@@ -1,0 +1,193 @@
+//! Rung 3: clusters with multicast. CTAs side by side need the same rows of A, and CTAs
+//! above each other the same columns of B. Each loads a part of the tile and multicasts
+//! it to all that need it, so a byte is asked of L2 once for several SMs.
+//!
+//! ```text
+//! cluster 2 × 1      CTA 0: rows 0..M     loads its A, and half of B for both
+//!                    CTA 1: rows M..2M    loads its A, and the other half of B for both
+//! ```
+//!
+//! A stage is empty when the consumers of *all* its readers have released it, so a
+//! consumer arrives at the `empty` barrier of each CTA that loads for it.
+//!
+//! Gained on an H200 (`docs/perf-log.md`, "Requests that meet, and what multicast is
+//! for") where a pitch is no multiple of a cache line, so that each row of a box costs two
+//! requests, which clusters halve; 128×256 tiles, × cuBLASLt, cold: 3000³ from 0.66 to
+//! 0.74, 4104³ from 0.76 to 0.83. On aligned operands CTAs without clusters are as fast,
+//! because the GPC merges requests that meet.
+
+use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::epilogue::TileStore;
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, PRODUCER_REGISTERS, Peers, Share};
+use super::shared_memory::SharedMemory;
+use super::traits::{KernelSchedule, KernelTraits};
+use crate::isa::{cluster, dependency, thread, warpgroup};
+use crate::kernel::{Cluster, WARPGROUP};
+use crate::order::{Tile, ceil_div};
+use crate::problem::GemmParams;
+
+/// CTAs on adjacent tiles share their loads: `DOWN` along M those of B, `ACROSS` along N
+/// those of A. Consumers share the rows of a tile.
+pub struct Clusters<const DOWN: u32, const ACROSS: u32>;
+
+impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROSS> {
+    const CLUSTER: Cluster = Cluster {
+        m: DOWN,
+        n: ACROSS,
+        k: 1,
+    };
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+        let peers = Multicast {
+            rank: cluster::rank(),
+            shape: Self::CLUSTER,
+        };
+        let k_blocks = ceil_div(params.k, K::BLOCK_K);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: as in rung 1; nobody touches a peer before it runs, or after it may
+        // have exited.
+        unsafe {
+            dependency::launch_dependents();
+            // A stage is read by the CTAs in our row and column of the cluster.
+            pipeline::set_up(params, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
+            // `set_up` has released the barriers; nothing else has happened that a peer
+            // must know of.
+            cluster::arrive_relaxed();
+            cluster::wait();
+            dependency::wait();
+            if thread::thread_index() < WARPGROUP {
+                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                if thread::thread_index() == 0 {
+                    produce(params, smem, peers, k_blocks);
+                }
+            } else {
+                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                consume(params, smem, peers, k_blocks);
+            }
+            // A peer may still signal this CTA's barriers, or write its stages.
+            cluster::arrive_relaxed();
+            cluster::wait();
+        }
+    }
+}
+
+/// This CTA among those of its cluster, which are numbered down the columns.
+#[derive(Clone, Copy)]
+struct Multicast {
+    rank: u32,
+    shape: Cluster,
+}
+
+impl Multicast {
+    /// Row and column in the cluster.
+    #[inline(always)]
+    fn place(self) -> (u32, u32) {
+        (self.rank % self.shape.m, self.rank / self.shape.m)
+    }
+
+    /// First row and column of C of this CTA's part of the cluster's `tile`. It may lie
+    /// outside C: such a CTA still loads its part for its peers, and stores nothing.
+    #[inline(always)]
+    fn origin<K: KernelTraits>(self, tile: Tile) -> (u32, u32) {
+        let (down, across) = self.place();
+        (
+            (tile.m * self.shape.m + down) * K::BLOCK_M,
+            (tile.n * self.shape.n + across) * K::BLOCK_N,
+        )
+    }
+}
+
+/// The first CTA of every column of a cluster, as a mask.
+const fn column_starts(cluster: Cluster) -> u32 {
+    let mut mask = 0;
+    let mut column = 0;
+    while column < cluster.n {
+        mask |= 1 << (column * cluster.m);
+        column += 1;
+    }
+    mask
+}
+
+impl Peers for Multicast {
+    #[inline(always)]
+    fn share_of_a(self) -> Share {
+        let (down, across) = self.place();
+        Share {
+            index: across,
+            of: self.shape.n,
+            // Bits down, down + m, down + 2m, …: one in each column of the cluster.
+            peers: column_starts(self.shape) << down,
+        }
+    }
+
+    #[inline(always)]
+    fn share_of_b(self) -> Share {
+        let (down, across) = self.place();
+        Share {
+            index: down,
+            of: self.shape.m,
+            // A run of m bits: one column of the cluster.
+            peers: ((1 << self.shape.m) - 1) << (across * self.shape.m),
+        }
+    }
+
+    /// One thread for each CTA in our row and column of the cluster.
+    #[inline(always)]
+    unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
+        let (down, across) = self.place();
+        let peer = (lane % self.shape.m, lane / self.shape.m);
+        // Without `||` and `&&`, which would be branches.
+        let reads = (peer.0 == down) | (peer.1 == across);
+        let exists = lane < self.shape.sharing();
+        // SAFETY: peers stay until the cluster barrier at the end.
+        unsafe { smem.empty(stage).arrive_at_if(exists & reads, lane) }
+    }
+}
+
+/// The producer: as that of rung 1, with its part of every tile.
+///
+/// # Safety
+/// By one thread of the CTA, after the barriers are set up.
+#[inline(always)]
+unsafe fn produce<K: KernelTraits>(
+    params: &GemmParams,
+    smem: SharedMemory<K>,
+    peers: Multicast,
+    k_blocks: u32,
+) {
+    let mut producer = Producer::new(params, smem, peers);
+    let mut tiles = tiles::<K>(params, params.schedule);
+    while let Some(tile) = tiles.next_here() {
+        // SAFETY: the caller's duty.
+        unsafe { producer.fill(peers.origin::<K>(tile), (0, k_blocks)) };
+    }
+}
+
+/// A consumer: as that of rung 1, but for whom it tells that it has read a stage.
+///
+/// # Safety
+/// By a whole warpgroup, after the barriers are set up.
+#[inline(always)]
+unsafe fn consume<K: KernelTraits>(
+    params: &GemmParams,
+    smem: SharedMemory<K>,
+    peers: Multicast,
+    k_blocks: u32,
+) {
+    // SAFETY: the whole warpgroup runs all this together.
+    unsafe {
+        let consumer = Consumer::this();
+        let mut main_loop = MainLoop::new(smem, peers, consumer);
+        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut tiles = tiles::<K>(params, params.schedule);
+        while let Some(tile) = tiles.next_here() {
+            let (row, col) = peers.origin::<K>(tile);
+            let row = row + consumer.first_row::<K>();
+            let mut accumulators = undefined::<K>();
+            main_loop.multiply_tile(&mut accumulators, k_blocks);
+            store.tile(&accumulators, row, col);
+        }
+        store.finish();
+    }
+}

@@ -1,0 +1,313 @@
+//! Rung 1: the plain kernel. Two consumer warpgroups share the rows of a tile
+//! ("cooperative", as CUTLASS's `KernelTmaWarpSpecializedCooperative`); CTAs work alone.
+//!
+//! ```text
+//! set-up       mbarriers full[s], empty[s] of every stage
+//! producer     one thread; for each tile, for each k-block:
+//!                  wait empty[s], expect the bytes at full[s], TMA A and B into stage s
+//! consumers    one warpgroup each, 64 or 128 rows of the tile; for each tile:
+//!                  for each k-block: wait full[s], wgmma, release the stage before
+//!                  wait for the last wgmma; accumulators → staging → C
+//! ```
+//!
+//! The other rungs change one of these and take the rest from here.
+
+use super::epilogue::TileStore;
+use super::pipeline::{
+    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, Peers, PipelineState,
+};
+use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
+use super::tma_load::{load_stage, stage_bytes};
+use super::traits::{Accumulators, KernelSchedule, KernelTraits};
+use crate::isa::wgmma::Accumulator as _;
+use crate::isa::{dependency, thread, warpgroup, wgmma};
+use crate::kernel::{Contiguous, WARPGROUP};
+use crate::order::{TileGrid, ceil_div};
+use crate::problem::GemmParams;
+use crate::schedule::{CtaPosition, Schedule, TileScheduler};
+
+/// Consumers share the rows of a tile; CTAs work alone.
+pub struct Cooperative;
+
+impl KernelSchedule for Cooperative {
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+        let k_blocks = ceil_div(params.k, K::BLOCK_K);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: every thread of the CTA passes here, in this order; the roles take
+        // whole warpgroups, as setmaxnreg and wgmma ask.
+        unsafe {
+            dependency::launch_dependents();
+            // Touches nothing that a grid ahead might write: the tensor maps, which it
+            // prefetches, are only ever copied between launches.
+            pipeline::set_up(params, smem, 1);
+            thread::sync_cta();
+            dependency::wait();
+            if thread::thread_index() < WARPGROUP {
+                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                if thread::thread_index() == 0 {
+                    produce(params, smem, k_blocks);
+                }
+            } else {
+                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                consume(params, smem, k_blocks);
+            }
+        }
+    }
+}
+
+/// The tiles of this CTA; of this cluster, where there are clusters, whose CTAs' tiles
+/// together are one tile of the grid.
+#[inline(always)]
+pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileScheduler {
+    let (m, n) = (K::BLOCK_M * K::CLUSTER.m, K::BLOCK_N * K::CLUSTER.n);
+    let grid = TileGrid::cover(params.m, params.n, m, n);
+    let position = thread::cta_position();
+    let position = CtaPosition {
+        x: position.x / K::CLUSTER.ctas(),
+        grid_x: position.grid_x / K::CLUSTER.ctas(),
+        ..position
+    };
+    TileScheduler::new(schedule, params.order, grid, position)
+}
+
+// ------------------------------------------------------------------ producer
+
+/// The producer: keeps the stages full.
+///
+/// # Safety
+/// By one thread of the CTA, after the barriers are set up.
+#[inline(always)]
+pub unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+    let mut producer = Producer::new(params, smem, NoPeers);
+    let mut tiles = tiles::<K>(params, params.schedule);
+    while let Some(tile) = tiles.next_here() {
+        let origin = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
+        // SAFETY: the caller's duty.
+        unsafe { producer.fill(origin, (0, k_blocks)) };
+    }
+}
+
+/// Fills stages, from tile to tile.
+pub struct Producer<'a, K, P> {
+    params: &'a GemmParams,
+    smem: SharedMemory<K>,
+    peers: P,
+    state: PipelineState,
+    /// Bytes that land in a stage.
+    bytes: u32,
+}
+
+impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
+    /// A producer that shares its loads with `peers`.
+    #[inline(always)]
+    pub fn new(params: &'a GemmParams, smem: SharedMemory<K>, peers: P) -> Self {
+        Producer {
+            params,
+            smem,
+            peers,
+            state: PipelineState::PRODUCER_START,
+            bytes: stage_bytes::<K>(params),
+        }
+    }
+
+    /// Fills a stage with each of a tile's k-blocks from `first` to `end`; `origin` is
+    /// the tile's first row and column.
+    ///
+    /// # Safety
+    /// By one thread of the CTA, after the barriers are set up.
+    #[inline(always)]
+    pub unsafe fn fill(&mut self, origin: (u32, u32), (first, end): (u32, u32)) {
+        let mut k_block = first;
+        while k_block < end {
+            let PipelineState { stage, parity } = self.state;
+            // SAFETY: the stage is free in every CTA we write to once its `empty` barrier
+            // has completed, and `full` expects all that lands in this CTA: our own loads
+            // and the peers'.
+            unsafe {
+                self.smem.empty(stage).wait(parity);
+                self.smem.full(stage).arrive_expecting(self.bytes);
+                let k = k_block * K::BLOCK_K;
+                load_stage(self.params, self.smem, self.peers, stage, origin, k);
+            }
+            self.state = self.state.next::<K>();
+            k_block += 1;
+        }
+    }
+}
+
+// ----------------------------------------------------------------- consumers
+
+/// A consumer: multiplies its rows of each tile, and stores them.
+///
+/// # Safety
+/// By a whole warpgroup, after the barriers are set up.
+#[inline(always)]
+unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+    // SAFETY: the whole warpgroup runs all this together.
+    unsafe {
+        let consumer = Consumer::this();
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
+        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut tiles = tiles::<K>(params, params.schedule);
+        while let Some(tile) = tiles.next_here() {
+            let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
+            let row = row + consumer.first_row::<K>();
+            let mut accumulators = undefined::<K>();
+            main_loop.multiply_tile(&mut accumulators, k_blocks);
+            store.tile(&accumulators, row, col);
+        }
+        store.finish();
+    }
+}
+
+/// Accumulators with anything in them: the first multiply of a tile overwrites them.
+#[inline(always)]
+pub fn undefined<K: KernelTraits>() -> Accumulators<K> {
+    [K::Accumulator::undefined(), K::Accumulator::undefined()]
+}
+
+/// Multiplies stages, from tile to tile.
+pub struct MainLoop<K, P> {
+    smem: SharedMemory<K>,
+    peers: P,
+    consumer: Consumer,
+    state: PipelineState,
+}
+
+impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
+    /// The main loop of `consumer`, which reads what `peers` load.
+    #[inline(always)]
+    pub fn new(smem: SharedMemory<K>, peers: P, consumer: Consumer) -> Self {
+        MainLoop {
+            smem,
+            peers,
+            consumer,
+            state: PipelineState::CONSUMER_START,
+        }
+    }
+
+    /// Leaves the stages of `k_blocks` to another consumer.
+    #[inline(always)]
+    pub fn skip(&mut self, k_blocks: u32) {
+        self.state = self.state.skip::<K>(k_blocks);
+    }
+
+    /// All k-blocks of a tile, from the first multiply to accumulators that can be read.
+    ///
+    /// # Safety
+    /// That of [`MainLoop::multiply`].
+    #[inline(always)]
+    pub unsafe fn multiply_tile(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            let last = self.multiply(accumulators, k_blocks);
+            self.finish(accumulators, last);
+        }
+    }
+
+    /// Multiplies `k_blocks` stages. One group of multiplies stays in flight, so a stage
+    /// is released one k-block after its multiplies were issued. The last stage, which
+    /// [`MainLoop::finish`] releases.
+    ///
+    /// # Safety
+    /// By the whole warpgroup together; the producer fills as many stages, one at least.
+    #[inline(always)]
+    pub unsafe fn multiply(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) -> u32 {
+        let mut previous = self.state.stage;
+        let mut k_block = 0;
+        // K is at least 1. A loop that might not run would give the accumulators a second
+        // definition, and ptxas would serialise every wgmma (C7515).
+        loop {
+            let PipelineState { stage, parity } = self.state;
+            // SAFETY: the stage has landed; the warpgroup is together.
+            unsafe {
+                self.smem.full(stage).wait(parity);
+                let a = self.smem.a(stage, 0).m64(self.consumer.first_m64::<K>());
+                let a = wgmma::descriptor(K::A::MAJOR, a.address());
+                let b = wgmma::descriptor(K::B::MAJOR, self.smem.b(stage, 0).address());
+                wgmma::fence();
+                // The first multiply of a tile overwrites the accumulators.
+                multiply_atom::<K>(accumulators, a, b, (k_block != 0) as u32);
+                if K::ATOMS > 1 {
+                    let next = (SharedMemory::<K>::ATOM_BYTES >> 4) as u64;
+                    multiply_atom::<K>(accumulators, a + next, b + next, 1);
+                }
+                wgmma::commit();
+                if k_block != 0 {
+                    wgmma::wait::<1>();
+                    self.peers.release(self.smem, previous, self.consumer.lane);
+                }
+            }
+            previous = stage;
+            self.state = self.state.next::<K>();
+            k_block += 1;
+            if k_block >= k_blocks {
+                break;
+            }
+        }
+        previous
+    }
+
+    /// Waits until all multiplies are finished, so that the accumulators can be read, and
+    /// releases `last`, the last stage.
+    ///
+    /// # Safety
+    /// By the whole warpgroup.
+    #[inline(always)]
+    pub unsafe fn finish(&self, accumulators: &mut Accumulators<K>, last: u32) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            accumulators[0].finish();
+            if K::M64_TILES > 1 {
+                accumulators[1].finish();
+            }
+            self.peers.release(self.smem, last, self.consumer.lane);
+        }
+    }
+}
+
+/// Issues the multiplies of one swizzle atom: four along K, for every m64 tile.
+///
+/// # Safety
+/// See [`wgmma::Accumulator::multiply`].
+#[inline(always)]
+unsafe fn multiply_atom<K: KernelTraits>(
+    accumulators: &mut Accumulators<K>,
+    a: u64,
+    b: u64,
+    accumulate: u32,
+) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        multiply_k::<K>(accumulators, a, b, 0, accumulate);
+        multiply_k::<K>(accumulators, a, b, 1, 1);
+        multiply_k::<K>(accumulators, a, b, 2, 1);
+        multiply_k::<K>(accumulators, a, b, 3, 1);
+    }
+}
+
+/// Issues one wgmma for every m64 tile, over 32 bytes of K: number `index` of the four
+/// in a swizzle atom.
+///
+/// # Safety
+/// See [`wgmma::Accumulator::multiply`].
+#[inline(always)]
+unsafe fn multiply_k<K: KernelTraits>(
+    accumulators: &mut Accumulators<K>,
+    a: u64,
+    b: u64,
+    index: u64,
+    accumulate: u32,
+) {
+    let a = a + index * wgmma::descriptor_step(K::A::MAJOR);
+    let b = b + index * wgmma::descriptor_step(K::B::MAJOR);
+    // SAFETY: the caller's duty.
+    unsafe {
+        accumulators[0].multiply::<K::Element, K::A, K::B>(a, b, accumulate);
+        if K::M64_TILES > 1 {
+            let a = a + (M64_TILE_BYTES >> 4) as u64;
+            accumulators[1].multiply::<K::Element, K::A, K::B>(a, b, accumulate);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Rung 2: ping-pong. The two consumers alternate at whole tiles, so that one multiplies
+//! while the other stores (CUTLASS: `KernelTmaWarpSpecializedPingpong`). The producer is
+//! that of rung 1: it does not know who reads a stage.
+//!
+//! ```text
+//! consumer 0   multiply tile 0 │ store tile 0    │ multiply tile 2 │ store tile 2
+//! consumer 1                   │ multiply tile 1 │ store tile 1    │ multiply tile 3
+//! ```
+//!
+//! An order barrier each passes the tensor cores from one consumer to the other, when
+//! the last stage of a tile has landed. Earlier would be wrong: an mbarrier's parity
+//! tells a round of the pipeline from the next, not from the one after that, and a
+//! consumer that ran ahead would wait for a stage two rounds away.
+//!
+//! Gained on an H200, tiles of 128×192 (`docs/perf-log.md`, "Ping-pong, and k-blocks of
+//! 128"): 7 % at 8192×8192×1024, where the 1,640 cycles between tiles are 8 % of all; 1 %
+//! at 8192³.
+
+use super::cooperative::{MainLoop, produce, tiles, undefined};
+use super::epilogue::TileStore;
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
+use super::shared_memory::SharedMemory;
+use super::traits::{KernelSchedule, KernelTraits};
+use crate::isa::hint::compute_here;
+use crate::isa::{dependency, thread, warpgroup};
+use crate::kernel::WARPGROUP;
+use crate::order::ceil_div;
+use crate::problem::GemmParams;
+
+/// Consumers alternate at tiles; CTAs work alone.
+pub struct PingPong;
+
+impl KernelSchedule for PingPong {
+    const PING_PONG: bool = true;
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+        let k_blocks = ceil_div(params.k, K::BLOCK_K);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: as in rung 1.
+        unsafe {
+            dependency::launch_dependents();
+            pipeline::set_up(params, smem, 1);
+            thread::sync_cta();
+            dependency::wait();
+            if thread::thread_index() < WARPGROUP {
+                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                if thread::thread_index() == 0 {
+                    produce(params, smem, k_blocks);
+                }
+            } else {
+                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                consume(params, smem, k_blocks);
+            }
+        }
+    }
+}
+
+/// A consumer: multiplies and stores every other tile.
+///
+/// # Safety
+/// By a whole warpgroup, after the barriers are set up.
+#[inline(always)]
+unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+    // SAFETY: the whole warpgroup runs all this together.
+    unsafe {
+        let consumer = Consumer::this();
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
+        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut tiles = tiles::<K>(params, params.schedule);
+        // The first consumer finds that it may multiply, as the producer finds that
+        // every stage is empty.
+        let mut order_parity = 1 - consumer.index % 2;
+        tiles.alternate(consumer.index, K::CONSUMERS);
+        main_loop.skip(consumer.index * k_blocks);
+        while let Some(tile) = tiles.next_here() {
+            let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
+            let mut accumulators = undefined::<K>();
+            smem.order(consumer.index).wait(order_parity);
+            order_parity ^= 1;
+            let last = main_loop.multiply(&mut accumulators, k_blocks);
+            // This consumer has seen its last stage land: the other may multiply.
+            let first = compute_here(consumer.lane) == 0;
+            smem.order(1 - consumer.index).arrive_if(first);
+            main_loop.finish(&mut accumulators, last);
+            // Past the stages of the other's tile.
+            main_loop.skip(k_blocks);
+            store.tile(&accumulators, row, col);
+        }
+        store.finish();
+    }
+}

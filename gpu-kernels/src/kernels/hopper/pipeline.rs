@@ -1,0 +1,206 @@
+//! The pipeline between the producer and the consumers: a ring of stages, with two
+//! mbarriers each (CUTLASS: `PipelineTmaAsync`, `PipelineState`).
+//!
+//! ```text
+//! producer    wait empty[s] → expect the bytes at full[s] → TMA loads into stage s
+//! consumers                   wait full[s] → wgmma reads stage s → arrive at empty[s]
+//! ```
+//!
+//! The state carries over from tile to tile, so a persistent CTA loads the next tile
+//! while it still writes the last one.
+
+use super::shared_memory::SharedMemory;
+use super::traits::KernelTraits;
+use crate::isa::hint::compute_here;
+use crate::isa::{mbarrier, thread, tma};
+use crate::kernel::WARPGROUP;
+use crate::problem::GemmParams;
+
+/// Registers that a thread of the producer's warpgroup keeps.
+pub const PRODUCER_REGISTERS: u32 = 40;
+
+/// Registers of a consumer's thread. What the roles have together is what the CTA
+/// starts with: 3 · 168 = 40 + 2 · 232.
+pub const CONSUMER_REGISTERS: u32 = 232;
+
+/// A position in the ring: a stage, and the parity of the round.
+#[derive(Clone, Copy)]
+pub struct PipelineState {
+    /// The stage.
+    pub stage: u32,
+    /// Parity of the phase to wait for.
+    pub parity: u32,
+}
+
+impl PipelineState {
+    /// The producer's first: it finds every stage empty, because a wait for the parity
+    /// before the first phase returns at once.
+    pub const PRODUCER_START: PipelineState = PipelineState {
+        stage: 0,
+        parity: 1,
+    };
+
+    /// A consumer's first.
+    pub const CONSUMER_START: PipelineState = PipelineState {
+        stage: 0,
+        parity: 0,
+    };
+
+    /// The next stage; past the last, the first in the next round.
+    #[inline(always)]
+    pub fn next<K: KernelTraits>(self) -> Self {
+        if self.stage + 1 == K::STAGES {
+            PipelineState {
+                stage: 0,
+                parity: self.parity ^ 1,
+            }
+        } else {
+            PipelineState {
+                stage: self.stage + 1,
+                parity: self.parity,
+            }
+        }
+    }
+
+    /// The position `k_blocks` further on.
+    #[inline(always)]
+    pub fn skip<K: KernelTraits>(self, k_blocks: u32) -> Self {
+        let stage = self.stage + k_blocks % (2 * K::STAGES);
+        let (rounds, stage) = (stage / K::STAGES, stage % K::STAGES);
+        PipelineState {
+            stage,
+            parity: self.parity ^ (rounds & 1),
+        }
+    }
+}
+
+/// Initialises the mbarriers. `readers` CTAs read what one CTA loads into a stage.
+///
+/// # Safety
+/// By all threads of the CTA, once, before a barrier that precedes any use.
+#[inline(always)]
+pub unsafe fn set_up<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, readers: u32) {
+    // SAFETY: one thread initialises before anyone uses.
+    unsafe {
+        if thread::thread_index() == 0 {
+            tma::prefetch_map(params.tensor_map(0));
+            tma::prefetch_map(params.tensor_map(1));
+            let mut stage = 0;
+            while stage < K::STAGES {
+                // The producer's own arrival; the bytes are counted apart.
+                smem.full(stage).init(1);
+                // One arrival a consumer, of every CTA that reads the stage.
+                smem.empty(stage).init(K::CONSUMERS_PER_TILE * readers);
+                stage += 1;
+            }
+            let mut consumer = 0;
+            while consumer < SharedMemory::<K>::ORDER_BARRIERS {
+                smem.order(consumer).init(1);
+                consumer += 1;
+            }
+            mbarrier::fence_init();
+        }
+    }
+}
+
+/// A thread of a consumer warpgroup.
+#[derive(Clone, Copy)]
+pub struct Consumer {
+    /// Index of the warpgroup among the consumers.
+    pub index: u32,
+    /// Index of the thread in its warpgroup.
+    pub lane: u32,
+}
+
+impl Consumer {
+    /// This thread.
+    ///
+    /// # Safety
+    /// By whole warps, of the consumers.
+    #[inline(always)]
+    pub unsafe fn this() -> Self {
+        // SAFETY: whole warps arrive here.
+        let index = unsafe { thread::broadcast(thread::thread_index() / WARPGROUP) } - 1;
+        Consumer {
+            index,
+            lane: thread::thread_index() % WARPGROUP,
+        }
+    }
+
+    /// Its first m64 tile of the CTA's tile.
+    #[inline(always)]
+    pub fn first_m64<K: KernelTraits>(self) -> u32 {
+        if K::CONSUMERS_PER_TILE == 1 {
+            0
+        } else {
+            self.index * K::M64_TILES
+        }
+    }
+
+    /// Its first row of the CTA's tile.
+    #[inline(always)]
+    pub fn first_row<K: KernelTraits>(self) -> u32 {
+        64 * self.first_m64::<K>()
+    }
+
+    /// The named barrier of the warpgroup; that of index 0 is the CTA's.
+    #[inline(always)]
+    pub fn barrier(self) -> u32 {
+        1 + self.index
+    }
+}
+
+/// A CTA's part of loading an operand's tile: one of `of` equal parts, which goes to
+/// all CTAs whose bits are in `peers`.
+#[derive(Clone, Copy)]
+pub struct Share {
+    /// Which part.
+    pub index: u32,
+    /// Parts.
+    pub of: u32,
+    /// CTAs of the cluster that need the tile, this one among them.
+    pub peers: u32,
+}
+
+/// The CTAs that load and read the same stages.
+pub trait Peers: Copy {
+    /// This CTA's part of A's tile.
+    fn share_of_a(self) -> Share;
+
+    /// This CTA's part of B's tile.
+    fn share_of_b(self) -> Share;
+
+    /// Tells every producer that writes to `stage` that the warpgroup has read it.
+    ///
+    /// # Safety
+    /// By the whole warpgroup; the multiplies that read the stage have finished.
+    unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32);
+}
+
+/// A CTA that loads whole tiles, and reads them itself.
+#[derive(Clone, Copy)]
+pub struct NoPeers;
+
+impl Peers for NoPeers {
+    #[inline(always)]
+    fn share_of_a(self) -> Share {
+        Share {
+            index: 0,
+            of: 1,
+            peers: 1,
+        }
+    }
+
+    #[inline(always)]
+    fn share_of_b(self) -> Share {
+        self.share_of_a()
+    }
+
+    #[inline(always)]
+    unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
+        // Compared here: kept, the answer would take a register.
+        let first = compute_here(lane) == 0;
+        // SAFETY: the caller's duty.
+        unsafe { smem.empty(stage).arrive_if(first) }
+    }
+}

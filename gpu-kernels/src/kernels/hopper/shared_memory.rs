@@ -1,0 +1,249 @@
+//! The layout of a CTA's shared memory. All offsets and the size are computed here; the
+//! other files get typed handles.
+//!
+//! ```text
+//! stage 0          swizzle atom 0: A tile, B tile │ swizzle atom 1, if there is one: …
+//! stage 1 …        1024-byte aligned, as the 128-byte swizzle asks
+//! staging          of consumer 0 │ of consumer 1: C tiles on their way to memory
+//! exchange         split-K alone: two sets of peers' accumulators
+//! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
+//! ```
+//!
+//! An operand tile is a pile of m64 tiles (of B: 64 columns), 64 rows of 128 bytes each.
+
+use core::marker::PhantomData;
+
+use super::traits::{KernelSchedule, KernelTraits, ROW_BYTES};
+use crate::isa::{mbarrier, shared};
+
+/// An m64 tile: 64 rows of a swizzle atom; or 64 rows of C, as wide.
+pub const M64_TILE_BYTES: u32 = 64 * ROW_BYTES;
+
+/// A CTA of compute capability 9.0 has at most 227 KiB.
+const LIMIT: u32 = 227 * 1024;
+
+/// The shared memory of one CTA of kernel `K`.
+pub struct SharedMemory<K> {
+    /// Shared address of the first stage.
+    base: u32,
+    kernel: PhantomData<K>,
+}
+
+impl<K> Clone for SharedMemory<K> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for SharedMemory<K> {}
+
+impl<K: KernelTraits> SharedMemory<K> {
+    /// A's tile of one swizzle atom.
+    const A_BYTES: u32 = K::BLOCK_M / 64 * M64_TILE_BYTES;
+    /// B's tile of one swizzle atom.
+    const B_BYTES: u32 = K::BLOCK_N / 64 * M64_TILE_BYTES;
+    /// Bytes from one swizzle atom of a stage to the next.
+    pub const ATOM_BYTES: u32 = Self::A_BYTES + Self::B_BYTES;
+    /// Bytes of all stages.
+    pub const PIPELINE_BYTES: u32 = K::STAGES * K::ATOMS * Self::ATOM_BYTES;
+
+    /// C tiles (64 rows × 128 bytes) that a consumer can have on their way to memory at
+    /// once: all of its 16-bit tile if they fit beside the stages, else those of 64
+    /// rows, and at least two, so that one is filled while the other is read.
+    pub const STAGING_TILES: u32 = {
+        let room = LIMIT - Self::STAGING - 2 * Self::EXCHANGE_BYTES - Self::BARRIER_BYTES;
+        let fit = room / (K::CONSUMERS * M64_TILE_BYTES);
+        let (row, all) = (K::BLOCK_N / 64, K::BLOCK_N / 64 * K::M64_TILES);
+        let wanted = if all <= fit {
+            all
+        } else if row <= fit {
+            row
+        } else {
+            2
+        };
+        if wanted < 2 { 2 } else { wanted }
+    };
+    /// Bytes of the C tiles of all consumers.
+    pub const STAGING_BYTES: u32 = K::CONSUMERS * Self::STAGING_TILES * M64_TILE_BYTES;
+
+    /// What the peers of a CTA along K send it for one tile: its part of the
+    /// accumulators, from each of them.
+    pub const EXCHANGE_BYTES: u32 = (K::CLUSTER.k - 1) * (K::ACCUMULATOR_BYTES / K::CLUSTER.k);
+
+    /// Order barriers: one a consumer, where they alternate.
+    pub const ORDER_BARRIERS: u32 = if K::Schedule::PING_PONG {
+        K::CONSUMERS
+    } else {
+        0
+    };
+    const BARRIER_BYTES: u32 = (2 * K::STAGES + Self::ORDER_BARRIERS) * mbarrier::BYTES;
+
+    // Offsets.
+    const STAGING: u32 = Self::PIPELINE_BYTES;
+    const EXCHANGE: u32 = Self::STAGING + Self::STAGING_BYTES;
+    const BARRIERS: u32 = Self::EXCHANGE + 2 * Self::EXCHANGE_BYTES;
+
+    /// Dynamic shared memory of a CTA.
+    pub const BYTES: u32 = {
+        let bytes = Self::BARRIERS + Self::BARRIER_BYTES;
+        assert!(
+            bytes <= LIMIT,
+            "stages, staging and mbarriers must fit in shared memory"
+        );
+        bytes
+    };
+
+    /// That of this CTA.
+    #[inline(always)]
+    pub fn of_this_cta() -> Self {
+        SharedMemory {
+            base: shared::base(),
+            kernel: PhantomData,
+        }
+    }
+
+    /// A's tile of swizzle atom `atom` of `stage`.
+    #[inline(always)]
+    pub fn a(self, stage: u32, atom: u32) -> OperandTile {
+        let stage = self.base + stage * (K::ATOMS * Self::ATOM_BYTES);
+        OperandTile(stage + atom * Self::ATOM_BYTES)
+    }
+
+    /// B's tile of swizzle atom `atom` of `stage`.
+    #[inline(always)]
+    pub fn b(self, stage: u32, atom: u32) -> OperandTile {
+        OperandTile(self.a(stage, atom).0 + Self::A_BYTES)
+    }
+
+    /// Completes when the bytes of `stage` have landed.
+    #[inline(always)]
+    pub fn full(self, stage: u32) -> Mbarrier {
+        Mbarrier(self.base + Self::BARRIERS + mbarrier::BYTES * stage)
+    }
+
+    /// Completes when every reader of `stage` is done with it.
+    #[inline(always)]
+    pub fn empty(self, stage: u32) -> Mbarrier {
+        self.full(K::STAGES + stage)
+    }
+
+    /// Completes when `consumer` may multiply (CUTLASS: `OrderedSequenceBarrier`).
+    #[inline(always)]
+    pub fn order(self, consumer: u32) -> Mbarrier {
+        self.full(2 * K::STAGES + consumer)
+    }
+
+    /// The staging of `consumer`.
+    #[inline(always)]
+    pub fn staging(self, consumer: u32) -> Staging {
+        Staging(self.base + Self::STAGING + consumer * (Self::STAGING_TILES * M64_TILE_BYTES))
+    }
+
+    /// Shared address of the first set of the exchange.
+    #[inline(always)]
+    pub fn exchange(self) -> u32 {
+        self.base + Self::EXCHANGE
+    }
+}
+
+/// The tile of A or B in one swizzle atom of a stage.
+#[derive(Clone, Copy)]
+pub struct OperandTile(u32);
+
+impl OperandTile {
+    /// Its shared address.
+    #[inline(always)]
+    pub fn address(self) -> u32 {
+        self.0
+    }
+
+    /// The rest of the tile, from m64 tile `index` on.
+    #[inline(always)]
+    pub fn m64(self, index: u32) -> OperandTile {
+        OperandTile(self.0 + index * M64_TILE_BYTES)
+    }
+}
+
+/// An mbarrier in this CTA's shared memory.
+#[derive(Clone, Copy)]
+pub struct Mbarrier(u32);
+
+impl Mbarrier {
+    /// Its shared address, which the copy engine takes.
+    #[inline(always)]
+    pub fn address(self) -> u32 {
+        self.0
+    }
+
+    /// # Safety
+    /// That of [`mbarrier::init`].
+    #[inline(always)]
+    pub unsafe fn init(self, arrivals: u32) {
+        // SAFETY: the caller's duty.
+        unsafe { mbarrier::init(self.0, arrivals) }
+    }
+
+    /// # Safety
+    /// That of [`mbarrier::wait`].
+    #[inline(always)]
+    pub unsafe fn wait(self, parity: u32) {
+        // SAFETY: the caller's duty.
+        unsafe { mbarrier::wait(self.0, parity) }
+    }
+
+    /// # Safety
+    /// That of [`mbarrier::arrive_expecting`].
+    #[inline(always)]
+    pub unsafe fn arrive_expecting(self, bytes: u32) {
+        // SAFETY: the caller's duty.
+        unsafe { mbarrier::arrive_expecting(self.0, bytes) }
+    }
+
+    /// # Safety
+    /// That of [`mbarrier::arrive_if`].
+    #[inline(always)]
+    pub unsafe fn arrive_if(self, active: bool) {
+        // SAFETY: the caller's duty.
+        unsafe { mbarrier::arrive_if(active, self.0) }
+    }
+
+    /// # Safety
+    /// That of [`mbarrier::arrive_at_if`].
+    #[inline(always)]
+    pub unsafe fn arrive_at_if(self, active: bool, rank: u32) {
+        // SAFETY: the caller's duty.
+        unsafe { mbarrier::arrive_at_if(active, self.0, rank) }
+    }
+}
+
+/// One consumer's C tiles on their way to memory.
+#[derive(Clone, Copy)]
+pub struct Staging(u32);
+
+impl Staging {
+    /// Tile `index`.
+    #[inline(always)]
+    pub fn tile(self, index: u32) -> StagedTile {
+        StagedTile(self.0 + index * M64_TILE_BYTES)
+    }
+}
+
+/// 64 rows of 128 bytes of C, in the 128-byte swizzle.
+#[derive(Clone, Copy)]
+pub struct StagedTile(u32);
+
+impl StagedTile {
+    /// Shared address of `row` of 64.
+    #[inline(always)]
+    pub fn row(self, row: u32) -> u32 {
+        self.0 + row * ROW_BYTES
+    }
+
+    /// Shared address of 16-byte chunk `chunk` of 8 in `row`: the swizzle XORs the
+    /// chunk with the row (PTX ISA, "Swizzling Modes").
+    #[inline(always)]
+    pub fn chunk(self, row: u32, chunk: u32) -> u32 {
+        self.row(row) + ((chunk ^ (row % 8)) * 16)
+    }
+}

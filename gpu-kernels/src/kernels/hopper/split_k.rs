@@ -1,0 +1,329 @@
+//! Rung 4: split-K inside a cluster, for products with fewer tiles than SMs. `k` CTAs
+//! compute one tile, each over its part of K, and then add up their accumulators by a
+//! reduce-scatter through distributed shared memory.
+//!
+//! Each CTA owns the rows of `4 / k` of the consumer's four warps. With two:
+//!
+//! ```text
+//!           CTA 0                     CTA 1
+//! warp 0    add, store rows  0..16    send to CTA 0
+//! warp 1    add, store rows 16..32    send to CTA 0
+//! warp 2    send to CTA 1             add, store rows 32..48
+//! warp 3    send to CTA 1             add, store rows 48..64
+//! ```
+//!
+//! Rows rather than columns, because a warp then sends all its registers to one peer or
+//! none, and what it stores are whole rows of C.
+//!
+//! **Barriers.** One cluster barrier a tile stands between sending and adding (PTX ISA,
+//! "State Spaces: .shared::cluster"). There are two exchange buffers, which alternate: a
+//! CTA reads one before it arrives at the next tile's barrier, and its peers write it
+//! again after that barrier. The barrier's `arrive` has release semantics and its `wait`
+//! acquire semantics (PTX ISA, "barrier.cluster"), which orders both pairs.
+//!
+//! The producer arrives too, since the barrier waits for every thread that has not
+//! exited, but ahead of time and without ordering anything ([`ProducerArrivals`]).
+//! Phases, with one arrival and one wait of every thread in each:
+//!
+//! ```text
+//! phase         0: all CTAs run     1: first tile is sent         2: second tile …
+//! consumers     arrive, wait        multiply, send, arrive, wait, add, store
+//! producer      arrive, load,       wait, arrive, load,           wait, arrive …
+//! ```
+//!
+//! **Order of additions.** Pairwise: (s₀ + s₁) + (s₂ + s₃) with sᵢ of CTA i. Which CTA
+//! adds only changes which operand comes first, and addition commutes, so results are
+//! the same bit for bit from run to run and in every row. No workspace, no atomics and
+//! no second kernel.
+//!
+//! Gained on an H200 (`docs/perf-log.md`, "Two ideas that did not pay" and "Short
+//! products"), f16, × cuBLAS, cold: 64×4096×4096 from 0.82 to 0.93 with two CTAs a tile,
+//! 16×1024×8192 from 0.52 to 0.94 with four. With the reduce-scatter in place of one CTA
+//! that adds, 64×4096×4096 rose from 0.93 to 0.99.
+
+use core::marker::PhantomData;
+
+use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::epilogue::TileStore;
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
+use super::shared_memory::SharedMemory;
+use super::traits::{KernelSchedule, KernelTraits};
+use crate::isa::wgmma::Accumulator as _;
+use crate::isa::{cluster, dependency, shared, thread, warpgroup};
+use crate::kernel::{Cluster, WARPGROUP};
+use crate::order::ceil_div;
+use crate::problem::GemmParams;
+use crate::unroll::unroll;
+
+/// The CTAs of a cluster split the K of one tile.
+pub struct SplitK<const CTAS: u32>;
+
+impl<const CTAS: u32> KernelSchedule for SplitK<CTAS> {
+    const CLUSTER: Cluster = Cluster {
+        m: 1,
+        n: 1,
+        k: CTAS,
+    };
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+        let rank = cluster::rank();
+        let k_blocks = ceil_div(params.k, K::BLOCK_K);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: as in rung 1; the exchange waits for the peers.
+        unsafe {
+            dependency::launch_dependents();
+            pipeline::set_up(params, smem, 1);
+            thread::sync_cta();
+            dependency::wait();
+            if thread::thread_index() < WARPGROUP {
+                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                if thread::thread_index() == 0 {
+                    produce(params, smem, rank, k_blocks);
+                }
+            } else {
+                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                consume(params, smem, rank, k_blocks);
+            }
+        }
+    }
+}
+
+/// The k-blocks of each tile that are this CTA's: first and end. At least one, if need be
+/// past the end of K, where the copy engine delivers zeros.
+#[inline(always)]
+fn part<K: KernelTraits>(rank: u32, k_blocks: u32) -> (u32, u32) {
+    let part = ceil_div(k_blocks, K::CLUSTER.k);
+    (rank * part, (rank + 1) * part)
+}
+
+/// The producer: this CTA's k-blocks of every tile.
+///
+/// # Safety
+/// By one thread of the CTA, after the barriers are set up.
+#[inline(always)]
+unsafe fn produce<K: KernelTraits>(
+    params: &GemmParams,
+    smem: SharedMemory<K>,
+    rank: u32,
+    k_blocks: u32,
+) {
+    // SAFETY: by a thread that exchanges nothing; once a tile.
+    unsafe {
+        let mut producer = Producer::new(params, smem, NoPeers);
+        let arrivals = ProducerArrivals::begin();
+        let mut tiles = tiles::<K>(params, params.schedule);
+        let part = part::<K>(rank, k_blocks);
+        while let Some(tile) = tiles.next_here() {
+            producer.fill((tile.m * K::BLOCK_M, tile.n * K::BLOCK_N), part);
+            arrivals.tile();
+        }
+        arrivals.end();
+    }
+}
+
+/// The consumer: multiplies this CTA's k-blocks of every tile, exchanges accumulators
+/// with the peers, and stores its rows.
+///
+/// # Safety
+/// By a whole warpgroup, after the barriers are set up.
+#[inline(always)]
+unsafe fn consume<K: KernelTraits>(
+    params: &GemmParams,
+    smem: SharedMemory<K>,
+    rank: u32,
+    k_blocks: u32,
+) {
+    // SAFETY: the whole warpgroup runs all this together, up to the exchange.
+    unsafe {
+        let consumer = Consumer::this();
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
+        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut exchange = Exchange::<K>::begin(smem, rank, consumer.lane);
+        let mut tiles = tiles::<K>(params, params.schedule);
+        let (first, end) = part::<K>(rank, k_blocks);
+        while let Some(tile) = tiles.next_here() {
+            let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
+            let mut accumulators = undefined::<K>();
+            main_loop.multiply_tile(&mut accumulators, end - first);
+            // From here on each warp goes its own way: some have nothing to store.
+            if exchange.reduce_scatter(&mut accumulators[0], row, params.m) {
+                store.tile(&accumulators, row, col);
+            }
+        }
+        store.finish();
+    }
+}
+
+/// The exchange of accumulators, as one thread of the consumer sees it.
+struct Exchange<K> {
+    /// Shared address of this thread's vectors in the first peer's part of the buffer
+    /// that is next. Everything stands at the same address in every CTA.
+    buffer: u32,
+    /// What to add for the other buffer, or to subtract.
+    other: i32,
+    /// Index of this CTA along K.
+    rank: u32,
+    /// Index of the CTA that adds and stores the rows of this warp.
+    owner: u32,
+    /// First row of this warp, in its tile.
+    first_row: u32,
+    kernel: PhantomData<K>,
+}
+
+impl<K: KernelTraits> Exchange<K> {
+    /// Returns when all CTAs of the cluster run: before that nobody may write their
+    /// shared memory (CUDA C++ Programming Guide, "Distributed Shared Memory").
+    ///
+    /// # Safety
+    /// By the whole consumer warpgroup of every CTA, once, before the first tile.
+    #[inline(always)]
+    unsafe fn begin(smem: SharedMemory<K>, rank: u32, lane: u32) -> Self {
+        // SAFETY: phase 0 of the cluster's barrier; whole warps.
+        let warp = unsafe {
+            cluster::arrive_relaxed();
+            cluster::wait();
+            thread::broadcast(lane / 32)
+        };
+        Exchange {
+            buffer: smem.exchange() + lane % PeerBuffer::<K>::THREADS * 16,
+            other: SharedMemory::<K>::EXCHANGE_BYTES as i32,
+            rank,
+            owner: warp * K::CLUSTER.k / 4,
+            first_row: warp * 16,
+            kernel: PhantomData,
+        }
+    }
+
+    /// Adds up the accumulators of the tile whose first row is `row`, of a C of `m` rows.
+    /// Whether this warp has something to store: its rows are this CTA's, and inside C.
+    ///
+    /// # Safety
+    /// By the whole consumer warpgroup of every CTA, once a tile.
+    #[inline(always)]
+    unsafe fn reduce_scatter(&mut self, sums: &mut K::Accumulator, row: u32, m: u32) -> bool {
+        let inside = row + self.first_row < m;
+        let ours = self.rank == self.owner;
+        // SAFETY: see "Barriers" in the module's documentation.
+        unsafe {
+            if inside && !ours {
+                let mut buffer = self.peer(self.rank ^ self.owner);
+                buffer.address = cluster::address_in(buffer.address, self.owner);
+                unroll!(GROUP < 16, {
+                    if 16 * (GROUP as u32) < K::BLOCK_N {
+                        buffer.send(GROUP as u32, sums.columns(GROUP));
+                    }
+                });
+            }
+            cluster::arrive();
+            cluster::wait();
+            if inside && ours {
+                let first = self.peer(1);
+                unroll!(GROUP < 16, {
+                    if 16 * (GROUP as u32) < K::BLOCK_N {
+                        sums.add(GROUP, first.received(GROUP as u32));
+                    }
+                });
+                if K::CLUSTER.k == 4 {
+                    let (second, third) = (self.peer(2), self.peer(3));
+                    unroll!(GROUP < 16, {
+                        if 16 * (GROUP as u32) < K::BLOCK_N {
+                            let [a, b, c, d, e, f, g, h] = second.received(GROUP as u32);
+                            let [i, j, k, l, m, n, o, p] = third.received(GROUP as u32);
+                            let both = [a + i, b + j, c + k, d + l, e + m, f + n, g + o, h + p];
+                            sums.add(GROUP, both);
+                        }
+                    });
+                }
+            }
+        }
+        self.buffer = self.buffer.wrapping_add_signed(self.other);
+        self.other = -self.other;
+        inside && ours
+    }
+
+    /// The part of the buffer in which the sender's rank XOR the receiver's is
+    /// `difference`.
+    #[inline(always)]
+    fn peer(&self, difference: u32) -> PeerBuffer<K> {
+        PeerBuffer {
+            address: self.buffer + (difference - 1) * (K::ACCUMULATOR_BYTES / K::CLUSTER.k),
+            kernel: PhantomData,
+        }
+    }
+}
+
+/// One thread's accumulators from one peer: the eight values of a group of columns as two
+/// 16-byte vectors, neighbouring threads side by side.
+struct PeerBuffer<K> {
+    address: u32,
+    kernel: PhantomData<K>,
+}
+
+impl<K: KernelTraits> PeerBuffer<K> {
+    /// Threads whose accumulators fill it.
+    const THREADS: u32 = WARPGROUP / K::CLUSTER.k;
+
+    #[inline(always)]
+    fn vector(&self, index: u32) -> u32 {
+        self.address + index * (Self::THREADS * 16)
+    }
+
+    /// # Safety
+    /// This is our part of a peer's buffer, which it has read.
+    #[inline(always)]
+    unsafe fn send(&self, group: u32, [a, b, c, d, e, f, g, h]: [f32; 8]) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            cluster::store_f32x4(self.vector(2 * group), [a, b, c, d]);
+            cluster::store_f32x4(self.vector(2 * group + 1), [e, f, g, h]);
+        }
+    }
+
+    /// # Safety
+    /// The peer's accumulators have arrived in our shared memory.
+    #[inline(always)]
+    unsafe fn received(&self, group: u32) -> [f32; 8] {
+        // SAFETY: the caller's duty.
+        unsafe {
+            let [a, b, c, d] = shared::load_f32x4(self.vector(2 * group));
+            let [e, f, g, h] = shared::load_f32x4(self.vector(2 * group + 1));
+            [a, b, c, d, e, f, g, h]
+        }
+    }
+}
+
+/// The producer's part in the cluster barriers. It arrives for a tile's exchange when it
+/// has issued the tile's loads, so that nobody waits for it, and waits for that exchange
+/// only when it has issued the loads of the next tile.
+struct ProducerArrivals;
+
+impl ProducerArrivals {
+    /// # Safety
+    /// Once, before the first tile; later [`ProducerArrivals::end`].
+    #[inline(always)]
+    unsafe fn begin() -> Self {
+        // SAFETY: phase 0.
+        unsafe { cluster::arrive_relaxed() };
+        ProducerArrivals
+    }
+
+    /// # Safety
+    /// Once a tile.
+    #[inline(always)]
+    unsafe fn tile(&self) {
+        // SAFETY: ends one phase and arrives for the next.
+        unsafe {
+            cluster::wait();
+            cluster::arrive_relaxed();
+        }
+    }
+
+    /// # Safety
+    /// Once, after the last tile.
+    #[inline(always)]
+    unsafe fn end(self) {
+        // SAFETY: ends the last phase.
+        unsafe { cluster::wait() };
+    }
+}

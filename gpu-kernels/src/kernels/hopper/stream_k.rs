@@ -1,0 +1,249 @@
+//! Rung 5: stream-K. Tiles that are left over after whole waves are cut along K, and the
+//! CTAs share them: whole tiles run as in rung 1, and of a shared one several CTAs have
+//! some k-blocks each. Which ones, and why no CTA waits long or in a circle, is in
+//! [`crate::stream_k`]; here is the fix-up that brings the accumulators together.
+//!
+//! The plan's workspace has a part for each CTA, which writes at most one tile's partial
+//! accumulators a launch:
+//!
+//! ```text
+//! part            accumulators of consumer 0 │ of consumer 1 │ flags 0 and 1, to 128 bytes
+//! accumulators    vectors of 4 f32: of all threads the first, of all the second, …
+//! ```
+//!
+//! A consumer warpgroup writes for the consumer with the same rows in the CTA that
+//! reduces, with a flag of its own, so that the consumers of a CTA need not wait for each
+//! other. The CTA that has seen a flag lowers it, so flags are all down between launches,
+//! and a launch can be replayed from a CUDA graph as it is.
+//!
+//! The order of additions is fixed: to the accumulators of the CTA that reduces, which
+//! are the last along K, those of its peers are added in the order of K.
+//!
+//! Gained on an H200 (`docs/perf-log.md`, "Stream-K for the last wave"), 128×256 tiles,
+//! cold: 2 % at 8192³, 11 % at 3072³, 14 % at 2304³. It loses 2 % at 4096³, and a tile
+//! that divides the product better usually gains more.
+
+use core::marker::PhantomData;
+
+use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::epilogue::TileStore;
+use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
+use super::shared_memory::SharedMemory;
+use super::traits::{Accumulators, KernelSchedule, KernelTraits};
+use crate::isa::hint::compute_here;
+use crate::isa::wgmma::Accumulator as _;
+use crate::isa::{dependency, flag, global, thread, warpgroup};
+use crate::kernel::WARPGROUP;
+use crate::order::ceil_div;
+use crate::problem::GemmParams;
+use crate::schedule::Schedule;
+use crate::stream_k::{FixUp, StreamKScheduler};
+use crate::unroll::unroll;
+
+/// CTAs share the tiles of the last wave; consumers share the rows of a tile.
+pub struct StreamK;
+
+impl KernelSchedule for StreamK {
+    const STREAM_K: bool = true;
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+        let k_blocks = ceil_div(params.k, K::BLOCK_K);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: as in rung 1.
+        unsafe {
+            dependency::launch_dependents();
+            pipeline::set_up(params, smem, 1);
+            thread::sync_cta();
+            dependency::wait();
+            if thread::thread_index() < WARPGROUP {
+                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                if thread::thread_index() == 0 {
+                    produce(params, smem, k_blocks);
+                }
+            } else {
+                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                consume(params, smem, k_blocks);
+            }
+        }
+    }
+}
+
+/// The tiles of this CTA, and its k-blocks of the tiles that are shared.
+#[inline(always)]
+fn work<K: KernelTraits>(params: &GemmParams, k_blocks: u32) -> StreamKScheduler {
+    let tiles = tiles::<K>(params, Schedule::StreamK);
+    StreamKScheduler::new(
+        tiles,
+        thread::cta_position(),
+        params.stream_k_ctas,
+        k_blocks,
+    )
+}
+
+/// The producer: this CTA's k-blocks of every tile.
+///
+/// # Safety
+/// By one thread of the CTA, after the barriers are set up.
+#[inline(always)]
+unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+    let mut producer = Producer::new(params, smem, NoPeers);
+    let mut work = work::<K>(params, k_blocks);
+    while let Some(unit) = work.next() {
+        let origin = (unit.tile.m * K::BLOCK_M, unit.tile.n * K::BLOCK_N);
+        // SAFETY: the caller's duty.
+        unsafe { producer.fill(origin, (unit.first, unit.end)) };
+    }
+}
+
+/// A consumer: multiplies its rows of each tile, for the k-blocks that are this CTA's;
+/// then stores them, or writes them to the workspace for the CTA that does.
+///
+/// # Safety
+/// By a whole warpgroup, after the barriers are set up.
+#[inline(always)]
+unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+    // SAFETY: the whole warpgroup runs all this together.
+    unsafe {
+        let consumer = Consumer::this();
+        let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
+        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut work = work::<K>(params, k_blocks);
+        while let Some(unit) = work.next() {
+            let (row, col) = (unit.tile.m * K::BLOCK_M, unit.tile.n * K::BLOCK_N);
+            let row = row + consumer.first_row::<K>();
+            let mut accumulators = undefined::<K>();
+            main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
+            if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
+                store.tile(&accumulators, row, col);
+            }
+        }
+        store.finish();
+    }
+}
+
+/// Does with the accumulators what `fix_up` says, up to storing them. Whether they are
+/// the sums over all of K now, and to be stored.
+///
+/// # Safety
+/// By the whole warpgroup of `consumer`; the accumulators are finished.
+#[inline(always)]
+unsafe fn fix_up<K: KernelTraits>(
+    workspace: u64,
+    accumulators: &mut Accumulators<K>,
+    fix_up: FixUp,
+    consumer: Consumer,
+) -> bool {
+    let cta = thread::cta_index_x();
+    // From here on: addresses in the workspace that depend on nothing else would be
+    // computed before the first tile, and take some 64 registers from the main loop.
+    let lane = compute_here(consumer.lane);
+    // SAFETY: all of the warpgroup take the same way. A flag is raised behind the barrier
+    // that follows the last store, and seen before the barrier that precedes the first
+    // load ([`flag`]).
+    unsafe {
+        match fix_up {
+            FixUp::None => true,
+            FixUp::Write => {
+                let part = Workspace::<K>::of(workspace, cta, consumer.index, lane);
+                part.write(&accumulators[0]);
+                if K::M64_TILES > 1 {
+                    part.second_m64().write(&accumulators[1]);
+                }
+                warpgroup::sync(consumer.barrier());
+                flag::raise_if(lane == 0, part.flag);
+                false
+            }
+            FixUp::Reduce { peers } => {
+                let mut peer = cta - peers;
+                while peer != cta {
+                    let part = Workspace::<K>::of(workspace, peer, consumer.index, lane);
+                    flag::wait(part.flag);
+                    warpgroup::sync(consumer.barrier());
+                    flag::lower_if(lane == 0, part.flag);
+                    part.add_to(&mut accumulators[0]);
+                    if K::M64_TILES > 1 {
+                        part.second_m64().add_to(&mut accumulators[1]);
+                    }
+                    peer += 1;
+                }
+                true
+            }
+        }
+    }
+}
+
+/// One thread's piece of a CTA's part of the workspace.
+pub struct Workspace<K> {
+    /// Address of its first vector of an m64 tile.
+    vectors: u64,
+    /// Address of its consumer's flag.
+    flag: u64,
+    kernel: PhantomData<K>,
+}
+
+impl<K: KernelTraits> Workspace<K> {
+    /// Bytes of one CTA's part: accumulators, and a cache line of flags.
+    pub const BYTES_PER_CTA: u32 = K::ACCUMULATOR_BYTES + 128;
+    /// Bytes between one vector of a thread and the next.
+    const STRIDE: u64 = 16 * WARPGROUP as u64;
+    /// Bytes of the accumulators of one m64 tile.
+    const M64_BYTES: u64 = 64 * K::BLOCK_N as u64 * 4;
+
+    #[inline(always)]
+    fn of(workspace: u64, cta: u32, consumer: u32, lane: u32) -> Self {
+        let part = workspace + cta as u64 * Self::BYTES_PER_CTA as u64;
+        let consumer = consumer as u64;
+        Workspace {
+            vectors: part + consumer * (K::M64_TILES as u64 * Self::M64_BYTES) + 16 * lane as u64,
+            flag: part + K::ACCUMULATOR_BYTES as u64 + 4 * consumer,
+            kernel: PhantomData,
+        }
+    }
+
+    /// The same for the second 64 rows.
+    #[inline(always)]
+    fn second_m64(&self) -> Self {
+        Workspace {
+            vectors: self.vectors + Self::M64_BYTES,
+            ..*self
+        }
+    }
+
+    #[inline(always)]
+    fn vector(&self, index: u32) -> u64 {
+        self.vectors + index as u64 * Self::STRIDE
+    }
+
+    /// # Safety
+    /// This is our part; the accumulator is finished.
+    #[inline(always)]
+    unsafe fn write(&self, accumulator: &K::Accumulator) {
+        unroll!(GROUP < 16, {
+            if 16 * (GROUP as u32) < K::BLOCK_N {
+                // SAFETY: the caller's duty.
+                unsafe {
+                    let [a, b, c, d, e, f, g, h] = accumulator.columns(GROUP);
+                    global::store_f32x4(self.vector(2 * GROUP as u32), [a, b, c, d]);
+                    global::store_f32x4(self.vector(2 * GROUP as u32 + 1), [e, f, g, h]);
+                }
+            }
+        });
+    }
+
+    /// # Safety
+    /// The peer has written its part; the accumulator is finished.
+    #[inline(always)]
+    unsafe fn add_to(&self, accumulator: &mut K::Accumulator) {
+        unroll!(GROUP < 16, {
+            if 16 * (GROUP as u32) < K::BLOCK_N {
+                // SAFETY: the caller's duty.
+                unsafe {
+                    let [a, b, c, d] = global::load_f32x4(self.vector(2 * GROUP as u32));
+                    let [e, f, g, h] = global::load_f32x4(self.vector(2 * GROUP as u32 + 1));
+                    accumulator.add(GROUP, [a, b, c, d, e, f, g, h]);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! How the producer fills a stage: by one TMA box, or a few, of A and of B.
+
+use super::pipeline::{Peers, Share};
+use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
+use super::traits::{KernelTraits, ROW_BYTES};
+use crate::isa::tma;
+use crate::kernel::{Contiguous, Major};
+use crate::problem::GemmParams;
+
+/// Rows (of A; columns of B) that one box has, for an operand contiguous along K: of a
+/// tile of `tile` rows that `sharing` CTAs load together, where the operand has `extent`.
+///
+/// Each CTA loads its part. A tile that is not shared is cut to the rows there are, in
+/// whole swizzle atoms of 8 rows, for the copy engine takes its time over rows outside
+/// the tensor too. The rest of the tile stays as it was, and only reaches rows or columns
+/// past the edge of C, which are not stored.
+pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
+    if sharing > 1 {
+        return tile / sharing;
+    }
+    let whole_atoms = extent.next_multiple_of(8);
+    if whole_atoms < tile {
+        whole_atoms
+    } else {
+        tile
+    }
+}
+
+/// Bytes that land in a stage: whole tiles, of which [`box_rows`] may cut those that are
+/// contiguous along K and not shared.
+#[inline(always)]
+pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {
+    let rows = |major, tile, sharing, extent| match major {
+        Major::K if sharing == 1 => box_rows(tile, sharing, extent),
+        _ => tile,
+    };
+    let a = rows(K::A::MAJOR, K::BLOCK_M, K::CLUSTER.n, params.m);
+    let b = rows(K::B::MAJOR, K::BLOCK_N, K::CLUSTER.m, params.n);
+    (a + b) * ROW_BYTES * K::ATOMS
+}
+
+/// Starts loading a k-block into `stage`: A's rows from `row` and B's columns from
+/// `col`, from `k` on.
+///
+/// # Safety
+/// The stage is empty in every CTA that the loads write to, and its `full` expects the
+/// bytes there.
+#[inline(always)]
+pub unsafe fn load_stage<K: KernelTraits>(
+    params: &GemmParams,
+    smem: SharedMemory<K>,
+    peers: impl Peers,
+    stage: u32,
+    (row, col): (u32, u32),
+    k: u32,
+) {
+    let mut atom = 0;
+    while atom < K::ATOMS {
+        let k = k + atom * K::ATOM_K;
+        let (a, b) = (smem.a(stage, atom), smem.b(stage, atom));
+        let (a_map, b_map) = (params.tensor_map(0), params.tensor_map(1));
+        let full = smem.full(stage);
+        // SAFETY: the caller's duty.
+        unsafe {
+            load_tile(
+                K::A::MAJOR,
+                K::BLOCK_M,
+                a,
+                a_map,
+                (row, k),
+                peers.share_of_a(),
+                full,
+            );
+            load_tile(
+                K::B::MAJOR,
+                K::BLOCK_N,
+                b,
+                b_map,
+                (col, k),
+                peers.share_of_b(),
+                full,
+            );
+        }
+        atom += 1;
+    }
+}
+
+/// Loads `share` of the `extent` rows of A (columns of B) from `first` on into one
+/// swizzle atom's tile. `full` counts the bytes.
+///
+/// # Safety
+/// That of [`load_stage`].
+#[inline(always)]
+unsafe fn load_tile(
+    major: Major,
+    extent: u32,
+    tile: OperandTile,
+    map: u64,
+    (first, k): (u32, u32),
+    share: Share,
+    full: Mbarrier,
+) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        match major {
+            // 128 bytes of K across, all rows of the part down.
+            Major::K => {
+                let skip = share.index * (extent / share.of);
+                load_box(
+                    tile.address() + skip * ROW_BYTES,
+                    map,
+                    (k, first + skip),
+                    share,
+                    full,
+                );
+            }
+            // 64 elements of M or N across, the atom's elements of K down.
+            Major::Mn => {
+                let mut m64 = share.index;
+                while m64 < extent / 64 {
+                    let destination = tile.address() + m64 * M64_TILE_BYTES;
+                    load_box(destination, map, (first + m64 * 64, k), share, full);
+                    m64 += share.of;
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// That of [`load_stage`].
+#[inline(always)]
+unsafe fn load_box(destination: u32, map: u64, (x, y): (u32, u32), share: Share, full: Mbarrier) {
+    // SAFETY: the caller's duty.
+    unsafe {
+        if share.of > 1 {
+            tma::load_multicast(destination, map, x, y, full.address(), share.peers as u16);
+        } else {
+            tma::load(destination, map, x, y, full.address());
+        }
+    }
+}

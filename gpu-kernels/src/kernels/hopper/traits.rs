@@ -1,0 +1,163 @@
+//! The constants of one Hopper kernel, under one name for all files here.
+//!
+//! ```text
+//! C tile BLOCK_M × BLOCK_N     one CTA, one pass over K
+//!   m64 tiles                  64 rows each: what one wgmma multiplies; a consumer
+//!                              warpgroup accumulates one or two of them
+//! k-block BLOCK_K              one stage of the pipeline
+//!   swizzle atoms along K      128 bytes of K each, one or two in a k-block
+//! ```
+
+use crate::element::ElementType;
+use crate::epilogue::Epilogue;
+use crate::isa::wgmma;
+use crate::kernel::{Cluster, Contiguous, Major};
+use crate::problem::{DType, GemmParams};
+
+/// Bytes of a row of a swizzle atom: the span of the 128-byte swizzle.
+pub const ROW_BYTES: u32 = 128;
+
+/// How the warpgroups of a CTA, and the CTAs of a launch, divide the work: one type for
+/// each rung of the ladder, as CUTLASS's `KernelTmaWarpSpecialized…` tags.
+pub trait KernelSchedule {
+    /// CTAs of a cluster.
+    const CLUSTER: Cluster = Cluster::NONE;
+    /// Whether the consumers alternate at tiles, in place of sharing the rows of each.
+    const PING_PONG: bool = false;
+    /// Whether CTAs share the tiles of the last wave. Such a kernel runs under
+    /// [`Schedule::StreamK`](crate::Schedule) alone, because its tile scheduler would
+    /// cost the other kernels registers and instructions in the main loop.
+    const STREAM_K: bool = false;
+
+    /// The kernel, as one thread runs it.
+    ///
+    /// # Safety
+    /// That of [`Kernel::run`](crate::kernel::Kernel::run), for a kernel whose
+    /// [`KernelTraits::Schedule`] is this.
+    unsafe fn run<K: KernelTraits>(params: &GemmParams);
+}
+
+/// What the parameters of [`Hopper`](super::Hopper) say, and what follows from them.
+pub trait KernelTraits {
+    /// Elements of A and B.
+    type Element: ElementType;
+    /// The direction in which A is contiguous.
+    type A: Contiguous;
+    /// The direction in which B is contiguous.
+    type B: Contiguous;
+    /// One thread's registers for an m64 tile of C, BLOCK_N wide.
+    type Accumulator: wgmma::Accumulator;
+    /// What CTAs and consumers do together.
+    type Schedule: KernelSchedule;
+    /// What happens between the accumulators and memory.
+    type Epilogue: Epilogue;
+    /// Rows of C that a CTA computes.
+    const BLOCK_M: u32;
+    /// Columns of C that a CTA computes.
+    const BLOCK_N: u32;
+    /// Depth of a k-block: one or two swizzle atoms.
+    const BLOCK_K: u32;
+    /// Depth of the pipeline.
+    const STAGES: u32;
+
+    /// CTAs of a cluster.
+    const CLUSTER: Cluster = Self::Schedule::CLUSTER;
+    /// Depth of a swizzle atom, in elements.
+    const ATOM_K: u32 = ROW_BYTES / Self::Element::DTYPE.bytes();
+    /// Swizzle atoms along K of a k-block.
+    const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
+
+    /// Consumer warpgroups of a CTA. One cannot hold 128×256 accumulators in its
+    /// registers, so two share a tile of 128 or 256 rows; or they alternate.
+    const CONSUMERS: u32 = match Self::BLOCK_M {
+        64 if !Self::Schedule::PING_PONG => 1,
+        _ => 2,
+    };
+    /// Consumers that work on the same tile, and read the same stages.
+    const CONSUMERS_PER_TILE: u32 = if Self::Schedule::PING_PONG {
+        1
+    } else {
+        Self::CONSUMERS
+    };
+    /// m64 tiles that one consumer accumulates.
+    const M64_TILES: u32 = Self::BLOCK_M / 64 / Self::CONSUMERS_PER_TILE;
+    /// Bytes of the accumulators of a CTA's tile.
+    const ACCUMULATOR_BYTES: u32 = Self::BLOCK_M * Self::BLOCK_N * 4;
+
+    /// Whether C has to be of the input type and within TMA's reach. With more than 128
+    /// accumulators a thread there are no registers for other ways out.
+    const STORES_BY_TMA_ONLY: bool = Self::M64_TILES * Self::BLOCK_N > 256;
+
+    /// Refuses at compile time what the kernels cannot compute.
+    const VALID: () = {
+        // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
+        assert!(match Self::Element::DTYPE {
+            DType::F16 | DType::Bf16 => true,
+            DType::Tf32 => matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)),
+            DType::F32 => false,
+        });
+        assert!(
+            Self::BLOCK_M == 64 * Self::CONSUMERS_PER_TILE * Self::M64_TILES
+                && Self::M64_TILES <= 2,
+            "BLOCK_M is 64, 128 or 256; for ping-pong, 64 or 128"
+        );
+        assert!(
+            Self::M64_TILES * Self::BLOCK_N <= 384,
+            "accumulators must fit in a consumer's registers"
+        );
+        assert!(!Self::STORES_BY_TMA_ONLY || Self::Element::DTYPE.bytes() == 2);
+        assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
+        assert!(
+            Self::CLUSTER.ctas() <= 8,
+            "the largest cluster every Hopper GPU can launch"
+        );
+        assert!(
+            Self::CLUSTER.k == 1 || Self::CLUSTER.sharing() == 1 && Self::BLOCK_M == 64,
+            "CTAs that split K share no loads, and have one consumer with one m64 tile"
+        );
+        assert!(
+            matches!(Self::CLUSTER.k, 1 | 2 | 4),
+            "CTAs that split K own as many of a consumer's four warps each"
+        );
+        assert!(
+            !Self::Schedule::STREAM_K || Self::CLUSTER.ctas() == 1,
+            "CTAs that wait for each other's accumulators are in no cluster"
+        );
+        assert!(
+            !Self::Schedule::PING_PONG || !Self::Schedule::STREAM_K && Self::CLUSTER.k == 1,
+            "consumers alternate at whole tiles only"
+        );
+        assert!(
+            Self::BLOCK_K == Self::ATOMS * Self::ATOM_K && matches!(Self::ATOMS, 1 | 2),
+            "a k-block is one or two swizzle atoms deep"
+        );
+        assert!(Self::BLOCK_M / Self::CLUSTER.n >= 8 && Self::BLOCK_N / Self::CLUSTER.m >= 8);
+        assert!(
+            Self::STAGES >= 2,
+            "one stage cannot overlap loading and multiplying"
+        );
+    };
+}
+
+/// One consumer's accumulators: one m64 tile, or two. The second is never touched where
+/// [`KernelTraits::M64_TILES`] is 1, and then takes no registers.
+pub type Accumulators<K> = [<K as KernelTraits>::Accumulator; 2];
+
+/// A number of columns for which there is an accumulator.
+pub struct Columns<const N: u32>;
+
+/// Maps a number of columns to its accumulator.
+pub trait Width {
+    /// The registers of one thread for 64 rows.
+    type Accumulator: wgmma::Accumulator;
+}
+
+macro_rules! widths {
+    ($($n:literal)*) => {$(
+        impl Width for Columns<$n> {
+            type Accumulator = [u32; $n / 2];
+        }
+    )*};
+}
+
+widths! { 64 128 192 256 }
