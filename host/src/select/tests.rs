@@ -38,22 +38,10 @@ const fn kernel(
     input: DType,
     (m, n): (u32, u32),
 ) -> KernelInfo {
+    let block = Block { m, n, k: 64 };
     KernelInfo {
         name,
-        family,
-        arch,
-        input,
-        c_by_tma_only: false,
-        block: Block { m, n, k: 64 },
-        a_major: None,
-        b_major: None,
-        cluster: Cluster::NONE,
-        ping_pong: false,
-        threads: 128,
-        ctas_per_sm: 1,
-        stages: 1,
-        shared_bytes: 0,
-        stream_k_bytes: 0,
+        ..KernelInfo::new(family, arch, input, block, 128)
     }
 }
 
@@ -65,8 +53,12 @@ const fn layouts(kernel: KernelInfo, a: Major, b: Major) -> KernelInfo {
     }
 }
 
+/// A hopper kernel with one stage.
 const fn hopper(name: &'static str, block: (u32, u32), a: Major, b: Major) -> KernelInfo {
-    let kernel = kernel(name, Family::Hopper, Arch::Sm90a, DType::F16, block);
+    let kernel = KernelInfo {
+        pipeline_bytes: (block.0 + block.1) * 64 * 2,
+        ..kernel(name, Family::Hopper, Arch::Sm90a, DType::F16, block)
+    };
     layouts(kernel, a, b)
 }
 
