@@ -49,7 +49,7 @@ const STEPS: &[Step] = &[
         let exclude = ["--exclude=tilewise-emulate", "--exclude=tilewise-emulator"];
         project::run(cargo().args(["test", "--workspace"]).args(exclude))
     }),
-    ("book", book::run),
+    ("book", book::test),
     ("kernels and library in the emulator", emulate::test),
     // Its kernel on the emulator is the program that the step above has built.
     ("benchmark without a GPU", || {
