@@ -120,14 +120,6 @@ pub trait KernelTraits {
             "CTAs that split K own as many of a consumer's four warps each"
         );
         assert!(
-            !Self::Schedule::STREAM_K || Self::CLUSTER.ctas() == 1,
-            "CTAs that wait for each other's accumulators are in no cluster"
-        );
-        assert!(
-            !Self::Schedule::PING_PONG || !Self::Schedule::STREAM_K && Self::CLUSTER.k == 1,
-            "consumers alternate at whole tiles only"
-        );
-        assert!(
             Self::BLOCK_K == Self::ATOMS * Self::ATOM_K && matches!(Self::ATOMS, 1 | 2),
             "a k-block is one or two swizzle atoms deep"
         );

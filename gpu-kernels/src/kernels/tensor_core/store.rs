@@ -108,10 +108,10 @@ unsafe fn store_pairs<T: ElementType, E: Epilogue>(
             let pair = pair + STEP as u32 * WARP;
             let (row, col) = (pair / (tile.width / 2), pair % (tile.width / 2) * 2);
             // SAFETY: inside the staging area.
-            let [x, y] =
+            let sums =
                 unsafe { shared::load_f32x2(staging + staging_offset(row, col, tile.width)) };
+            let [x, y] = epilogue.apply(sums, tile.row + row, tile.col + col);
             if row < rows && col < cols {
-                let [x, y] = epilogue.apply([x, y], tile.row + row, tile.col + col);
                 let index = (tile.row + row) as u64 * row_stride + (tile.col + col) as u64;
                 let address = params.c.address + index * bytes as u64;
                 // SAFETY: C(row, col) exists, and C(row, col + 1) where it is written.
