@@ -71,7 +71,7 @@ impl Case {
                     true => Schedule::StreamK,
                     false => Schedule::Grid1d,
                 },
-                sharers: if is_stream_k { 2 } else { 0 },
+                stream_k_ctas: if is_stream_k { 2 } else { 0 },
             },
             m,
             n,
@@ -131,9 +131,9 @@ impl Case {
             k: self.k,
             input,
             output: self.output,
-            a: self.a.operand(input.bytes()),
-            b: self.b.operand(input.bytes()),
-            c: self.c.operand(output),
+            a: self.a.strides(input.bytes()),
+            b: self.b.strides(input.bytes()),
+            c: self.c.strides(output),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Matrices in the memory of a device, any strides, with a watch on what lies between.
 
-use gpu_kernels::Operand;
 use tilewise::emulator;
+use tilewise::select::Strides;
 use tilewise::{Device, Element, Error, Matrix, MatrixView, MatrixViewMut};
 
 /// What lies in C, and between its elements, before a launch.
@@ -42,12 +42,12 @@ impl Placement {
         }
     }
 
-    /// As the library's selection sees it, in an allocation at address 0.
-    pub(crate) fn operand(&self, element_bytes: u32) -> Operand {
-        Operand {
-            address: self.offset * u64::from(element_bytes),
+    /// As the library's selection sees it.
+    pub(crate) fn strides(&self, element_bytes: u32) -> Strides {
+        Strides {
             row_stride: self.row_stride,
             col_stride: self.col_stride,
+            alignment: Strides::alignment_of(self.offset * u64::from(element_bytes)),
         }
     }
 }

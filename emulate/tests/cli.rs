@@ -131,7 +131,7 @@ fn orders_are_compared_by_what_the_kernel_asks_of_l2() {
 fn what_cannot_end_or_fit_is_refused_and_says_what_it_would_take() {
     let begin = Instant::now();
     for (arguments, parts) in [
-        ("--shape 100000", ["years", "--time-limit"]),
+        ("--shape 100000", ["days", "--time-limit"]),
         (
             "--shape 100000x100000x8 --time-limit 1e9",
             ["MiB", "--memory-limit"],
@@ -156,9 +156,9 @@ fn what_cannot_end_or_fit_is_refused_and_says_what_it_would_take() {
 #[test]
 fn what_cannot_be_run_is_refused() {
     for (arguments, part) in [
-        ("--kernel hopper_f64", "is no kernel"),
+        ("--kernel hopper_f64", "is not a kernel family"),
         ("--kernel tiled --dtype tf32", "error: "),
-        ("--kernel naive --shape 0x1x1", "is no shape"),
+        ("--kernel naive --shape 0x1x1", "is not a shape"),
         (
             "--order row,col --trace requests.csv",
             "--order names several",

@@ -73,7 +73,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
         }
         _ => {
             case.resident = random.random_range(2..=4);
-            case.choice.sharers = random.random_range(1..=case.resident);
+            case.choice.stream_k_ctas = random.random_range(1..=case.resident);
         }
     }
     if is_aligned {

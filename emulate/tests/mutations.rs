@@ -394,7 +394,7 @@ fn base(kernel: &str) -> Case {
         case.resident = 2 * kernel.cluster.ctas();
     } else {
         case.resident = 5;
-        case.choice.sharers = 5;
+        case.choice.stream_k_ctas = 5;
     }
     case
 }

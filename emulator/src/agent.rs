@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::clock::Agent;
-use super::shadow::Proxy;
 
 /// What an agent is. CTAs and threads count within the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,13 +28,22 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// The way by which it accesses shared memory.
+    /// The proxy by which it accesses shared memory.
     pub(super) fn proxy(self) -> Proxy {
         match self {
             Role::Thread(_) | Role::Copies(_) => Proxy::Generic,
             _ => Proxy::Async,
         }
     }
+}
+
+/// The proxy by which an access reaches memory (PTX ISA, "Proxies").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proxy {
+    /// Ordinary loads and stores, `cp.async`, `ldmatrix` and `stmatrix`.
+    Generic,
+    /// TMA and wgmma.
+    Async,
 }
 
 /// The agents, numbered in the order in which they first act: threads first.

@@ -76,7 +76,7 @@ pub(super) struct Cluster<'l> {
     /// Threads that can go on.
     ready: VecDeque<u32>,
     /// Copies that are started and not performed.
-    copies: Vec<tma::Copy>,
+    copies: Vec<tma::BoxCopy>,
     agents: Agents,
     random: Random,
     /// Flags that threads found raised.
@@ -115,8 +115,8 @@ pub(super) struct Thread {
     at_init_fence: Knowledge,
     instruction: Option<Instruction>,
     executed: Vec<u32>,
-    copies: cp_async::Groups,
-    stores: tma::Groups,
+    copies: cp_async::AsyncGroups,
+    stores: tma::BulkGroups,
     arrivals: u32,
     waits: u32,
     dependency_awaited: bool,
@@ -166,8 +166,8 @@ impl<'l> Cluster<'l> {
             at_init_fence: Knowledge::default(),
             instruction: None,
             executed: Vec::new(),
-            copies: cp_async::Groups::default(),
-            stores: tma::Groups::default(),
+            copies: cp_async::AsyncGroups::default(),
+            stores: tma::BulkGroups::default(),
             arrivals: 0,
             waits: 0,
             dependency_awaited: !launch.options.overlaps,

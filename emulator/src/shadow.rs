@@ -7,21 +7,12 @@
 
 use std::collections::HashMap;
 
-use super::agent::{Agents, Role};
+use super::agent::{Agents, Proxy, Role};
 use super::clock::{Epoch, Knowledge};
 use super::report::Check;
 
 /// Bytes that one shadow cell stands for: the smallest access of any instruction.
 pub(super) const GRANULE: u32 = 2;
-
-/// The proxy by which an access reaches memory (PTX ISA, "Proxies").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proxy {
-    /// Ordinary loads and stores, `cp.async`, `ldmatrix` and `stmatrix`.
-    Generic,
-    /// TMA and wgmma.
-    Async,
-}
 
 /// An access: its agent, and what that agent knows.
 #[derive(Clone, Copy)]

@@ -6,8 +6,8 @@
 //! ```
 
 use tilewise::l2::{self, gpu::GPUS};
-use tilewise::select::{self, Catalog, Problem, Request, Target};
-use tilewise::{DType, Error, Operand, OutputType, TileOrder};
+use tilewise::select::{self, Catalog, Problem, Request, Strides, Target};
+use tilewise::{DType, Error, OutputType, TileOrder};
 
 /// M, N and K: the first layer of an MLP, in f16.
 const SHAPE: [u32; 3] = [4096, 24576, 1536];
@@ -28,11 +28,7 @@ pub fn main() -> Result<(), Error> {
 
     // The library's choice among all its kernels, whether this build has their PTX or not.
     let [m, n, k] = SHAPE;
-    let row_major = |cols: u32| Operand {
-        address: 0,
-        row_stride: cols.into(),
-        col_stride: 1,
-    };
+    let row_major = |cols: u32| Strides::new(cols.into(), 1);
     let problem = Problem {
         m,
         n,

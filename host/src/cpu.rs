@@ -1,18 +1,16 @@
 //! The CPU device: the `gemm` crate, in f32.
 //!
 //! f32 operands are multiplied where they are. 16-bit operands are widened to
-//! f32 panel by panel, so that sums are f32 over all of K, as on the GPU; a
-//! 16-bit C is rounded once, from the finished sum.
+//! f32 panel by panel, so that the accumulators are f32 over all of K, as on the
+//! GPU; an element of a 16-bit C is rounded once, from its finished accumulator.
 
 use gemm::Parallelism;
 use gpu_kernels::DType;
 
-use crate::device::Device;
 use crate::element::{Element, Output};
 use crate::error::Error;
+use crate::host_memory::HostBuffer;
 use crate::layout::Layout;
-use crate::storage::{Memory, Storage};
-use crate::view::{MatrixView, MatrixViewMut, Window};
 
 /// Rows of A widened at once: a share of the time to use them that is small,
 /// and memory that is, too.
@@ -24,28 +22,20 @@ const PANEL_COLS: usize = 2048;
 /// A product on the CPU, with the memory it works in.
 #[derive(Debug)]
 pub(crate) struct CpuPlan {
-    a_panel: Storage<f32>,
-    b_panel: Storage<f32>,
-    c_panel: Storage<f32>,
+    a_panel: HostBuffer<f32>,
+    b_panel: HostBuffer<f32>,
+    c_panel: HostBuffer<f32>,
 }
 
-/// A block of a matrix in memory.
+/// A matrix, or a part of one, in the process's memory.
 #[derive(Clone, Copy)]
-struct Block<T> {
-    first: *mut T,
-    layout: Layout,
+pub(crate) struct HostMatrix<T> {
+    /// Element (0, 0).
+    pub(crate) first: *mut T,
+    pub(crate) layout: Layout,
 }
 
-impl<T: Element> Block<T> {
-    /// The elements of a view on the CPU device.
-    fn of(window: Window<T>) -> Self {
-        Block {
-            // SAFETY: a window starts inside its storage.
-            first: unsafe { host_pointer(window.storage()).add(window.offset()) },
-            layout: window.layout(),
-        }
-    }
-
+impl<T: Element> HostMatrix<T> {
     /// The `rows`×`cols` elements from (row, col) on; the caller stays inside.
     fn part(self, row: usize, col: usize, rows: usize, cols: usize) -> Self {
         let Layout {
@@ -53,7 +43,7 @@ impl<T: Element> Block<T> {
             col_stride,
             ..
         } = self.layout;
-        Block {
+        HostMatrix {
             // Wrapping, since an empty part may start past the end.
             first: self.first.wrapping_add(row * row_stride + col * col_stride),
             layout: Layout {
@@ -65,17 +55,17 @@ impl<T: Element> Block<T> {
     }
 
     fn transposed(self) -> Self {
-        Block {
+        HostMatrix {
             layout: self.layout.transposed(),
             ..self
         }
     }
 }
 
-impl Block<f32> {
+impl HostMatrix<f32> {
     /// A matrix in `panel`, of the shape of `like` and contiguous in the same
     /// direction.
-    fn scratch(panel: &mut Storage<f32>, like: Layout) -> Self {
+    fn scratch(panel: &mut HostBuffer<f32>, like: Layout) -> Self {
         let (rows, cols) = (like.rows, like.cols);
         assert!(rows * cols <= panel.len(), "the plan knows its shapes");
         let layout = if like.row_stride < like.col_stride {
@@ -83,31 +73,29 @@ impl Block<f32> {
         } else {
             Layout::row_major(rows, cols)
         };
-        Block {
-            first: host_pointer(panel),
+        HostMatrix {
+            first: panel.pointer(),
             layout,
         }
     }
 }
 
-/// The first element of a storage on the CPU device.
-fn host_pointer<T: Element>(storage: &Storage<T>) -> *mut T {
-    match storage.memory() {
-        Memory::Host(buffer) => buffer.pointer(),
-        Memory::Gpu(_) => unreachable!("plans check the device of every operand"),
-    }
-}
-
 impl CpuPlan {
     /// For elements of type `T` and `O` and an M×N×K product.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::SizeOverflow`].
     pub(crate) fn new<T: Element, O: Output<T>>(
         m: usize,
         n: usize,
         k: usize,
     ) -> Result<Self, Error> {
         let panel = |needed: bool, rows: usize, cols: usize| {
-            let rows = if needed { rows } else { 0 };
-            Storage::zeroed(&Device::cpu(), Layout::row_major(rows, cols))
+            let layout = Layout::row_major(if needed { rows } else { 0 }, cols);
+            let len = layout
+                .allocation(size_of::<f32>())
+                .ok_or(Error::SizeOverflow { layout })?;
+            HostBuffer::zeroed(len)
         };
         let (rows, cols) = (m.min(PANEL_ROWS), n.min(PANEL_COLS));
         let widens = T::DTYPE != DType::F32;
@@ -118,47 +106,60 @@ impl CpuPlan {
         })
     }
 
-    /// Computes C = A·B; the shapes are those planned, the operands on the CPU.
-    pub(crate) fn run<T: Element, O: Output<T>>(
+    /// Bytes of the panels.
+    pub(crate) fn workspace_bytes(&self) -> u64 {
+        let panels = [&self.a_panel, &self.b_panel, &self.c_panel];
+        let elements: usize = panels.iter().map(|panel| panel.len()).sum();
+        (elements * size_of::<f32>()) as u64
+    }
+
+    /// Computes C = A·B.
+    ///
+    /// # Safety
+    /// The shapes are those planned. A and B can be read; C can be written, and nobody
+    /// else uses it.
+    pub(crate) unsafe fn run<T: Element, O: Output<T>>(
         &mut self,
-        a: MatrixView<T>,
-        b: MatrixView<T>,
-        c: MatrixViewMut<O>,
+        a: HostMatrix<T>,
+        b: HostMatrix<T>,
+        c: HostMatrix<O>,
     ) {
-        let (a, b, c) = (Block::of(a.0), Block::of(b.0), Block::of(c.0));
         let (m, n, k) = (c.layout.rows, c.layout.cols, a.layout.cols);
         for col in (0..n).step_by(PANEL_COLS) {
             let cols = PANEL_COLS.min(n - col);
             let b = b.part(0, col, k, cols);
-            // SAFETY: B is live and not written.
+            // SAFETY: the caller's duty.
             let b = unsafe { widened(b, &mut self.b_panel) };
             for row in (0..m).step_by(PANEL_ROWS) {
                 let rows = PANEL_ROWS.min(m - row);
                 let a = a.part(row, 0, rows, k);
-                // SAFETY: A is live and not written.
+                // SAFETY: the caller's duty.
                 let a = unsafe { widened(a, &mut self.a_panel) };
                 let c = c.part(row, col, rows, cols);
-                // SAFETY: C is the caller's alone.
+                // SAFETY: the caller's duty.
                 unsafe { write_product(a, b, c, &mut self.c_panel) };
             }
         }
     }
 }
 
-/// `block` in f32: itself, or a copy in `panel`.
+/// `matrix` in f32: itself, or a copy in `panel`.
 ///
 /// # Safety
-/// The block can be read.
-unsafe fn widened<T: Element>(block: Block<T>, panel: &mut Storage<f32>) -> Block<f32> {
+/// The matrix can be read.
+unsafe fn widened<T: Element>(
+    matrix: HostMatrix<T>,
+    panel: &mut HostBuffer<f32>,
+) -> HostMatrix<f32> {
     if T::DTYPE == DType::F32 {
-        return Block {
-            first: block.first.cast(),
-            layout: block.layout,
+        return HostMatrix {
+            first: matrix.first.cast(),
+            layout: matrix.layout,
         };
     }
-    let copy = Block::scratch(panel, block.layout);
-    // SAFETY: both blocks have one shape; the copy is in `panel`.
-    unsafe { convert(block, copy, T::widen) };
+    let copy = HostMatrix::scratch(panel, matrix.layout);
+    // SAFETY: both have one shape; the copy is in `panel`.
+    unsafe { convert(matrix, copy, T::widen) };
     copy
 }
 
@@ -167,24 +168,24 @@ unsafe fn widened<T: Element>(block: Block<T>, panel: &mut Storage<f32>) -> Bloc
 /// # Safety
 /// `a` and `b` can be read; `c` can be written, and nobody else uses it.
 unsafe fn write_product<O: Element>(
-    a: Block<f32>,
-    b: Block<f32>,
-    c: Block<O>,
-    panel: &mut Storage<f32>,
+    a: HostMatrix<f32>,
+    b: HostMatrix<f32>,
+    c: HostMatrix<O>,
+    panel: &mut HostBuffer<f32>,
 ) {
     if O::DTYPE == DType::F32 {
-        let c = Block {
+        let c = HostMatrix {
             first: c.first.cast(),
             layout: c.layout,
         };
         // SAFETY: the caller's duty.
         return unsafe { product(a, b, c) };
     }
-    let sums = Block::scratch(panel, c.layout);
-    // SAFETY: the caller's duty; the sums are in `panel`.
+    let accumulators = HostMatrix::scratch(panel, c.layout);
+    // SAFETY: the caller's duty; the accumulators are in `panel`.
     unsafe {
-        product(a, b, sums);
-        convert(sums, c, O::narrow);
+        product(a, b, accumulators);
+        convert(accumulators, c, O::narrow);
     }
 }
 
@@ -192,7 +193,7 @@ unsafe fn write_product<O: Element>(
 ///
 /// # Safety
 /// As for [`write_product`].
-unsafe fn product(a: Block<f32>, b: Block<f32>, c: Block<f32>) {
+unsafe fn product(a: HostMatrix<f32>, b: HostMatrix<f32>, c: HostMatrix<f32>) {
     let stride = |stride: usize| stride as isize;
     // SAFETY: the shapes agree, and C is written only: with `read_dst` false
     // its old values, perhaps NaN, are not multiplied by alpha.
@@ -227,8 +228,8 @@ unsafe fn product(a: Block<f32>, b: Block<f32>, c: Block<f32>) {
 /// # Safety
 /// `from` can be read; `to` can be written, and nobody else uses it.
 unsafe fn convert<S: Element, D: Element>(
-    from: Block<S>,
-    to: Block<D>,
+    from: HostMatrix<S>,
+    to: HostMatrix<D>,
     run: impl Fn(&[S], &mut [D]),
 ) {
     let (from, to) = if to.layout.row_stride < to.layout.col_stride {
@@ -242,7 +243,7 @@ unsafe fn convert<S: Element, D: Element>(
     for row in 0..rows {
         for col in (0..cols).step_by(length.max(1)) {
             let (from, to) = (from.part(row, col, 1, length), to.part(row, col, 1, length));
-            // SAFETY: the runs lie inside their blocks, and do not overlap:
+            // SAFETY: the runs lie inside their matrices, and do not overlap:
             // one of them is a plan's panel.
             unsafe {
                 run(

@@ -1,23 +1,27 @@
 //! [`Device`]: where matrices live and products are computed.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::element::Element;
+use crate::embedded;
 use crate::error::Error;
-use crate::gemm::{Gemm, check_shapes};
 use crate::gpu::backend::CudaStream;
 use crate::gpu::opened::{Gpu, GpuInfo};
 use crate::gpu::{self, wait};
-use crate::layout::Layout;
-use crate::matrix::Matrix;
-use crate::view::AsView;
+use crate::plan_cache::PlanCache;
 
 /// A GPU or the CPU. A cheap handle: clones, and calls of [`Device::gpu`] with
 /// the same ordinal, mean the same device.
 #[derive(Clone)]
-pub struct Device(Kind);
+pub struct Device(Arc<Shared>);
+
+/// What all handles of one device share.
+struct Shared {
+    // Dropped first: plans use the device.
+    plans: PlanCache,
+    kind: Kind,
+}
 
 /// What a handle means.
 #[derive(Clone)]
@@ -35,7 +39,7 @@ impl Device {
     /// [`Error::NoDevice`] where there is no such GPU or no driver,
     /// [`Error::DriverTooOld`] where the driver lacks what this library calls.
     pub fn gpu(ordinal: usize) -> Result<Device, Error> {
-        Ok(Device(Kind::Gpu(gpu::open(ordinal)?)))
+        Ok(Device::of(Kind::Gpu(gpu::open(ordinal)?)))
     }
 
     /// An emulated GPU, another at each call: the kernels run on the CPU, and what they do
@@ -44,8 +48,8 @@ impl Device {
     /// # Errors
     /// [`Error::InvalidEmulatedGpu`].
     #[cfg(feature = "emulator")]
-    pub fn emulated(gpu: crate::emulator::EmulatedGpu) -> Result<Device, Error> {
-        Ok(Device(Kind::Gpu(gpu::emulated::open(gpu)?)))
+    pub fn emulated(gpu: crate::gpu::emulated::options::EmulatedGpu) -> Result<Device, Error> {
+        Ok(Device::of(Kind::Gpu(gpu::emulated::open(gpu)?)))
     }
 
     /// GPUs the driver offers; 0 without a driver.
@@ -55,7 +59,23 @@ impl Device {
 
     /// The CPU.
     pub fn cpu() -> Device {
-        Device(Kind::Cpu)
+        Device::of(Kind::Cpu)
+    }
+
+    /// The handle of a device, the same one as long as any is left.
+    fn of(kind: Kind) -> Device {
+        static OPENED: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|shared| shared.strong_count() > 0);
+        let found = (opened.iter().filter_map(Weak::upgrade)).find(|shared| shared.kind == kind);
+        let shared = found.unwrap_or_else(|| {
+            let plans = PlanCache::default();
+            let shared = Arc::new(Shared { plans, kind });
+            opened.push(Arc::downgrade(&shared));
+            shared
+        });
+        Device(shared)
     }
 
     /// The first GPU that opens and that a kernel was built for, else the CPU. With the
@@ -66,19 +86,35 @@ impl Device {
             Ok("cpu") => return Device::cpu(),
             #[cfg(feature = "emulator")]
             Ok("emulated") => {
-                let gpu = crate::emulator::EmulatedGpu::default();
+                let gpu = crate::gpu::emulated::options::EmulatedGpu::default();
                 return Device::emulated(gpu).expect("an H200 is in range");
             }
             _ => {}
         }
         (0..Device::gpu_count())
             .filter_map(|ordinal| Device::gpu(ordinal).ok())
-            .find(|device| device.gpu_info().is_some_and(crate::embedded::runs_on))
+            .find(|device| {
+                (device.gpu_info()).is_some_and(|gpu| embedded::runs_on(gpu.compute_capability))
+            })
             .unwrap_or_else(Device::cpu)
     }
 
     pub(crate) fn kind(&self) -> &Kind {
-        &self.0
+        &self.0.kind
+    }
+
+    /// The plans that [`Device::matmul`] keeps.
+    pub(crate) fn plans(&self) -> &PlanCache {
+        &self.0.plans
+    }
+
+    /// What `allocate` returns; where the device has no memory left, once more after the
+    /// kept plans are dropped, so that their workspaces are in nobody's way.
+    pub(crate) fn with_room<R>(&self, allocate: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
+        match allocate() {
+            Err(Error::OutOfMemory { .. }) if self.plans().clear() => allocate(),
+            result => result,
+        }
     }
 
     /// Whether this is a GPU.
@@ -93,7 +129,7 @@ impl Device {
 
     /// What the driver says of the GPU; `None` for the CPU.
     pub fn gpu_info(&self) -> Option<&GpuInfo> {
-        match &self.0 {
+        match self.kind() {
             Kind::Cpu => None,
             Kind::Gpu(gpu) => Some(gpu.info()),
         }
@@ -102,7 +138,7 @@ impl Device {
     /// The driver's stream on which all work of this device is enqueued; `None` for the
     /// CPU and emulated GPUs, which work before they return.
     pub fn stream(&self) -> Option<CudaStream> {
-        match &self.0 {
+        match self.kind() {
             Kind::Cpu => None,
             Kind::Gpu(gpu) => gpu.backend().stream(),
         }
@@ -111,7 +147,7 @@ impl Device {
     /// The same, for programs that use `cust` themselves. Feature `cust`.
     #[cfg(feature = "cust")]
     pub fn cust_stream(&self) -> Option<&cust::stream::Stream> {
-        match &self.0 {
+        match self.kind() {
             Kind::Cpu => None,
             Kind::Gpu(gpu) => gpu.backend().cust_stream(),
         }
@@ -124,7 +160,7 @@ impl Device {
     /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when
     /// it is overdue: see [`Device::synchronize_within`].
     pub fn make_current(&self) -> Result<(), Error> {
-        match &self.0 {
+        match self.kind() {
             Kind::Cpu => Ok(()),
             Kind::Gpu(gpu) => gpu.make_current(),
         }
@@ -136,7 +172,7 @@ impl Device {
     /// [`Error::Driver`] when any of it failed, [`Error::TimedOut`] when the
     /// device is overdue: see [`Device::synchronize_within`].
     pub fn synchronize(&self) -> Result<(), Error> {
-        match &self.0 {
+        match self.kind() {
             Kind::Cpu => Ok(()),
             Kind::Gpu(gpu) => gpu.synchronize(),
         }
@@ -174,7 +210,7 @@ impl Device {
     /// let mut plan = Gemm::new(&device).plan(&a, &a, &mut c)?;
     /// plan.run(&a, &a, &mut c)?;
     /// // The estimate is 0 on the CPU, and some microseconds here on a GPU.
-    /// let timeout = Duration::from_secs(10) + 100 * plan.info().estimate;
+    /// let timeout = Duration::from_secs(10) + 100 * plan.info().estimate();
     /// match device.synchronize_within(timeout) {
     ///     Ok(()) => assert_eq!(c.to_vec()?, [7.0, 10.0, 15.0, 22.0]),
     ///     Err(Error::TimedOut { device, waited }) => eprintln!("{device}: {waited:?}"),
@@ -189,99 +225,26 @@ impl Device {
     /// zero, when it is not done now. [`Error::Driver`] when any of it failed,
     /// and while the stream records a graph, as for [`Device::synchronize`].
     pub fn synchronize_within(&self, timeout: Duration) -> Result<(), Error> {
-        match &self.0 {
+        match self.kind() {
             Kind::Cpu => Ok(()),
             Kind::Gpu(gpu) => wait::within(gpu, timeout),
         }
     }
+}
 
-    /// A `rows`×`cols` matrix of zeros, row-major.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::SizeOverflow`].
-    pub fn zeros<T: Element>(&self, rows: usize, cols: usize) -> Result<Matrix<T>, Error> {
-        Matrix::zeroed(self, Layout::row_major(rows, cols))
-    }
-
-    /// A `rows`×`cols` matrix of zeros with any strides, in elements: a pitch,
-    /// a column-major matrix, gaps.
-    ///
-    /// # Errors
-    /// As [`Device::zeros`], and [`Error::Aliasing`] when two elements would
-    /// share a place.
-    pub fn zeros_strided<T: Element>(
-        &self,
-        rows: usize,
-        cols: usize,
-        row_stride: usize,
-        col_stride: usize,
-    ) -> Result<Matrix<T>, Error> {
-        let layout = Layout {
-            rows,
-            cols,
-            row_stride,
-            col_stride,
-        };
-        Matrix::zeroed(self, layout)
-    }
-
-    /// A `rows`×`cols` matrix, row-major, with the elements of `row_major`.
-    ///
-    /// # Errors
-    /// [`Error::ElementCount`] unless there are `rows · cols` elements; as
-    /// [`Device::zeros`].
-    pub fn from_slice<T: Element>(
-        &self,
-        row_major: &[T],
-        rows: usize,
-        cols: usize,
-    ) -> Result<Matrix<T>, Error> {
-        if rows.checked_mul(cols) != Some(row_major.len()) {
-            let got = row_major.len();
-            return Err(Error::ElementCount { rows, cols, got });
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Kind::Cpu, Kind::Cpu) => true,
+            (Kind::Gpu(a), Kind::Gpu(b)) => Arc::ptr_eq(a, b),
+            _ => false,
         }
-        let mut matrix = self.zeros(rows, cols)?;
-        matrix.copy_from_slice(row_major)?;
-        Ok(matrix)
-    }
-
-    /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
-    /// in f32. The kernel and its order are chosen by [`select`](crate::select).
-    ///
-    /// ```
-    /// # fn main() -> Result<(), tilewise::Error> {
-    /// let device = tilewise::Device::best();
-    /// let a = device.from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2, 2)?;
-    /// let product = device.matmul(&a, a.view().t())?;
-    /// assert_eq!(product.to_vec()?, [5.0, 11.0, 11.0, 25.0]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::DeviceMismatch`],
-    /// [`Error::OutOfMemory`], and those of [`Gemm::plan`].
-    pub fn matmul<T: Element>(
-        &self,
-        a: impl AsView<T>,
-        b: impl AsView<T>,
-    ) -> Result<Matrix<T>, Error> {
-        let (a, b) = (a.as_view(), b.as_view());
-        check_shapes(a.layout(), b.layout(), None)?;
-        let mut c = self.zeros(a.rows(), b.cols())?;
-        let mut plan = Gemm::new(self).plan(a, b, c.view_mut())?;
-        plan.run(a, b, c.view_mut())?;
-        Ok(c)
     }
 }
 
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Kind::Cpu, Kind::Cpu) => true,
-            (Kind::Gpu(a), Kind::Gpu(b)) => Arc::ptr_eq(a, b),
-            _ => false,
-        }
+        self.kind() == other.kind()
     }
 }
 
@@ -295,7 +258,7 @@ impl fmt::Debug for Device {
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match self.kind() {
             Kind::Cpu => f.write_str("the CPU"),
             Kind::Gpu(gpu) => gpu.fmt(f),
         }

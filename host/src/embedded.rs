@@ -7,7 +7,7 @@ use gpu_kernels::entry::KERNELS;
 use miniz_oxide::inflate::decompress_to_vec;
 
 use crate::error::Error;
-use crate::gpu::opened::GpuInfo;
+use crate::problem::Catalog;
 
 /// `CODE_GENERATOR`, `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
 mod generated {
@@ -41,9 +41,18 @@ fn compressed(name: &str) -> Option<&'static [u8]> {
 /// Tells this build of the kernels from others.
 pub(crate) const DIGEST: u64 = generated::DIGEST;
 
-/// Whether any embedded kernel runs on a GPU.
-pub(crate) fn runs_on(gpu: &GpuInfo) -> bool {
-    let (major, minor) = gpu.compute_capability;
+impl Catalog<'static> {
+    /// This library's kernels.
+    pub fn embedded() -> Self {
+        Catalog {
+            kernels: KERNELS,
+            is_built,
+        }
+    }
+}
+
+/// Whether any embedded kernel runs on a GPU of this compute capability, (major, minor).
+pub(crate) fn runs_on((major, minor): (u32, u32)) -> bool {
     KERNELS
         .iter()
         .any(|kernel| kernel.arch.runs_on(major, minor) && is_built(kernel.name))

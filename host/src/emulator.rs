@@ -23,32 +23,31 @@
 //! What a kernel does wrong is an error of the call that launched it,
 //! [`Error::KernelBroken`]; the device stays usable.
 
-mod estimate;
-mod options;
-
-use gpu_kernels::{Family, KernelInfo, Operand, Schedule, TileOrder};
+use gpu_kernels::{Family, KernelInfo, Schedule, TileOrder};
 pub use tilewise_emulator::{Address, Check, Counts, Fault, Instruction, Report, Request, Site};
 
-pub use estimate::{Estimate, time};
-pub use options::{EmulatedGpu, Progress};
+pub use crate::gpu::emulated::estimate::{Estimate, time};
+pub use crate::gpu::emulated::options::{EmulatedGpu, Progress};
 
 use crate::device::{Device, Kind};
 use crate::element::{Element, Output};
 use crate::error::Error;
-use crate::gemm::{Gemm, Plan};
-use crate::gpu::emulated::Emulated;
+use crate::gemm::Gemm;
 use crate::gpu::opened::Gpu;
 use crate::gpu::pack::Copy;
 use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
+use crate::plan::Plan;
 use crate::plan_info::Origin;
-use crate::select::{self, Choice, Packed, Problem, Rejection};
+use crate::problem::{Problem, Strides};
+use crate::rejection::Rejection;
+use crate::select::{self, Choice, Packed};
 use crate::view::{AsView, AsViewMut};
 
 /// What the last launch on `device` did; `None` before the first, and for a device that is
 /// not emulated.
 pub fn counts(device: &Device) -> Option<Counts> {
-    emulated(device).ok()?.1.counts()
+    emulated(device).ok()?.backend().counts()
 }
 
 /// Makes `bytes` at `address`, in the memory of `device`, such as nothing has written: a
@@ -57,7 +56,7 @@ pub fn counts(device: &Device) -> Option<Counts> {
 /// # Errors
 /// [`Error::NotEmulated`].
 pub fn leave_undefined(device: &Device, address: u64, bytes: u64) -> Result<(), Error> {
-    let (gpu, _) = emulated(device)?;
+    let gpu = emulated(device)?;
     gpu.backend().leave_undefined(address, bytes);
     Ok(())
 }
@@ -77,10 +76,12 @@ pub fn plan<T: Element, O: Output<T>>(
 ) -> Result<Plan<T, O>, Error> {
     emulated(device)?;
     let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
-    gemm.plan_by(a, b, c, |gpu, problem, _| {
+    let operands = gemm.operands(a, b, &c)?;
+    let plan = gemm.plan_by::<T, O>(operands, |gpu, problem, _| {
         check(gpu, choice, problem)?;
         Ok((GpuPlan::new(gpu, *choice, problem)?, Origin::Rule))
-    })
+    })?;
+    Ok(Plan::new(device, plan))
 }
 
 /// An error unless the kernel of `choice` can run `problem`, packed or not.
@@ -114,7 +115,7 @@ pub fn copy<T: Element>(
     mut to: impl AsViewMut<T>,
 ) -> Result<(), Error> {
     let (from, to) = (from.as_view(), to.as_view_mut());
-    let (gpu, _) = emulated(from.device())?;
+    let gpu = emulated(from.device())?;
     let layouts = [from.layout(), to.layout()];
     let shapes = layouts.map(|layout| (layout.rows, layout.cols));
     let packs = kernel.family == Family::Pack && kernel.input.bytes() as usize == size_of::<T>();
@@ -126,10 +127,8 @@ pub fn copy<T: Element>(
     }
     let size = |extent: usize| u32::try_from(extent).unwrap_or(u32::MAX);
     let (rows, cols) = (size(shapes[0].0), size(shapes[0].1));
-    let operand = |address, layout: Layout| Operand {
-        address,
-        row_stride: layout.row_stride as u64,
-        col_stride: layout.col_stride as u64,
+    let operand = |address, layout: Layout| {
+        Strides::new(layout.row_stride as u64, layout.col_stride as u64).at(address)
     };
     let places = [
         operand(from.address(), layouts[0]),
@@ -144,20 +143,19 @@ pub fn copy<T: Element>(
         grid: select::tile_grid(kernel, rows, cols),
         order,
         schedule,
-        sharers: 0,
+        stream_k_ctas: 0,
     };
     copy.walk(gpu, &choice);
     // SAFETY: both views are live, and an emulated launch has ended when it returns.
     unsafe { copy.run(gpu, places[0].address) }
 }
 
-/// The emulator of `device`.
-fn emulated(device: &Device) -> Result<(&Gpu, &Emulated), Error> {
-    let found = match device.kind() {
-        Kind::Gpu(gpu) => gpu.backend().emulated().map(|emulated| (&**gpu, emulated)),
-        Kind::Cpu => None,
-    };
-    found.ok_or_else(|| Error::NotEmulated {
-        device: device.to_string(),
-    })
+/// The GPU that `device` emulates.
+fn emulated(device: &Device) -> Result<&Gpu, Error> {
+    match device.kind() {
+        Kind::Gpu(gpu) if gpu.backend().is_emulated() => Ok(gpu),
+        _ => Err(Error::NotEmulated {
+            device: device.to_string(),
+        }),
+    }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use gpu_kernels::{DType, Schedule, TileOrder};
 
 use crate::layout::Layout;
-use crate::select::{Rejected, Rejection, nearest_misses};
+use crate::operand::Operand;
+use crate::rejection::{Rejected, Rejection, nearest_misses};
 
 /// Every error this library returns.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -99,10 +100,10 @@ pub enum Error {
     },
 
     /// A tensor map could not be encoded.
-    #[error("operand {operand}: no tensor map for {map} (CUDA error {code})")]
+    #[error("{operand}: no tensor map for {map} (CUDA error {code})")]
     TensorMap {
-        /// `a`, `b` or `c`.
-        operand: &'static str,
+        /// Which.
+        operand: Operand,
         /// The map, in words.
         map: String,
         /// The `CUresult` of encoding it.
@@ -121,14 +122,14 @@ pub enum Error {
     },
 
     /// A matrix has more bytes than an address can count.
-    #[error("a matrix of {layout} exceeds the address space")]
+    #[error("a matrix of {layout} has too many bytes; accepted: at most 2^63 - 1")]
     SizeOverflow {
         /// Its shape and strides.
         layout: Layout,
     },
 
     /// A slice of elements does not fill a matrix exactly.
-    #[error("{rows}×{cols} needs {} elements, got {got}", rows.saturating_mul(*cols))]
+    #[error("{got} elements for a {rows}×{cols} matrix; accepted: {}", rows.saturating_mul(*cols))]
     ElementCount {
         /// Rows of the matrix.
         rows: usize,
@@ -140,8 +141,8 @@ pub enum Error {
 
     /// A view reaches past the end of its allocation.
     #[error(
-        "a view of {layout}, starting at element {offset}, does not fit an allocation of \
-         {elements} elements"
+        "a view of {layout}, starting at element {offset}, leaves its allocation; accepted: \
+         within its {elements} elements"
     )]
     OutOfBounds {
         /// Shape and strides of the view.
@@ -153,7 +154,9 @@ pub enum Error {
     },
 
     /// A slice asks for rows or columns that a view does not have.
-    #[error("{axis} {start}..{end} of a view with {len} {axis}")]
+    #[error(
+        "{axis} {start}..{end} of a view with {len} {axis}; accepted: 0 <= start <= end <= {len}"
+    )]
     SliceRange {
         /// `rows` or `columns`.
         axis: &'static str,
@@ -166,14 +169,17 @@ pub enum Error {
     },
 
     /// A step of zero would repeat one element for ever.
-    #[error("a step of 0 along {axis}; steps start at 1")]
+    #[error("a step of 0 along {axis}; accepted: at least 1")]
     ZeroStep {
         /// `rows` or `columns`.
         axis: &'static str,
     },
 
     /// Two elements of a matrix that is written share an address.
-    #[error("two elements of a written matrix of {layout} share an address")]
+    #[error(
+        "two elements of a matrix of {layout} share an address; accepted where it is written: \
+         strides that keep all apart"
+    )]
     Aliasing {
         /// Its shape and strides.
         layout: Layout,
@@ -195,10 +201,10 @@ pub enum Error {
     },
 
     /// An operand lives on another device.
-    #[error("operand {operand} is on {found}, accepted: {expected}")]
+    #[error("{operand} is on {found}; accepted: {expected}")]
     DeviceMismatch {
-        /// `a`, `b` or `c`.
-        operand: &'static str,
+        /// Which.
+        operand: Operand,
         /// The operand's device.
         found: String,
         /// The device the work is for.
@@ -206,10 +212,10 @@ pub enum Error {
     },
 
     /// An operand differs from the one its plan was made for.
-    #[error("operand {operand} is {found}; the plan was made for {planned}")]
+    #[error("{operand} is {found}; accepted by this plan: {planned}")]
     PlanMismatch {
-        /// `a`, `b` or `c`.
-        operand: &'static str,
+        /// Which.
+        operand: Operand,
         /// What was given.
         found: Layout,
         /// What was planned.
@@ -218,15 +224,23 @@ pub enum Error {
 
     /// An operand of a plan through TMA starts at an address TMA cannot read.
     #[error(
-        "operand {operand} starts at {address:#x}; kernel {kernel} needs a multiple of 16 bytes"
+        "{operand} starts at {address:#x}; kernel {kernel} of the plan accepts multiples of 16 \
+         bytes, and Gemm::alignment plans for less"
     )]
     Misaligned {
-        /// `a`, `b` or `c`.
-        operand: &'static str,
+        /// Which.
+        operand: Operand,
         /// Its address.
         address: u64,
         /// The kernel of the plan.
         kernel: &'static str,
+    },
+
+    /// An alignment that no address can have.
+    #[error("alignment = {bytes} bytes; accepted: a power of two")]
+    Alignment {
+        /// What [`Gemm::alignment`](crate::Gemm::alignment) was given.
+        bytes: usize,
     },
 
     /// A dimension is past what a kernel can index.
@@ -245,7 +259,7 @@ pub enum Error {
         "{tiles_m}×{tiles_n} tiles under {schedule:?}; accepted: {}",
         match schedule {
             Schedule::Grid2d => "at most 65535 along M and 2147483647 along N",
-            Schedule::StreamK => "at most 2147483647 in all, and 4294967295 steps along K in one wave",
+            Schedule::StreamK => "at most 2147483647 in all, and 4294967295 k-blocks in one wave",
             Schedule::Grid1d | Schedule::Persistent => "at most 2147483647 CTAs in all",
         }
     )]
@@ -259,7 +273,7 @@ pub enum Error {
     },
 
     /// A forced kernel name that no kernel has.
-    #[error("no kernel is named {name:?}; there are: {}", known.join(", "))]
+    #[error("no kernel is named {name:?}; accepted: {}", known.join(", "))]
     UnknownKernel {
         /// The name asked for.
         name: String,
@@ -289,7 +303,8 @@ pub enum Error {
     /// A tile order was forced on a schedule that takes its order from the
     /// hardware.
     #[error(
-        "{order:?} cannot be had with Grid2d, whose order is RowMajor; accepted: Grid1d, Persistent"
+        "order {order} under schedule Grid2d, whose order is the hardware's; accepted there: \
+         row, and {order} under Grid1d, Persistent or StreamK"
     )]
     OrderIgnored {
         /// The order asked for.
@@ -297,7 +312,7 @@ pub enum Error {
     },
 
     /// TF32 is a way to multiply f32, not other types.
-    #[error("Tf32 precision with {input:?} elements; accepted: F32")]
+    #[error("precision Tf32 for elements of type {}; accepted: f32", input.name())]
     PrecisionIgnored {
         /// The element type of A and B.
         input: DType,

@@ -1,13 +1,11 @@
-//! [`Gemm`], what to force, and [`Plan`], a product ready to run.
+//! [`Gemm`]: what to force, and planning.
 //!
 //! Planning checks everything, chooses the kernel, loads it and allocates what
-//! it needs. Running a plan checks that the operands are those it was made for
-//! and enqueues one launch.
+//! it needs, for a product of given layouts.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use gpu_kernels::{Block, DType, Family, GemmParams, Operand, Schedule, TileOrder};
+use gpu_kernels::{Block, DType, Family, Schedule, TileOrder};
 
 use crate::cpu::CpuPlan;
 use crate::device::{Device, Kind};
@@ -16,14 +14,17 @@ use crate::error::Error;
 use crate::gpu::opened::Gpu;
 use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
-use crate::plan_info::{Origin, PlanInfo};
+use crate::operands::Operands;
+use crate::plan::{Plan, check_devices};
+use crate::plan_info::{CpuPlanInfo, Origin, PlanInfo};
 use crate::select::{self, Packing, Problem, Request};
+use crate::untyped_plan::{UntypedPlan, Work};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
-/// How f32 elements are multiplied. Sums are f32 either way.
+/// How f32 elements are multiplied. They accumulate in f32 either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// IEEE binary32: products exact, fused into the sum.
+    /// IEEE binary32, by fused multiply-add.
     #[default]
     Ieee,
     /// Rounded to TF32 (10-bit mantissa) first, for the tensor cores.
@@ -52,6 +53,7 @@ pub enum Precision {
 pub struct Gemm {
     device: Device,
     precision: Precision,
+    alignment: Option<usize>,
     request: Request,
 }
 
@@ -61,8 +63,14 @@ impl Gemm {
         Gemm {
             device: device.clone(),
             precision: Precision::default(),
+            alignment: None,
             request: Request::default(),
         }
+    }
+
+    /// Where the product is computed.
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Forces a step of the ladder. Operands that a hopper kernel cannot read
@@ -85,13 +93,15 @@ impl Gemm {
         self
     }
 
-    /// Forces a tile order. The CPU has no tiles, and ignores it.
+    /// Forces a tile order. The CPU, which has no tiles, ignores it, and
+    /// [`CpuPlanInfo::ignored_order`] says so: portable code may name an order.
     pub fn order(mut self, order: TileOrder) -> Gemm {
         self.request.order = Some(order);
         self
     }
 
-    /// Forces a schedule. The CPU has none, and ignores it.
+    /// Forces a schedule. The CPU, which has none, ignores it, and
+    /// [`CpuPlanInfo::ignored_schedule`] says so.
     pub fn schedule(mut self, schedule: Schedule) -> Gemm {
         self.request.schedule = Some(schedule);
         self
@@ -110,84 +120,161 @@ impl Gemm {
         self
     }
 
+    /// Plans for operands whose addresses are multiples of `bytes`, a power of two, and of
+    /// no larger one.
+    ///
+    /// TMA copies between multiples of 16 bytes, and a plan for a hopper kernel answers
+    /// [`Error::Misaligned`] where an operand begins elsewhere. What a [`Device`] allocates
+    /// is aligned to 256 bytes; a slice of it may not be. [`Gemm::plan_for`] assumes whole
+    /// allocations, and [`Gemm::plan`] the alignment of its operands. Call this to plan for
+    /// operands that are aligned less.
+    pub fn alignment(mut self, bytes: usize) -> Gemm {
+        self.alignment = Some(bytes);
+        self
+    }
+
     /// Plans C = A·B, with A M×K, B K×N and C M×N, in the type of A and B or
     /// in f32. Operands are matrices or views. Reads no element.
     ///
+    /// This is [`Gemm::plan_for`] with the layouts and the alignment of operands that are
+    /// there: the plan runs on any others of the same layouts, too.
+    ///
     /// # Errors
-    /// Operands that do not belong together: [`Error::ShapeMismatch`],
-    /// [`Error::DeviceMismatch`]. Problems past a limit:
-    /// [`Error::DimensionTooLarge`], [`Error::TooManyTiles`]. Forced choices
-    /// that cannot be had: [`Error::UnknownKernel`], [`Error::KernelCannotRun`],
-    /// [`Error::NoKernel`], [`Error::OrderIgnored`],
-    /// [`Error::PrecisionIgnored`], [`Error::CpuHasNoKernels`]. The device's:
-    /// [`Error::DriverTooOld`], [`Error::Compile`], [`Error::OutOfMemory`],
-    /// [`Error::Driver`].
+    /// Those of [`Gemm::plan_for`], and [`Error::DeviceMismatch`].
     pub fn plan<T: Element, O: Output<T>>(
         &self,
         a: impl AsView<T>,
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
     ) -> Result<Plan<T, O>, Error> {
-        self.plan_by(
-            a.as_view(),
-            b.as_view(),
-            c.as_view_mut(),
-            |gpu, problem, request| {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        let operands = self.operands(a, b, &c)?;
+        self.plan_operands(operands)
+    }
+
+    /// Plans C = A·B from the layouts of A (M×K), B (K×N) and C (M×N) alone; needs no
+    /// operands, and copies none.
+    ///
+    /// ```
+    /// use tilewise::{Device, Gemm, Layout};
+    ///
+    /// # fn main() -> Result<(), tilewise::Error> {
+    /// let device = Device::cpu();
+    /// // A is stored as its transpose, row-major.
+    /// let a = Layout::row_major(2, 3).transposed();
+    /// let (b, c) = (Layout::row_major(2, 4), Layout::row_major(3, 4));
+    /// let mut plan = Gemm::new(&device).plan_for::<f32, f32>(a, b, c)?;
+    ///
+    /// let stored_a = device.from_slice(&[1.0_f32; 6], 2, 3)?;
+    /// let b = device.from_slice(&[1.0_f32; 8], 2, 4)?;
+    /// let mut c = device.zeros::<f32>(3, 4)?;
+    /// plan.run(stored_a.view().t(), &b, &mut c)?;
+    /// assert_eq!(c.to_vec()?, [2.0; 12]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Layouts that do not belong together: [`Error::ShapeMismatch`]; that no matrix can
+    /// have: [`Error::SizeOverflow`], [`Error::Aliasing`]. Problems past a limit:
+    /// [`Error::DimensionTooLarge`], [`Error::TooManyTiles`]. Forced choices
+    /// that cannot be had: [`Error::UnknownKernel`], [`Error::KernelCannotRun`],
+    /// [`Error::NoKernel`], [`Error::OrderIgnored`], [`Error::Alignment`],
+    /// [`Error::PrecisionIgnored`], [`Error::CpuHasNoKernels`]. The device's:
+    /// [`Error::DriverTooOld`], [`Error::Compile`], [`Error::OutOfMemory`],
+    /// [`Error::Driver`].
+    pub fn plan_for<T: Element, O: Output<T>>(
+        &self,
+        a: Layout,
+        b: Layout,
+        c: Layout,
+    ) -> Result<Plan<T, O>, Error> {
+        let element_bytes = [size_of::<T>(), size_of::<T>(), size_of::<O>()];
+        self.plan_operands(Operands::of_layouts([a, b, c], element_bytes)?)
+    }
+
+    /// Plans by the rule of [`select`].
+    fn plan_operands<T: Element, O: Output<T>>(
+        &self,
+        operands: Operands,
+    ) -> Result<Plan<T, O>, Error> {
+        let plan = self.untyped_plan::<T, O>(operands)?;
+        Ok(Plan::new(&self.device, plan))
+    }
+
+    /// The same, without the types.
+    pub(crate) fn untyped_plan<T: Element, O: Output<T>>(
+        &self,
+        operands: Operands,
+    ) -> Result<UntypedPlan, Error> {
+        self.device.with_room(|| {
+            self.plan_by::<T, O>(operands, |gpu, problem, request| {
                 let target = gpu.info().target();
                 let choice = select::choose(gpu.backend().catalog(), problem, &target, request)?;
                 Ok((GpuPlan::new(gpu, choice, problem)?, Origin::Rule))
-            },
-        )
+            })
+        })
     }
 
-    /// Checks the operands, and plans their product; on a GPU, as `on_gpu` does.
-    /// The operands are live, and C the caller's alone, until it returns.
-    pub(crate) fn plan_by<T: Element, O: Output<T>>(
+    /// What a plan for these operands is made for.
+    pub(crate) fn operands<T: Element, O: Output<T>>(
         &self,
         a: MatrixView<T>,
         b: MatrixView<T>,
-        c: MatrixViewMut<O>,
+        c: &MatrixViewMut<O>,
+    ) -> Result<Operands, Error> {
+        let addresses = match self.device.kind() {
+            // Any address will do there.
+            Kind::Cpu => [0; 3],
+            Kind::Gpu(_) => [a.address(), b.address(), c.address()],
+        };
+        let operands = Operands::new([a.layout(), b.layout(), c.layout()], addresses)?;
+        check_devices(&self.device, [a.device(), b.device(), c.device()])?;
+        Ok(operands)
+    }
+
+    /// Plans the product of `operands`; on a GPU, as `on_gpu` does.
+    pub(crate) fn plan_by<T: Element, O: Output<T>>(
+        &self,
+        operands: Operands,
         on_gpu: impl FnOnce(&Arc<Gpu>, &Problem, &Request) -> Result<(GpuPlan, Origin), Error>,
-    ) -> Result<Plan<T, O>, Error> {
-        let layouts = [a.layout(), b.layout(), c.layout()];
-        check_shapes(layouts[0], layouts[1], Some(layouts[2]))?;
-        check_device(&self.device, [a.device(), b.device(), c.device()])?;
-        let (m, n, k) = (a.rows(), b.cols(), a.cols());
+    ) -> Result<UntypedPlan, Error> {
         let input = match (T::DTYPE, self.precision) {
             (DType::F32, Precision::Tf32) => DType::Tf32,
             (input, Precision::Tf32) => return Err(Error::PrecisionIgnored { input }),
             (input, Precision::Ieee) => input,
         };
+        let operands = match self.alignment {
+            None => operands,
+            Some(bytes) if bytes.is_power_of_two() => operands.aligned_at_most(bytes as u64),
+            Some(bytes) => return Err(Error::Alignment { bytes }),
+        };
         let (work, info) = match self.device.kind() {
             Kind::Cpu => {
                 self.check_nothing_forced()?;
-                (
-                    Work::Cpu(CpuPlan::new::<T, O>(m, n, k)?),
-                    PlanInfo::cpu(m, n, k),
-                )
+                let [m, n, k] = operands.shape();
+                let plan = CpuPlan::new::<T, O>(m, n, k)?;
+                let info = CpuPlanInfo {
+                    m,
+                    n,
+                    k,
+                    ignored_order: self.request.order,
+                    ignored_schedule: self.request.schedule,
+                    workspace_bytes: plan.workspace_bytes(),
+                };
+                (Work::Cpu(plan), PlanInfo::Cpu(info))
             }
             Kind::Gpu(gpu) => {
-                let problem = Problem {
-                    m: dimension("M", m)?,
-                    n: dimension("N", n)?,
-                    k: dimension("K", k)?,
-                    input,
-                    output: O::OUTPUT,
-                    a: operand(a.address(), layouts[0]),
-                    b: operand(b.address(), layouts[1]),
-                    c: operand(c.address(), layouts[2]),
-                };
+                let problem = operands.problem(input, O::OUTPUT)?;
                 let (plan, origin) = on_gpu(gpu, &problem, &self.request)?;
                 let info = plan.info(origin);
-                (Work::Gpu(Box::new(plan)), info)
+                (Work::Gpu(Box::new(plan)), PlanInfo::Gpu(info))
             }
         };
-        Ok(Plan {
-            device: self.device.clone(),
-            layouts,
+        Ok(UntypedPlan {
+            operands,
             work,
             info,
-            types: PhantomData,
         })
     }
 
@@ -212,164 +299,5 @@ impl Gemm {
             _ => return Ok(()),
         };
         Err(Error::CpuHasNoKernels { what })
-    }
-}
-
-/// An error unless A is M×K, B K×N and C, if it is there, M×N.
-pub(crate) fn check_shapes(a: Layout, b: Layout, c: Option<Layout>) -> Result<(), Error> {
-    let product = (a.rows, b.cols);
-    let c = c.map_or(product, |c| (c.rows, c.cols));
-    if a.cols != b.rows || c != product {
-        return Err(Error::ShapeMismatch {
-            a: (a.rows, a.cols),
-            b: (b.rows, b.cols),
-            c,
-        });
-    }
-    Ok(())
-}
-
-/// An error unless all operands are on `expected`.
-pub(crate) fn check_device(expected: &Device, operands: [&Device; 3]) -> Result<(), Error> {
-    for (operand, found) in ["a", "b", "c"].into_iter().zip(operands) {
-        if found != expected {
-            return Err(Error::DeviceMismatch {
-                operand,
-                found: found.to_string(),
-                expected: expected.to_string(),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// A dimension as the kernels count it.
-fn dimension(dimension: &'static str, value: usize) -> Result<u32, Error> {
-    if value as u64 > GemmParams::MAX_DIM {
-        return Err(Error::DimensionTooLarge {
-            dimension,
-            value,
-            max: GemmParams::MAX_DIM as usize,
-        });
-    }
-    Ok(value as u32)
-}
-
-fn operand(address: u64, layout: Layout) -> Operand {
-    Operand {
-        address,
-        row_stride: layout.row_stride as u64,
-        col_stride: layout.col_stride as u64,
-    }
-}
-
-/// C = A·B for operands of one shape, layout and device.
-#[derive(Debug)]
-pub struct Plan<T, O> {
-    device: Device,
-    /// Of A, B and C.
-    layouts: [Layout; 3],
-    work: Work,
-    info: PlanInfo,
-    types: PhantomData<fn(T) -> O>,
-}
-
-#[derive(Debug)]
-enum Work {
-    Cpu(CpuPlan),
-    Gpu(Box<GpuPlan>),
-}
-
-impl<T: Element, O: Output<T>> Plan<T, O> {
-    /// Computes C = A·B. Overwrites C; with K = 0 C becomes zeros; with M or
-    /// N = 0 there is nothing to do.
-    ///
-    /// On a GPU this enqueues the work on [`Device::stream`] and returns:
-    /// [`Device::synchronize`], or reading C, waits for it. It allocates
-    /// nothing and may be captured into a graph, which then holds addresses of
-    /// the operands and of the plan: keep them as long as the graph. On the CPU
-    /// the work is done when it returns.
-    ///
-    /// # Errors
-    /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for other operands
-    /// than planned; [`Error::Misaligned`] and [`Error::Capturing`] for
-    /// addresses that kernels through TMA cannot take, or not now;
-    /// [`Error::Driver`] when the device has failed.
-    pub fn run(
-        &mut self,
-        a: impl AsView<T>,
-        b: impl AsView<T>,
-        mut c: impl AsViewMut<O>,
-    ) -> Result<(), Error> {
-        self.run_views(a.as_view(), b.as_view(), c.as_view_mut())
-    }
-
-    /// [`Plan::run`], compiled once for all kinds of operands.
-    fn run_views(
-        &mut self,
-        a: MatrixView<T>,
-        b: MatrixView<T>,
-        c: MatrixViewMut<O>,
-    ) -> Result<(), Error> {
-        let given = [a.layout(), b.layout(), c.layout()];
-        for (index, operand) in ["a", "b", "c"].into_iter().enumerate() {
-            if given[index] != self.layouts[index] {
-                return Err(Error::PlanMismatch {
-                    operand,
-                    found: given[index],
-                    planned: self.layouts[index],
-                });
-            }
-        }
-        check_device(&self.device, [a.device(), b.device(), c.device()])?;
-        match &mut self.work {
-            Work::Cpu(plan) => {
-                plan.run(a, b, c);
-                Ok(())
-            }
-            // SAFETY: the views are live, on the plan's device and of the
-            // planned layouts; their memory is freed behind the stream.
-            Work::Gpu(plan) => unsafe { plan.run([a.address(), b.address(), c.address()]) },
-        }
-    }
-
-    /// What the plan does.
-    pub fn info(&self) -> &PlanInfo {
-        &self.info
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dimensions_past_what_a_kernel_can_index_are_named() {
-        let max = GemmParams::MAX_DIM as usize;
-        assert_eq!(dimension("K", max), Ok(max as u32));
-        let value = max + 1;
-        let error = dimension("K", value).unwrap_err();
-        assert_eq!(
-            error,
-            Error::DimensionTooLarge {
-                dimension: "K",
-                value,
-                max
-            }
-        );
-        assert_eq!(
-            error.to_string(),
-            "K = 2147479552; accepted: at most 2147479551"
-        );
-    }
-
-    #[test]
-    fn handles_may_cross_threads() {
-        fn crosses<T: Send + Sync>() {}
-        crosses::<Device>();
-        crosses::<crate::Matrix<f32>>();
-        crosses::<MatrixView<f32>>();
-        crosses::<MatrixViewMut<f32>>();
-        crosses::<Plan<f32, f32>>();
     }
 }

@@ -61,6 +61,14 @@ impl Layout {
         }
     }
 
+    /// Elements of an allocation that holds the layout from element (0, 0) on, each of
+    /// `element_bytes`; `None` where its bytes exceed `isize::MAX`, as no allocation may.
+    pub(crate) fn allocation(self, element_bytes: usize) -> Option<usize> {
+        let len = self.span()?;
+        let bytes = len.checked_mul(element_bytes)?;
+        isize::try_from(bytes).is_ok().then_some(len)
+    }
+
     /// Whether the elements lie one after the other, row by row, without gaps.
     pub const fn is_dense_row_major(self) -> bool {
         (self.cols <= 1 || self.col_stride == 1) && (self.rows <= 1 || self.row_stride == self.cols)

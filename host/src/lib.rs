@@ -24,8 +24,11 @@
 //! # }
 //! ```
 //!
+//! A plan is for layouts, and remembers no operand: [`Gemm::plan_for`] makes one before
+//! there are any. [`Device::matmul`] keeps the plans that it makes.
+//!
 //! On a GPU, [`Gemm`] can force what [`select`] would choose: the kernel, the
-//! CTA tile, the [`TileOrder`] and the [`Schedule`]; and [`Gemm::tune`] measures
+//! CTA tile, the [`TileOrder`] and the [`Schedule`]. [`Gemm::tune`] measures
 //! what is fastest instead.
 //!
 //! | type | what it is |
@@ -33,17 +36,19 @@
 //! | [`Device`] | a GPU or the CPU |
 //! | [`Matrix`] | elements on one device |
 //! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
-//! | [`Gemm`], [`Plan`] | what to force; a product ready to run |
+//! | [`Layout`] | a shape and strides, in elements |
+//! | [`Gemm`] | a product to plan: its device, and what to force |
+//! | [`Plan`], [`PlanInfo`] | a product ready to run; what it will do |
 //! | [`select`] | the rule for what is not forced |
-//! | [`Tuner`] | measures it instead, and remembers |
+//! | [`Tuner`] | measurements in place of the rule, and their cache |
 //! | [`l2`] | what a tile order asks of L2 and DRAM |
 //! | [`tma`] | which matrices the hopper kernels can read |
 //! | [`oracle`] | products in f64, for tests |
 //! | `emulator` | GPUs that are emulated, with every kernel checked (feature `emulator`) |
 //! | [`Error`] | everything that can go wrong |
 //!
-//! Elements are [`f32`], [`struct@f16`] or [`bf16`]; sums are f32; C has the type of
-//! A and B or f32. Strides count elements and are not negative.
+//! Elements are [`f32`], [`struct@f16`] or [`bf16`], and accumulators f32; C has the type
+//! of A and B or f32. Strides count elements and are not negative.
 //!
 //! The driver is opened at run time, so one program runs with and without a
 //! GPU. Building needs no CUDA: `cust` looks for `libcuda` in the folder that
@@ -59,18 +64,28 @@ pub mod emulator;
 mod error;
 mod gemm;
 mod gpu;
+mod host_memory;
 mod layout;
+mod matmul;
 mod matrix;
+mod operand;
+mod operands;
 pub mod oracle;
+mod plan;
+mod plan_cache;
 mod plan_info;
 #[cfg(feature = "probes")]
 pub mod probe;
+mod problem;
+mod rejection;
 pub mod select;
 mod storage;
 pub mod tma;
 mod transfer;
 mod tune;
+mod untyped_plan;
 mod view;
+mod window;
 
 #[doc(inline)]
 pub use tilewise_model as l2;
@@ -79,16 +94,19 @@ pub use device::Device;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, CodeGenerator, build_info};
 pub use error::Error;
-pub use gemm::{Gemm, Plan, Precision};
+pub use gemm::{Gemm, Precision};
 pub use gpu::backend::CudaStream;
 pub use gpu::opened::GpuInfo;
+pub use gpu_kernels::order::ParseOrderError;
 pub use gpu_kernels::{
-    Arch, Block, DType, Family, KernelInfo, Major, Operand, OutputType, Schedule, Tile, TileGrid,
+    Arch, Block, Cluster, DType, Family, KernelInfo, Major, OutputType, Schedule, Tile, TileGrid,
     TileOrder,
 };
 pub use layout::Layout;
 pub use matrix::Matrix;
-pub use plan_info::{Origin, PlanInfo};
+pub use operand::Operand;
+pub use plan::Plan;
+pub use plan_info::{CpuPlanInfo, GpuPlanInfo, Origin, PlanInfo};
 pub use select::Packing;
 pub use tune::Tuner;
 pub use view::{AsView, AsViewMut, MatrixView, MatrixViewMut};

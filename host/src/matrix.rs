@@ -5,7 +5,8 @@ use crate::element::Element;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::storage::Storage;
-use crate::view::{MatrixView, MatrixViewMut, Window};
+use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
+use crate::window::Window;
 
 /// A matrix that owns its elements on one device, row-major unless it was made
 /// by [`Device::zeros_strided`].
@@ -20,7 +21,7 @@ impl<T: Element> Matrix<T> {
         if layout.aliases() {
             return Err(Error::Aliasing { layout });
         }
-        let storage = Storage::zeroed(device, layout)?;
+        let storage = device.with_room(|| Storage::zeroed(device, layout))?;
         Ok(Matrix { storage, layout })
     }
 
@@ -77,5 +78,70 @@ impl<T: Element> Matrix<T> {
     /// [`Error::ElementCount`] unless there are `rows · cols` elements.
     pub fn copy_from_slice(&mut self, row_major: &[T]) -> Result<(), Error> {
         self.view_mut().copy_from_slice(row_major)
+    }
+}
+
+impl<T: Element> AsView<T> for &Matrix<T> {
+    fn as_view(&self) -> MatrixView<'_, T> {
+        self.view()
+    }
+}
+
+impl<T: Element> AsViewMut<T> for &mut Matrix<T> {
+    fn as_view_mut(&mut self) -> MatrixViewMut<'_, T> {
+        self.view_mut()
+    }
+}
+
+/// Matrices on this device.
+impl Device {
+    /// A `rows`×`cols` matrix of zeros, row-major.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::SizeOverflow`].
+    pub fn zeros<T: Element>(&self, rows: usize, cols: usize) -> Result<Matrix<T>, Error> {
+        Matrix::zeroed(self, Layout::row_major(rows, cols))
+    }
+
+    /// A `rows`×`cols` matrix of zeros with any strides, in elements: a pitch,
+    /// a column-major matrix, gaps.
+    ///
+    /// # Errors
+    /// As [`Device::zeros`], and [`Error::Aliasing`] when two elements would
+    /// share a place.
+    pub fn zeros_strided<T: Element>(
+        &self,
+        rows: usize,
+        cols: usize,
+        row_stride: usize,
+        col_stride: usize,
+    ) -> Result<Matrix<T>, Error> {
+        let layout = Layout {
+            rows,
+            cols,
+            row_stride,
+            col_stride,
+        };
+        Matrix::zeroed(self, layout)
+    }
+
+    /// A `rows`×`cols` matrix, row-major, with the elements of `row_major`.
+    ///
+    /// # Errors
+    /// [`Error::ElementCount`] unless there are `rows · cols` elements; as
+    /// [`Device::zeros`].
+    pub fn from_slice<T: Element>(
+        &self,
+        row_major: &[T],
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix<T>, Error> {
+        if rows.checked_mul(cols) != Some(row_major.len()) {
+            let got = row_major.len();
+            return Err(Error::ElementCount { rows, cols, got });
+        }
+        let mut matrix = self.zeros(rows, cols)?;
+        matrix.copy_from_slice(row_major)?;
+        Ok(matrix)
     }
 }

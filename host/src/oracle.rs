@@ -7,13 +7,13 @@ use gpu_kernels::DType;
 
 use crate::element::Element;
 use crate::error::Error;
-use crate::gemm::check_shapes;
+use crate::operands::check_shapes;
 use crate::view::MatrixView;
 
 /// A product in f64, and how large a rounding error may become.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
-    /// Depth of the sums.
+    /// Products in each sum: columns of A.
     pub k: usize,
     /// C, row by row.
     pub values: Vec<f64>,

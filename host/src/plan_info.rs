@@ -1,5 +1,6 @@
 //! [`PlanInfo`]: what a plan does, and who chose it.
 
+use std::fmt;
 use std::time::Duration;
 
 use gpu_kernels::{KernelInfo, Schedule, TileGrid, TileOrder};
@@ -7,7 +8,7 @@ use gpu_kernels::{KernelInfo, Schedule, TileGrid, TileOrder};
 /// Who chose what a plan does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// The rule of [`select`](crate::select), and whoever forced something.
+    /// The rule of [`select`](crate::select), within what the caller forced.
     Rule,
     /// A [`Tuner`](crate::Tuner), by measuring.
     Measured,
@@ -15,18 +16,67 @@ pub enum Origin {
     Remembered,
 }
 
-/// What a plan will do.
+/// What a plan will do, by the kind of its device.
+///
+/// What every plan has is asked of the enum: [`PlanInfo::shape`], [`PlanInfo::estimate`].
+/// What only kernels have is in [`GpuPlanInfo`].
+///
+/// ```
+/// use tilewise::{Device, Gemm, Layout, PlanInfo, TileOrder};
+///
+/// # fn main() -> Result<(), tilewise::Error> {
+/// let square = Layout::row_major(64, 64);
+/// let gemm = Gemm::new(&Device::best()).order(TileOrder::Hilbert);
+/// let plan = gemm.plan_for::<f32, f32>(square, square, square)?;
+/// assert_eq!(plan.info().shape(), [64, 64, 64]);
+/// match plan.info() {
+///     PlanInfo::Gpu(gpu) => assert_eq!(gpu.order, TileOrder::Hilbert),
+///     // The CPU has no tiles, and says so.
+///     PlanInfo::Cpu(cpu) => assert_eq!(cpu.ignored_order, Some(TileOrder::Hilbert)),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanInfo {
+    /// A product on the CPU.
+    Cpu(CpuPlanInfo),
+    /// A product on a GPU.
+    Gpu(GpuPlanInfo),
+}
+
+/// What a plan on the CPU will do: one call of the `gemm` crate, which has no kernel to
+/// choose, and no tiles that an order or a schedule could place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PlanInfo {
+pub struct CpuPlanInfo {
     /// Rows of A and C.
     pub m: usize,
     /// Columns of B and C.
     pub n: usize,
     /// Columns of A and rows of B.
     pub k: usize,
-    /// The kernel; `None` on the CPU, where the fields below say nothing.
-    pub kernel: Option<KernelInfo>,
+    /// The order that [`Gemm::order`](crate::Gemm::order) asked for, without effect.
+    pub ignored_order: Option<TileOrder>,
+    /// The schedule that [`Gemm::schedule`](crate::Gemm::schedule) asked for, without
+    /// effect.
+    pub ignored_schedule: Option<Schedule>,
+    /// Memory in which 16-bit operands are widened to f32, bytes.
+    pub workspace_bytes: u64,
+}
+
+/// What a plan on a GPU will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GpuPlanInfo {
+    /// Rows of A and C.
+    pub m: usize,
+    /// Columns of B and C.
+    pub n: usize,
+    /// Columns of A and rows of B.
+    pub k: usize,
+    /// The kernel.
+    pub kernel: KernelInfo,
     /// Who chose the kernel, and what is below.
     pub origin: Origin,
     /// Whether the kernel computes Cᵀ = Bᵀ·Aᵀ.
@@ -45,37 +95,92 @@ pub struct PlanInfo {
     pub packed_a: bool,
     /// Whether B is packed first.
     pub packed_b: bool,
-    /// Device memory for packed operands, and for the sums of tiles that CTAs share
-    /// under [`Schedule::StreamK`], bytes.
+    /// Device memory for packed operands, and for the accumulators of tiles that CTAs
+    /// share under [`Schedule::StreamK`], bytes.
     pub workspace_bytes: u64,
     /// What one run is estimated to take at the GPU's highest clock, without the copies of
-    /// packed operands; zero on the CPU. Good within a factor of a few: enough to say when
-    /// a wait is too long.
+    /// packed operands. Good within a factor of a few: enough to say when a wait is too
+    /// long.
     pub estimate: Duration,
 }
 
-impl PlanInfo {
-    /// Of a product on the CPU.
-    pub(crate) fn cpu(m: usize, n: usize, k: usize) -> Self {
-        PlanInfo {
-            m,
-            n,
-            k,
-            kernel: None,
-            origin: Origin::Rule,
-            transposed: false,
-            order: TileOrder::RowMajor,
-            schedule: Schedule::Grid1d,
-            grid: TileGrid {
-                tiles_m: 0,
-                tiles_n: 0,
-            },
-            ctas: 0,
-            shared_bytes: 0,
-            packed_a: false,
-            packed_b: false,
-            workspace_bytes: 0,
-            estimate: Duration::ZERO,
+/// What both variants have.
+macro_rules! common {
+    ($info:expr, $($field:ident),+ => $value:expr) => {
+        match $info {
+            PlanInfo::Cpu(CpuPlanInfo { $($field),+, .. })
+            | PlanInfo::Gpu(GpuPlanInfo { $($field),+, .. }) => $value,
         }
+    };
+}
+
+impl PlanInfo {
+    /// M, N and K.
+    pub fn shape(&self) -> [usize; 3] {
+        common!(self, m, n, k => [*m, *n, *k])
+    }
+
+    /// Memory that the plan owns, on its device, bytes.
+    pub fn workspace_bytes(&self) -> u64 {
+        common!(self, workspace_bytes => *workspace_bytes)
+    }
+
+    /// What one run is estimated to take: [`GpuPlanInfo::estimate`]; zero on the CPU,
+    /// which has done its work when a run returns.
+    pub fn estimate(&self) -> Duration {
+        self.gpu().map_or(Duration::ZERO, |gpu| gpu.estimate)
+    }
+
+    /// Who chose. On the CPU there is nothing to measure: [`Origin::Rule`].
+    pub fn origin(&self) -> Origin {
+        self.gpu().map_or(Origin::Rule, |gpu| gpu.origin)
+    }
+
+    /// What only a GPU has; `None` on the CPU.
+    pub fn gpu(&self) -> Option<&GpuPlanInfo> {
+        match self {
+            PlanInfo::Cpu(_) => None,
+            PlanInfo::Gpu(gpu) => Some(gpu),
+        }
+    }
+}
+
+/// How, in one line: kernel, order and schedule.
+impl fmt::Display for PlanInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanInfo::Cpu(cpu) => cpu.fmt(f),
+            PlanInfo::Gpu(gpu) => gpu.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for CpuPlanInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the CPU, without tiles")?;
+        if let Some(order) = self.ignored_order {
+            write!(f, ", order {order} ignored")?;
+        }
+        if let Some(schedule) = self.ignored_schedule {
+            write!(f, ", schedule {schedule:?} ignored")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for GpuPlanInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GpuPlanInfo {
+            kernel,
+            order,
+            schedule,
+            transposed,
+            ..
+        } = self;
+        write!(f, "{}, order {order}, schedule {schedule:?}", kernel.name)?;
+        if *transposed {
+            f.write_str(", transposed")?;
+        }
+        Ok(())
     }
 }

@@ -151,8 +151,8 @@ impl Launch {
         let (a, b, c) = (operand(&self.a)?, operand(&self.b)?, operand(&self.c)?);
         let mut maps = [0; 3 * EncodedMap::BYTES];
         for (index, operand, map, address) in [
-            (0, "a", self.a_map, a.address()),
-            (2, "c", self.c_map, c.address()),
+            (0, crate::Operand::A, self.a_map, a.address()),
+            (2, crate::Operand::C, self.c_map, c.address()),
         ] {
             if let Some(map) = map {
                 let spec = TensorMapSpec {

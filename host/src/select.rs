@@ -4,62 +4,66 @@
 //! The rule, in order:
 //!
 //! 1. **What can run.** A kernel that reads the element type, whose PTX is in
-//!    this build and runs on the device, that fits its shared memory, and, for
-//!    kernels through TMA, whose operands TMA can read ([`tma`](mod@crate::tma))
-//!    or that can be packed.
+//!    this build and runs on the device, and that fits the device's shared memory. TMA
+//!    has to be able to read the operands of a hopper kernel ([`tma`](mod@crate::tma)),
+//!    or they have to be packed.
 //! 2. **Family.** The highest step of the ladder that can run: hopper, else
 //!    tensor_core, else tiled, else naive. f32 has kernels on the CUDA cores
-//!    only; [`Precision::Tf32`](crate::Precision) asks for TF32 kernels, and
-//!    there is an error where none can run.
-//! 3. **Packing, orientation and layout.** The fewest elements packed. A hopper
+//!    only. [`Precision::Tf32`](crate::Precision) asks for TF32 kernels; where no such
+//!    kernel can run, the result is an error.
+//! 3. **Packing, transposition and layout.** The fewest elements packed. A hopper
 //!    kernel writes C along its rows, so a column-major C is computed as
 //!    Cᵀ = Bᵀ·Aᵀ. Then the kernel whose layouts match the contiguous direction
-//!    of most operands; what is packed is best read along K.
+//!    of most operands; a packed operand is best read along K.
 //! 4. **Tile, cluster, split.** The fewest cycles by the estimate of [`cost`]:
-//!    waves of tiles, times what a tile takes. Larger tiles read less and reuse
-//!    more, but an SM without a tile computes nothing. Equal cycles: the fewest
-//!    bytes loaded, then the first in the list.
+//!    waves of tiles, times the cycles of a tile. Larger tiles read less and reuse
+//!    more, but an SM without a tile computes nothing. Of kernels with equal cycles, the
+//!    one that loads the fewest bytes, then the first in the list.
 //! 5. **Order.** Groups of as many tiles as need the fewest bytes from DRAM, by the
 //!    closed form of [`l2::estimate`](crate::l2::estimate) ([`l2::choose`](crate::l2::choose)).
 //!    With W tiles in flight, a group of G rows makes the wave G·BLOCK_M rows by
 //!    (W/G)·BLOCK_N columns; that is square, and so touches least of A and B, at
 //!    G = √(W·BLOCK_N/BLOCK_M). The estimate adds what L2 holds from wave to wave.
 //! 6. **Schedule.** Persistent for hopper, whose CTAs carry their pipeline from
-//!    tile to tile; one tile a CTA otherwise. Some hopper kernels are for stream-K
-//!    and nothing else: they are among the kernels of step 4 where there is more
-//!    than one wave and the last is not full, and have to win by 5 %.
+//!    tile to tile; one tile a CTA otherwise. Some hopper kernels run under stream-K
+//!    alone: they take part in step 4 where there is more than one wave and the last is
+//!    not full, and have to win by 5 %.
 //!
 //! What the caller forces is taken or refused, never replaced. A
 //! [`Tuner`](crate::Tuner) measures what the rule ranks: [`choices`] lists it.
 //!
+//! No address enters the rule, only what [`Strides::alignment`] says of it: a plan holds
+//! for all operands of its layouts.
+//!
 //! **Packing.** An operand that TMA can read as the kernel wants it is read
-//! where it is. Any other is copied first, into memory that the plan owns. That
-//! is done for hopper kernels only, where K ≥ 64 and the other side of C is long
-//! enough to repay the copy: N for A, M for B. Long enough is 256 where
+//! where it is. Any other is copied first, into memory that the plan owns. Operands are
+//! packed for hopper kernels only, where K ≥ 64 and the other side of C (N for A, M for B)
+//! is long enough to repay the copy. That is 256 where
 //! tensor_core would read an operand element by element, because its lines are
-//! not multiples of 16 bytes apart or its elements not adjacent; it is 2048
+//! not multiples of 16 bytes apart or its elements not adjacent, and 2048
 //! where the operands only lie along another direction than the kernel's. (The
 //! source of `select/pack.rs` has the arithmetic.) Where the caller forces the
-//! family or the kernel, it is done always, and with [`Packing::Never`] not at
-//! all.
+//! family or the kernel, operands are packed whether it pays or not, and with
+//! [`Packing::Never`] not at all.
 
-mod check;
+pub(crate) mod check;
+pub(crate) mod choice;
 pub mod cost;
-mod pack;
+pub(crate) mod grid;
+pub(crate) mod pack;
 mod place;
-mod problem;
 mod rank;
 
-use gpu_kernels::{KernelInfo, Schedule, TileGrid, TileOrder};
+use gpu_kernels::{KernelInfo, Schedule, TileOrder};
 
-pub use check::{Rejected, Rejection, check};
-pub(crate) use check::{a_major, b_major, nearest_misses};
-pub(crate) use pack::PackedMatrix;
-pub use pack::{Packed, Packing};
+pub use check::check;
+pub use choice::{Choice, Packed, Packing, Request};
+pub use grid::{ctas, tile_grid};
 pub use place::workload;
-pub use problem::{Catalog, Choice, Problem, Request, Target};
 
 use crate::error::Error;
+pub use crate::problem::{Catalog, Problem, Strides, Target};
+pub use crate::rejection::{Rejected, Rejection};
 
 /// The kernels that can run `problem` on `target`, as it is: nothing packed.
 pub fn candidates<'a>(
@@ -91,15 +95,15 @@ pub fn choose(
 /// Every configuration for `problem` on `target` that is worth measuring, the
 /// best by the module's rule first. All of one kernel stand together.
 ///
-/// - Kernels: all that can run and that `request` allows. Of one family, those
-///   only that pack as little, and read along the contiguous direction of as
-///   many operands, as its best.
-/// - The transposed problem as well as the straight one, for hopper kernels,
-///   where C is so narrow that its writes matter little.
-/// - Orders and schedules: the rule's, and some steps from it, where there is
-///   more than one wave.
+/// - Kernels: all that can run and that `request` allows. A kernel that packs more than the
+///   best of its family, or reads fewer operands along their contiguous direction, is left
+///   out.
+/// - The problem and its transpose, for hopper kernels, where C is so narrow that the
+///   direction of its writes matters little.
+/// - Orders and schedules: the rule's, and others near it, where there is more than one
+///   wave.
 ///
-/// They are worked out as they are asked for.
+/// The iterator computes them one by one.
 ///
 /// # Errors
 /// [`Error::UnknownKernel`], [`Error::KernelCannotRun`], [`Error::NoKernel`],
@@ -120,39 +124,6 @@ pub fn choices<'a>(
     let best = ranked.next().map_or(Ok(Vec::new()), place)?;
     let others = ranked.flat_map(move |ranked| place(ranked).unwrap_or_default());
     Ok(best.into_iter().chain(others))
-}
-
-/// An M×N matrix in tiles of `kernel`: of a CTA, or of a whole cluster, whose
-/// CTAs stand one above the other.
-pub fn tile_grid(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
-    let (height, width) = kernel.cluster_tile();
-    TileGrid::cover(m, n, height, width)
-}
-
-/// CTAs to launch along x and y, where `resident` CTAs run at once.
-pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
-    let TileGrid { tiles_m, tiles_n } = choice.grid;
-    let cluster = choice.kernel.cluster.ctas();
-    match choice.schedule {
-        Schedule::Grid2d => (tiles_n, tiles_m),
-        Schedule::Grid1d => (cluster * choice.grid.tiles(), 1),
-        Schedule::Persistent => {
-            let clusters = (resident / cluster).max(1).min(choice.grid.tiles());
-            (cluster * clusters, 1)
-        }
-        Schedule::StreamK => match choice.grid.tiles() {
-            0 => (0, 1),
-            tiles => (tiles.min(resident).max(choice.sharers), 1),
-        },
-    }
-}
-
-/// Tiles that several of `ctas` CTAs share: those that fill no wave.
-pub(crate) fn shared_tiles(choice: &Choice, ctas: (u32, u32)) -> u32 {
-    match choice.schedule {
-        Schedule::StreamK => choice.grid.tiles().checked_rem(ctas.0).unwrap_or(0),
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

@@ -16,17 +16,17 @@
 //! | C | N | N, M | W, 64 (16 where a cluster splits K) |
 //!
 //! `wgmma` reads 4-byte elements contiguous along K only (PTX ISA, "`wgmma`",
-//! "Matrix major-ness"), so there are two of these for TF32 operands. Operands
-//! that TMA cannot read are packed: [`select`](crate::select).
+//! "Matrix major-ness"), so that TF32 operands have the two rows along K alone.
+//! Operands that TMA cannot read are packed: [`select`](crate::select).
 //!
-//! CTAs of a cluster that need the same rows of A, or columns of B, fetch a part
-//! each and multicast it, hence the divisions. Short operands take shorter boxes
+//! The CTAs of a cluster that need the same rows of A, or columns of B, each fetch a
+//! part and multicast it: hence the divisions. Short operands take shorter boxes
 //! ([`box_rows`]).
 
 use gpu_kernels::kernels::hopper::{box_rows, store_rows};
 use gpu_kernels::{DType, KernelInfo, Major, OutputType};
 
-use crate::select::Problem;
+use crate::problem::Problem;
 
 /// Multiple that TMA asks of addresses and pitches, bytes.
 pub const ALIGNMENT: u64 = 16;
@@ -41,8 +41,8 @@ pub(crate) const BOX_BYTES: u32 = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// TMA moves f32 as it is (a TFLOAT32 map truncates: seen on an H200), and
-    /// the tensor cores drop the low bits; TF32 must be rounded before.
+    /// TMA moves f32 as it is (a TFLOAT32 map truncates, as seen on an H200), and
+    /// the tensor cores drop the low bits: the operand has to be rounded before.
     #[error("TMA does not round f32 to TF32, accepted: a packed copy, which is rounded")]
     Unrounded,
     /// The elements are not contiguous in the direction the kernel reads.
@@ -64,35 +64,36 @@ pub enum Unreadable {
         /// Bytes of a line.
         line: u64,
     },
-    /// It does not start at a multiple of 16 bytes.
-    #[error("it starts at {address:#x}, accepted: multiples of 16")]
-    Address {
-        /// The device address.
-        address: u64,
+    /// Its address is not known to be a multiple of 16 bytes.
+    #[error("its address is aligned to {alignment} bytes, accepted: 16 or more")]
+    Alignment {
+        /// Bytes, a power of two.
+        alignment: u64,
     },
 }
 
-/// An operand as lines of contiguous elements.
+/// An operand as a tensor map describes it: the `globalDim` and `globalStrides` of
+/// `cuTensorMapEncodeTiled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
-    /// Elements of a line, and lines.
+pub struct GlobalTensor {
+    /// Elements along the contiguous direction, then along the other.
     pub dims: [u64; 2],
-    /// Bytes from one line to the next.
+    /// Bytes from one line of contiguous elements to the next.
     pub pitch_bytes: u64,
 }
 
-impl Lines {
+impl GlobalTensor {
     /// A of `problem`, contiguous along `major`.
     ///
     /// # Errors
     /// [`Unreadable`].
-    pub fn of_a(problem: &Problem, major: Major) -> Result<Lines, Unreadable> {
+    pub fn of_a(problem: &Problem, major: Major) -> Result<GlobalTensor, Unreadable> {
         let along_m = (problem.m, problem.a.row_stride, "M");
         let along_k = (problem.k, problem.a.col_stride, "K");
         let bytes = problem.input.bytes();
         match major {
-            Major::K => Lines::new(problem.a.address, bytes, along_k, along_m),
-            Major::Mn => Lines::new(problem.a.address, bytes, along_m, along_k),
+            Major::K => GlobalTensor::new(problem.a.alignment, bytes, along_k, along_m),
+            Major::Mn => GlobalTensor::new(problem.a.alignment, bytes, along_m, along_k),
         }
     }
 
@@ -100,37 +101,37 @@ impl Lines {
     ///
     /// # Errors
     /// [`Unreadable`].
-    pub fn of_b(problem: &Problem, major: Major) -> Result<Lines, Unreadable> {
+    pub fn of_b(problem: &Problem, major: Major) -> Result<GlobalTensor, Unreadable> {
         let along_n = (problem.n, problem.b.col_stride, "N");
         let along_k = (problem.k, problem.b.row_stride, "K");
         let bytes = problem.input.bytes();
         match major {
-            Major::K => Lines::new(problem.b.address, bytes, along_k, along_n),
-            Major::Mn => Lines::new(problem.b.address, bytes, along_n, along_k),
+            Major::K => GlobalTensor::new(problem.b.alignment, bytes, along_k, along_n),
+            Major::Mn => GlobalTensor::new(problem.b.alignment, bytes, along_n, along_k),
         }
     }
 
     /// C of `problem`, contiguous along N, if a hopper kernel can write it
-    /// through TMA. A store is clipped to 16 bytes, not to an element, so a
-    /// line must be a multiple of that, or what follows it would be overwritten.
-    pub fn of_c(problem: &Problem) -> Option<Lines> {
+    /// through TMA. A store is clipped to 16 bytes, not to an element: a line that is no
+    /// multiple of 16 bytes would be overwritten past its end.
+    pub fn of_c(problem: &Problem) -> Option<GlobalTensor> {
         let along_m = (problem.m, problem.c.row_stride, "M");
         let along_n = (problem.n, problem.c.col_stride, "N");
         let bytes = output_dtype(problem).bytes();
-        let lines = Lines::new(problem.c.address, bytes, along_n, along_m).ok()?;
+        let tensor = GlobalTensor::new(problem.c.alignment, bytes, along_n, along_m).ok()?;
         let line = u64::from(problem.n) * u64::from(bytes);
-        line.is_multiple_of(ALIGNMENT).then_some(lines)
+        line.is_multiple_of(ALIGNMENT).then_some(tensor)
     }
 
-    /// Lines along one direction, given as (extent, stride, name), that follow
-    /// each other in another. A stride over an extent of 1 is never taken, so
+    /// Lines of contiguous elements along one direction, given as (extent, stride, name),
+    /// that follow each other in another. A stride over an extent of 1 is never taken, so
     /// any will do.
     fn new(
-        address: u64,
+        alignment: u64,
         element_bytes: u32,
         (length, stride, direction): (u32, u64, &'static str),
         (lines, line_stride, _): (u32, u64, &'static str),
-    ) -> Result<Lines, Unreadable> {
+    ) -> Result<GlobalTensor, Unreadable> {
         if length > 1 && stride != 1 {
             return Err(Unreadable::Stride { direction, stride });
         }
@@ -143,10 +144,10 @@ impl Lines {
         if !pitch.is_multiple_of(ALIGNMENT) || pitch < line || pitch >= MAX_PITCH {
             return Err(Unreadable::Pitch { pitch, line });
         }
-        if !address.is_multiple_of(ALIGNMENT) {
-            return Err(Unreadable::Address { address });
+        if !alignment.is_multiple_of(ALIGNMENT) {
+            return Err(Unreadable::Alignment { alignment });
         }
-        Ok(Lines {
+        Ok(GlobalTensor {
             dims: [length.into(), lines.into()],
             pitch_bytes: pitch,
         })
@@ -182,7 +183,7 @@ fn box_width(dtype: DType) -> u32 {
     BOX_BYTES / dtype.bytes()
 }
 
-/// The element type of C: never TF32, to which operands are rounded, not sums.
+/// The element type of C. Operands are rounded to TF32; their product is stored as f32.
 pub fn output_dtype(problem: &Problem) -> DType {
     match (problem.output, problem.input) {
         (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
@@ -199,16 +200,13 @@ pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::Strides;
+    use gpu_kernels::Family;
     use gpu_kernels::entry::KERNELS;
-    use gpu_kernels::{Family, Operand};
 
     /// f16, A 300×200, B 200×104 and C 300×104.
     fn problem(a: (u64, u64), b: (u64, u64), c: (u64, u64)) -> Problem {
-        let operand = |(row_stride, col_stride)| Operand {
-            address: 256,
-            row_stride,
-            col_stride,
-        };
+        let operand = |(row_stride, col_stride)| Strides::new(row_stride, col_stride);
         Problem {
             m: 300,
             n: 104,
@@ -224,24 +222,24 @@ mod tests {
     #[test]
     fn lines_follow_the_contiguous_direction() {
         let rows = problem((200, 1), (104, 1), (104, 1));
-        let a = Lines::of_a(&rows, Major::K).unwrap();
+        let a = GlobalTensor::of_a(&rows, Major::K).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([200, 300], 400));
-        let b = Lines::of_b(&rows, Major::Mn).unwrap();
+        let b = GlobalTensor::of_b(&rows, Major::Mn).unwrap();
         assert_eq!((b.dims, b.pitch_bytes), ([104, 200], 208));
-        let c = Lines::of_c(&rows).unwrap();
+        let c = GlobalTensor::of_c(&rows).unwrap();
         assert_eq!((c.dims, c.pitch_bytes), ([104, 300], 208));
 
         let columns = problem((1, 304), (1, 200), (1, 300));
-        let a = Lines::of_a(&columns, Major::Mn).unwrap();
+        let a = GlobalTensor::of_a(&columns, Major::Mn).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([300, 200], 608));
-        let b = Lines::of_b(&columns, Major::K).unwrap();
+        let b = GlobalTensor::of_b(&columns, Major::K).unwrap();
         assert_eq!((b.dims, b.pitch_bytes), ([200, 104], 400));
-        assert_eq!(Lines::of_c(&columns), None);
+        assert_eq!(GlobalTensor::of_c(&columns), None);
     }
 
     #[test]
     fn what_tma_cannot_read_is_named() {
-        let lines = |a| Lines::of_a(&problem(a, (104, 1), (104, 1)), Major::K);
+        let lines = |a| GlobalTensor::of_a(&problem(a, (104, 1), (104, 1)), Major::K);
         assert_eq!(
             lines((1, 300)).unwrap_err(),
             Unreadable::Stride {
@@ -257,11 +255,10 @@ mod tests {
             );
         }
         let mut moved = problem((200, 1), (104, 1), (104, 1));
-        moved.a.address += 8;
-        let address = moved.a.address;
+        moved.a.alignment = 8;
         assert_eq!(
-            Lines::of_a(&moved, Major::K).unwrap_err(),
-            Unreadable::Address { address }
+            GlobalTensor::of_a(&moved, Major::K).unwrap_err(),
+            Unreadable::Alignment { alignment: 8 }
         );
     }
 
@@ -269,21 +266,21 @@ mod tests {
     fn strides_over_one_element_do_not_matter() {
         let mut row = problem((3, 1), (104, 1), (104, 1));
         row.m = 1;
-        let a = Lines::of_a(&row, Major::K).unwrap();
+        let a = GlobalTensor::of_a(&row, Major::K).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([200, 1], 400));
         row.a.col_stride = 7;
         row.k = 1;
-        let a = Lines::of_a(&row, Major::K).unwrap();
+        let a = GlobalTensor::of_a(&row, Major::K).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([1, 1], 16));
     }
 
     #[test]
-    fn c_is_written_through_tma_in_whole_lines_of_16_bytes() {
+    fn c_is_written_through_tma_in_lines_of_multiples_of_16_bytes() {
         let mut problem = problem((200, 1), (104, 1), (104, 1));
         problem.n = 100;
-        assert_eq!(Lines::of_c(&problem), None, "200 bytes");
+        assert_eq!(GlobalTensor::of_c(&problem), None, "200 bytes");
         problem.output = OutputType::F32;
-        let c = Lines::of_c(&problem).unwrap();
+        let c = GlobalTensor::of_c(&problem).unwrap();
         assert_eq!((c.dims, c.pitch_bytes), ([100, 300], 416));
     }
 
@@ -291,7 +288,7 @@ mod tests {
     fn tf32_operands_give_an_f32_c() {
         let mut problem = problem((200, 1), (1, 200), (104, 1));
         problem.input = DType::Tf32;
-        let a = Lines::of_a(&problem, Major::K).unwrap();
+        let a = GlobalTensor::of_a(&problem, Major::K).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([200, 300], 800));
         for output in [OutputType::Input, OutputType::F32] {
             problem.output = output;
@@ -315,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_one_layer_of_a_stage_deep() {
+    fn boxes_are_one_swizzle_atom_wide_and_deep() {
         let named = |name| KERNELS.iter().find(|kernel| kernel.name == name).unwrap();
         for name in ["hopper_f16_am_bn_64x64x128", "hopper_f16_am_bn_64x128x64"] {
             let kernel = named(name);

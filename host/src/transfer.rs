@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::gpu::backend::Pattern;
 use crate::layout::Layout;
 use crate::storage::Memory;
-use crate::view::Window;
+use crate::window::Window;
 
 /// The elements of `window`, row by row.
 pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {

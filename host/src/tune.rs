@@ -10,40 +10,42 @@
 //! problem → select::choices → race → cache → plan
 //! ```
 //!
-//! - **What is measured.** [`select::choices`](crate::select::choices), without
-//!   those that the estimate of [`select::cost`](crate::select::cost) calls
-//!   hopeless.
+//! - **What is measured.** [`select::choices`](crate::select::choices), without the
+//!   choices for which [`select::cost`](crate::select::cost) estimates many times the
+//!   cycles of the best.
 //! - **How.** Each launch alone, on an overwritten L2 cache, with CUDA events, in
 //!   random turns until the budget is spent or the winner is clear.
 //! - **What is remembered.** The winner, for this GPU, driver and build of the
 //!   kernels, and for problems of the same shape, types, strides and alignment.
-//!   What is read back must be one of the choices again, so that it has passed
+//!   A remembered winner has to be one of the choices again, so that it has passed
 //!   [`select::check`](crate::select::check).
-//! - **How long at most.** No wait for the GPU is longer than the estimate with room
-//!   ([`Tuner::wait_limit`]). A launch that takes longer ends the tuning with an error that
-//!   names it; the fastest of those that were measured before is remembered.
+//! - **How long at most.** The tuner waits for a launch no longer than its estimate with
+//!   room ([`Tuner::wait_limit`]). A launch that takes longer ends the tuning with an error
+//!   that names it; the fastest of the launches before it is remembered.
 
 mod cache;
 mod key;
+mod measure;
 mod race;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::element::{Element, Output};
 use crate::error::Error;
-use crate::gemm::{Gemm, Plan};
+use crate::gemm::Gemm;
 use crate::gpu::opened::Gpu;
 use crate::gpu::plan::GpuPlan;
 use crate::gpu::stopwatch::Stopwatch;
 use crate::gpu::wait;
+use crate::plan::Plan;
 use crate::plan_info::Origin;
 use crate::select::{self, Choice, Problem, Request, cost};
 use crate::view::{AsView, AsViewMut};
 use cache::{Cache, Winner};
 use key::Machine;
+use measure::{Named, groups, measure};
 use race::Race;
 
 /// Time to measure one problem, unless [`Tuner::budget`] says otherwise.
@@ -162,13 +164,16 @@ impl Tuner {
         self.cache.file()
     }
 
-    /// The remembered or measured plan for `problem`, whose operands are live,
-    /// and whose C is the caller's alone.
-    fn plan(
+    /// The remembered or measured plan for `problem`, whose A, B and C are at `addresses`.
+    ///
+    /// # Safety
+    /// They are live on `gpu`, and C is the caller's alone, until this returns.
+    unsafe fn plan(
         &mut self,
         gpu: &Arc<Gpu>,
         problem: &Problem,
         request: &Request,
+        addresses: [u64; 3],
     ) -> Result<(GpuPlan, Origin), Error> {
         gpu.make_current()?;
         if gpu.backend().is_capturing()? {
@@ -198,7 +203,11 @@ impl Tuner {
         wait::within(gpu, self.wait_limit.unwrap_or(EARLIER_WORK))?;
         let race = Race::new(&groups(&choices), self.budget, 0);
         let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
-        let (fastest, plan) = measure(gpu, problem, &choices, race, limit);
+        let time = |stopwatch: &Stopwatch, plan: &mut GpuPlan| {
+            // SAFETY: the caller's duty, and the stopwatch waits for the stream.
+            stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
+        };
+        let (fastest, plan) = measure(gpu, problem, &choices, race, time);
         if let Some((choice, milliseconds)) = fastest {
             log::debug!("{key}: {} wins, {milliseconds:.4} ms", Named(&choice));
             let winner = Winner::new(&choice, milliseconds);
@@ -220,9 +229,8 @@ impl Gemm {
     /// measured before, else by running the candidates now. Then C holds the
     /// product, and what it held is lost. Waits for the GPU.
     ///
-    /// On the CPU device, which has one way to multiply, this is
-    /// [`Gemm::plan`]. [`PlanInfo::origin`](crate::PlanInfo::origin) tells which it
-    /// was.
+    /// On the CPU device, which has one way to multiply, this is [`Gemm::plan`].
+    /// [`PlanInfo::origin`](crate::PlanInfo::origin) tells who chose.
     ///
     /// # Errors
     /// Those of [`Gemm::plan`], and [`Error::TuningWhileCapturing`].
@@ -241,12 +249,15 @@ impl Gemm {
         mut c: impl AsViewMut<O>,
         tuner: &mut Tuner,
     ) -> Result<Plan<T, O>, Error> {
-        self.plan_by(
-            a.as_view(),
-            b.as_view(),
-            c.as_view_mut(),
-            |gpu, problem, request| tuner.plan(gpu, problem, request),
-        )
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        let operands = self.operands(a, b, &c)?;
+        let addresses = [a.address(), b.address(), c.address()];
+        let plan = self.plan_by::<T, O>(operands, |gpu, problem, request| {
+            // SAFETY: the views are live until here, on this device and of the problem's
+            // layouts, and C is the caller's alone.
+            unsafe { tuner.plan(gpu, problem, request, addresses) }
+        })?;
+        Ok(Plan::new(self.device(), plan))
     }
 }
 
@@ -275,125 +286,6 @@ fn leave_out_hopeless(choices: &mut Vec<Choice>, cycles: impl Fn(&Choice) -> u64
 /// What a launch that is estimated to take `estimate` may take.
 fn longest_wait(estimate: Duration) -> Duration {
     LEAST_WAIT.saturating_add(estimate.saturating_mul(ROOM))
-}
-
-/// Runs `choices` against each other; a launch may take what `limit` says. Returns the
-/// fastest that was timed, with the median of its times in milliseconds, and the winner's
-/// plan: none, if a launch did not end.
-fn measure(
-    gpu: &Arc<Gpu>,
-    problem: &Problem,
-    choices: &[Choice],
-    mut race: Race,
-    limit: impl Fn(&GpuPlan) -> Duration,
-) -> (Option<(Choice, f64)>, Result<GpuPlan, Error>) {
-    let stopwatch = match Stopwatch::new(gpu) {
-        Ok(stopwatch) => stopwatch,
-        Err(error) => return (None, Err(error)),
-    };
-    let addresses = [&problem.a, &problem.b, &problem.c].map(|operand| operand.address);
-    let time = |plan: &mut GpuPlan| {
-        // SAFETY: `Tuner::plan`'s operands are live and of the planned layouts;
-        // this waits for the stream.
-        stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
-    };
-    let mut spent = Duration::ZERO;
-    let mut turn = |plan: Option<GpuPlan>, choice| {
-        let is_new = plan.is_none();
-        let mut plan = match plan {
-            Some(plan) => plan,
-            None => GpuPlan::new(gpu, choice, problem)?,
-        };
-        let begin = Instant::now();
-        if is_new {
-            // The first launch of a plan is slower: it copies tensor maps.
-            time(&mut plan)?;
-        }
-        let milliseconds = time(&mut plan)?;
-        spent += begin.elapsed();
-        Ok::<_, Error>((plan, milliseconds, spent))
-    };
-    let mut plans: Vec<Option<GpuPlan>> = choices.iter().map(|_| None).collect();
-    let fastest = |race: &Race| {
-        let (leader, milliseconds) = race.leader()?;
-        Some((leader, (choices[leader], milliseconds)))
-    };
-    let mut first_error = None;
-    let mut so_far = Duration::ZERO;
-    while let Some(next) = race.next(so_far) {
-        let choice = choices[next];
-        match turn(plans[next].take(), choice) {
-            Ok((plan, milliseconds, spent)) => {
-                log::trace!("{}: {milliseconds:.4} ms", Named(&choice));
-                race.time(next, milliseconds);
-                plans[next] = Some(plan);
-                so_far = spent;
-            }
-            Err(Error::TimedOut { device, waited }) => {
-                race.fail(next);
-                let error = timed_out(device, waited, problem, &choice);
-                return (fastest(&race).map(|(_, fastest)| fastest), Err(error));
-            }
-            Err(error) => {
-                log::warn!("{} is left out: {error}", Named(&choice));
-                race.fail(next);
-                first_error.get_or_insert(error);
-            }
-        }
-        // Workspaces of those that left are free for others.
-        for (index, plan) in plans.iter_mut().enumerate() {
-            if race.has_left(index) {
-                *plan = None;
-            }
-        }
-    }
-    let won = fastest(&race).and_then(|(index, fastest)| Some((fastest, plans[index].take()?)));
-    match won {
-        Some((fastest, plan)) => (Some(fastest), Ok(plan)),
-        None => {
-            let error = first_error.expect("where none has a time, one has failed");
-            (None, Err(error))
-        }
-    }
-}
-
-/// The error of a launch of `choice` that did not end.
-fn timed_out(device: String, waited: Duration, problem: &Problem, choice: &Choice) -> Error {
-    Error::TuningTimedOut {
-        device,
-        waited,
-        kernel: choice.kernel.name,
-        shape: (problem.m as usize, problem.n as usize, problem.k as usize),
-        order: choice.order,
-        schedule: choice.schedule,
-    }
-}
-
-/// A number for each choice: the same for those of one kernel, one way round,
-/// which stand together.
-fn groups(choices: &[Choice]) -> Vec<usize> {
-    let same =
-        |a: &Choice, b: &Choice| (a.kernel.name, a.transposed) == (b.kernel.name, b.transposed);
-    let runs = choices.chunk_by(same).enumerate();
-    runs.flat_map(|(group, run)| vec![group; run.len()])
-        .collect()
-}
-
-/// A choice in the words of a log.
-struct Named<'a>(&'a Choice);
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Choice {
-            kernel,
-            transposed,
-            order,
-            schedule,
-            ..
-        } = self.0;
-        let way = if *transposed { ", transposed" } else { "" };
-        write!(f, "{} {order:?} {schedule:?}{way}", kernel.name)
-    }
 }
 
 #[cfg(test)]

@@ -13,119 +13,7 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::storage::Storage;
-
-/// A window on a storage. Invariant: `layout` starting at `offset` lies inside.
-#[derive(Debug)]
-pub(crate) struct Window<'a, T> {
-    storage: &'a Storage<T>,
-    offset: usize,
-    layout: Layout,
-}
-
-impl<T> Clone for Window<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Window<'_, T> {}
-
-impl<'a, T: Element> Window<'a, T> {
-    pub(crate) fn new(
-        storage: &'a Storage<T>,
-        offset: usize,
-        layout: Layout,
-    ) -> Result<Self, Error> {
-        let end = layout.span().and_then(|span| span.checked_add(offset));
-        if end.is_none_or(|end| end > storage.len()) {
-            return Err(Error::OutOfBounds {
-                layout,
-                offset,
-                elements: storage.len(),
-            });
-        }
-        Ok(Window {
-            storage,
-            offset,
-            layout,
-        })
-    }
-
-    fn transposed(self) -> Self {
-        Window {
-            layout: self.layout.transposed(),
-            ..self
-        }
-    }
-
-    fn slice(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self, Error> {
-        check_range("rows", &rows, self.layout.rows)?;
-        check_range("columns", &cols, self.layout.cols)?;
-        let layout = Layout {
-            rows: rows.len(),
-            cols: cols.len(),
-            ..self.layout
-        };
-        // An empty slice may start one past the last row, where there may be
-        // no memory; it needs none.
-        let offset = if layout.is_empty() {
-            self.offset
-        } else {
-            self.offset + rows.start * layout.row_stride + cols.start * layout.col_stride
-        };
-        Window::new(self.storage, offset, layout)
-    }
-
-    fn step(self, row_step: usize, col_step: usize) -> Result<Self, Error> {
-        for (axis, step) in [("rows", row_step), ("columns", col_step)] {
-            if step == 0 {
-                return Err(Error::ZeroStep { axis });
-            }
-        }
-        let layout = Layout {
-            rows: self.layout.rows.div_ceil(row_step),
-            cols: self.layout.cols.div_ceil(col_step),
-            // A step past the only row or column may wrap; nothing uses it.
-            row_stride: self.layout.row_stride.saturating_mul(row_step),
-            col_stride: self.layout.col_stride.saturating_mul(col_step),
-        };
-        Window::new(self.storage, self.offset, layout)
-    }
-
-    fn with_layout(self, layout: Layout) -> Result<Self, Error> {
-        Window::new(self.storage, self.offset, layout)
-    }
-
-    pub(crate) fn storage(self) -> &'a Storage<T> {
-        self.storage
-    }
-
-    pub(crate) fn offset(self) -> usize {
-        self.offset
-    }
-
-    pub(crate) fn layout(self) -> Layout {
-        self.layout
-    }
-
-    /// Address of element (0, 0): in device memory on a GPU, else in the host's.
-    pub(crate) fn address(self) -> u64 {
-        self.storage.address() + (self.offset * size_of::<T>()) as u64
-    }
-}
-
-fn check_range(axis: &'static str, range: &Range<usize>, len: usize) -> Result<(), Error> {
-    if range.start > range.end || range.end > len {
-        return Err(Error::SliceRange {
-            axis,
-            start: range.start,
-            end: range.end,
-            len,
-        });
-    }
-    Ok(())
-}
+use crate::window::Window;
 
 /// A matrix to read: shape and strides over memory that someone else owns.
 ///
@@ -344,12 +232,6 @@ impl<T: Element> AsView<T> for MatrixView<'_, T> {
     }
 }
 
-impl<T: Element> AsView<T> for &crate::Matrix<T> {
-    fn as_view(&self) -> MatrixView<'_, T> {
-        self.view()
-    }
-}
-
 /// What can be written as a matrix: a [`MatrixViewMut`], or a mutable reference to a
 /// [`Matrix`](crate::Matrix).
 pub trait AsViewMut<T> {
@@ -361,11 +243,5 @@ impl<T: Element> AsViewMut<T> for MatrixViewMut<'_, T> {
     fn as_view_mut(&mut self) -> MatrixViewMut<'_, T> {
         // Lent on: while the result lives, `self` cannot be used.
         MatrixViewMut(self.0, PhantomData)
-    }
-}
-
-impl<T: Element> AsViewMut<T> for &mut crate::Matrix<T> {
-    fn as_view_mut(&mut self) -> MatrixViewMut<'_, T> {
-        self.view_mut()
     }
 }

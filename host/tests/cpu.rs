@@ -156,6 +156,27 @@ fn the_space_between_elements_of_c_stays() {
 }
 
 #[test]
+fn a_plan_from_layouts_is_that_from_operands() {
+    let device = Device::cpu();
+    let mut random = Random::new(7);
+    let (m, n, k) = (9, 14, 33);
+    for _ in 0..20 {
+        let a = random.matrix::<bf16>(&device, m, k);
+        let b = random.matrix::<bf16>(&device, k, n);
+        let mut c = device.zeros::<f32>(m, n).unwrap();
+        let gemm = Gemm::new(&device);
+        let mut by_layout = gemm
+            .plan_for::<bf16, f32>(a.layout(), b.layout(), c.layout())
+            .unwrap();
+        let by_operands = gemm.plan(&a, &b, &mut c).unwrap();
+        assert_eq!(by_layout.info(), by_operands.info());
+        by_layout.run(&a, &b, &mut c).unwrap();
+        let expected = oracle::product(a.view(), b.view()).unwrap();
+        assert_eq!(expected.worst(&c.to_vec().unwrap(), bf16::DTYPE), None);
+    }
+}
+
+#[test]
 fn a_plan_runs_again_on_other_operands() {
     let device = Device::cpu();
     let mut random = Random::new(6);

@@ -4,6 +4,8 @@
 //! CUDA driver is tested in `fake_driver.rs`.
 
 mod common;
+#[path = "emulated/plans.rs"]
+mod plans;
 #[path = "emulated/reports.rs"]
 mod reports;
 #[path = "emulated/tuning.rs"]
@@ -12,8 +14,8 @@ mod tuning;
 use common::{Random, layout_variants};
 use tilewise::emulator::EmulatedGpu;
 use tilewise::{
-    Device, Error, Family, Gemm, Matrix, Packing, Precision, Schedule, TileGrid, TileOrder, f16,
-    oracle, select::Rejection,
+    Device, Error, Family, Gemm, Matrix, Operand, Packing, Precision, Schedule, TileGrid,
+    TileOrder, f16, oracle, select::Rejection,
 };
 
 /// Three SMs that hold two CTAs each.
@@ -64,7 +66,7 @@ fn the_compute_capability_decides_the_kernels() {
         let b = random.integers::<f16>(&device, k, n);
         let mut c = device.zeros::<f32>(m, n).unwrap();
         let mut plan = Gemm::new(&device).plan(&a, &b, &mut c).unwrap();
-        assert_eq!(plan.info().kernel.unwrap().family, family);
+        assert_eq!(plan.info().gpu().unwrap().kernel.family, family);
         plan.run(&a, &b, &mut c).unwrap();
         let expected = oracle::product(a.view(), b.view()).unwrap().values;
         let found = c.to_vec().unwrap().into_iter().map(f64::from);
@@ -167,7 +169,7 @@ fn plans_launch_every_order_and_schedule() {
         let mut c = device.zeros_strided::<f32>(m, n, 1, m + 3).unwrap();
         c.view_mut().fill(f32::NAN).unwrap();
         let mut plan = gemm.plan(a.view(), b.view(), c.view_mut()).unwrap();
-        let info = *plan.info();
+        let info = *plan.info().gpu().unwrap();
         assert_eq!((info.m, info.n, info.k, info.ctas), (m, n, k, ctas));
         assert_eq!((info.order, info.schedule), (order, schedule));
         let (tiles_m, tiles_n) = (5, 6);
@@ -231,7 +233,7 @@ fn pack_and_multiply(
     let mut plan = gemm
         .plan(matrices[0].view(), b.view(), c.view_mut())
         .unwrap();
-    let info = *plan.info();
+    let info = *plan.info().gpu().unwrap();
     // Whatever the strides: the copy is rounded.
     assert_eq!((info.packed_a, info.packed_b), (true, true));
     assert_eq!(info.transposed, c_strides.1 != 1);
@@ -302,9 +304,9 @@ fn operands_on_different_devices() {
         found: found.into(),
         expected: expected.into(),
     };
-    assert_eq!(error, mismatch("b", &names[1], &names[0]));
+    assert_eq!(error, mismatch(Operand::B, &names[1], &names[0]));
     let error = Device::cpu().matmul(&a, &a).unwrap_err();
-    assert_eq!(error, mismatch("a", &names[0], "the CPU"));
+    assert_eq!(error, mismatch(Operand::A, &names[0], "the CPU"));
 }
 
 #[test]

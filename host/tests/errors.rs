@@ -1,7 +1,8 @@
 //! Every error that can be had without a GPU, with what it names.
 
 use tilewise::{
-    Block, DType, Device, Error, Family, Gemm, Layout, Precision, Schedule, TileOrder, f16,
+    Block, DType, Device, Error, Family, Gemm, Layout, Operand, PlanInfo, Precision, Schedule,
+    TileOrder, f16,
 };
 
 fn layout(rows: usize, cols: usize, row_stride: usize, col_stride: usize) -> Layout {
@@ -53,7 +54,10 @@ fn wrong_numbers_of_elements() {
     assert_eq!(device.from_slice(&[0.0_f32; 5], 2, 3).unwrap_err(), error);
     let mut matrix = device.zeros::<f32>(2, 3).unwrap();
     assert_eq!(matrix.copy_from_slice(&[0.0; 5]).unwrap_err(), error);
-    assert_eq!(error.to_string(), "2×3 needs 6 elements, got 5");
+    assert_eq!(
+        error.to_string(),
+        "5 elements for a 2×3 matrix; accepted: 6"
+    );
     // 2⁶⁴ elements are not 0 elements.
     let rows = 1 << 32;
     assert!(device.from_slice::<f32>(&[], rows, rows).is_err());
@@ -132,7 +136,8 @@ fn views_that_are_none() {
     let strided = device.zeros_strided::<f32>(4, 4, 2, 3).unwrap_err();
     assert_eq!(
         strided.to_string(),
-        "two elements of a written matrix of 4×4 with strides (2, 3) share an address"
+        "two elements of a matrix of 4×4 with strides (2, 3) share an address; accepted where it \
+         is written: strides that keep all apart"
     );
 }
 
@@ -148,14 +153,47 @@ fn other_operands_than_planned() {
     assert_eq!(
         error,
         Error::PlanMismatch {
-            operand: "b",
+            operand: Operand::B,
             found: layout(4, 4, 1, 4),
             planned: layout(4, 4, 4, 1)
         }
     );
     let part = c.view_mut().slice(0..4, 0..3).unwrap();
     let error = plan.run(a.view(), a.view(), part).unwrap_err();
-    assert!(matches!(error, Error::PlanMismatch { operand: "c", .. }));
+    assert!(matches!(
+        error,
+        Error::PlanMismatch {
+            operand: Operand::C,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn layouts_that_no_operands_have() {
+    let gemm = Gemm::new(&Device::cpu());
+    let square = Layout::row_major(4, 4);
+    let plan = |a, b, c| gemm.plan_for::<f32, f32>(a, b, c).map(drop);
+    assert_eq!(plan(square, square, square), Ok(()));
+    assert_eq!(
+        plan(square, Layout::row_major(5, 4), square),
+        Err(Error::ShapeMismatch {
+            a: (4, 4),
+            b: (5, 4),
+            c: (4, 4)
+        })
+    );
+    let repeated = layout(4, 4, 0, 1);
+    assert_eq!(plan(repeated, square, square), Ok(()), "inputs may repeat");
+    assert_eq!(
+        plan(square, square, repeated),
+        Err(Error::Aliasing { layout: repeated })
+    );
+    let vast = layout(4, 4, usize::MAX / 8, 1);
+    assert_eq!(
+        plan(vast, square, square),
+        Err(Error::SizeOverflow { layout: vast })
+    );
 }
 
 #[test]
@@ -179,7 +217,24 @@ fn nothing_is_silently_ignored_on_the_cpu() {
     let mut c = device.zeros::<f32>(2, 2).unwrap();
     let portable = gemm().order(TileOrder::Hilbert).schedule(Schedule::Grid1d);
     let plan = portable.plan(&a, &a, &mut c).unwrap();
-    assert_eq!(plan.info().kernel, None);
+    match plan.info() {
+        PlanInfo::Cpu(cpu) => {
+            assert_eq!(cpu.ignored_order, Some(TileOrder::Hilbert));
+            assert_eq!(cpu.ignored_schedule, Some(Schedule::Grid1d));
+        }
+        PlanInfo::Gpu(gpu) => panic!("{gpu}"),
+    }
+    assert_eq!(
+        plan.info().to_string(),
+        "the CPU, without tiles, order hilbert ignored, schedule Grid1d ignored"
+    );
+
+    let error = gemm().alignment(24).plan(&a, &a, &mut c).unwrap_err();
+    assert_eq!(error, Error::Alignment { bytes: 24 });
+    assert_eq!(
+        error.to_string(),
+        "alignment = 24 bytes; accepted: a power of two"
+    );
 
     let half = device.zeros::<f16>(2, 2).unwrap();
     let mut c = device.zeros::<f16>(2, 2).unwrap();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// `TILEWISE_CODEGEN=auto|rustc|rust-cuda`: which code generator to use.
 pub const CODEGEN: &str = "TILEWISE_CODEGEN";
 
-/// What is asked for.
+/// The code generator that a user asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codegen {
     /// rust-cuda where all of it is there and works, rustc's NVPTX otherwise.
@@ -31,7 +31,7 @@ impl Codegen {
         }
     }
 
-    /// What [`CODEGEN`] asks for.
+    /// The code generator that [`CODEGEN`] asks for.
     ///
     /// # Errors
     /// The variable holds another name.

@@ -1,8 +1,8 @@
-//! Which code generator compiles the device code.
+//! The choice of the code generator that compiles the device code.
 //!
 //! There are two, for one source: rustc's own NVPTX back end, and rust-cuda's
 //! `rustc_codegen_nvvm`. Few machines have what rust-cuda needs, so [`Codegen::Auto`]
-//! looks for all of it and takes rustc where anything is missing or its build
+//! looks for all of it, and takes rustc where anything is missing or rust-cuda's build
 //! fails. A choice always carries its reason.
 
 use std::env;
@@ -68,7 +68,7 @@ impl fmt::Display for GeneratorChoice {
 }
 
 impl GeneratorChoice {
-    /// What to do after this choice's build failed: under [`Codegen::Auto`],
+    /// The choice to try after the build of this one has failed: under [`Codegen::Auto`],
     /// rustc in place of rust-cuda.
     ///
     /// # Errors
@@ -100,8 +100,8 @@ impl GeneratorChoice {
     }
 }
 
-/// The line of a failure that tells most: the first error in what a program
-/// printed, or else the first line.
+/// The most telling line of a failure: the first error that a program printed, or else
+/// the first line.
 fn summary(failure: &str) -> &str {
     let mut lines = failure.lines();
     let first = lines.next().unwrap_or_default();
@@ -132,7 +132,8 @@ pub fn choose(codegen: Codegen) -> Result<GeneratorChoice, Error> {
     choose_with(codegen, named_rustc, rust_cuda::find, toolchain::find)
 }
 
-/// [`choose`], with what the environment says and the ways to find each.
+/// [`choose`], with the state of the environment and the ways to find each compiler as
+/// arguments.
 fn choose_with(
     codegen: Codegen,
     named_rustc: bool,
@@ -168,8 +169,8 @@ fn choose_with(
     })
 }
 
-/// What a build script must watch so that a code generator installed, upgraded
-/// or removed later is noticed.
+/// The variables and files that a build script must watch to notice that a code generator
+/// was installed, upgraded or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// For `cargo::rerun-if-env-changed`.
@@ -179,7 +180,7 @@ pub struct Watched {
     pub files: Vec<PathBuf>,
 }
 
-/// What decides the result of [`choose`], and of a build with it.
+/// The variables and files that decide the result of [`choose`], and of a build with it.
 pub fn watched(chosen: Result<&GeneratorChoice, &Error>) -> Watched {
     let mut variables = vec![CODEGEN, toolchain::PTX, toolchain::DEVICE_RUSTC];
     variables.extend(rust_cuda::VARIABLES);

@@ -1,4 +1,4 @@
-//! Launch bounds, which `rustc` has no attribute for.
+//! Adds launch bounds, for which `rustc` has no attribute.
 //!
 //! `__launch_bounds__(threads, blocks)` in CUDA C++ becomes two directives
 //! between the parameters and the body of an entry point, and `ptxas` derives

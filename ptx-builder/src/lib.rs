@@ -1,4 +1,5 @@
-//! Builds the device code: `gpu-kernels` to PTX, with launch bounds, checked by `ptxas`.
+//! Builds the device code: compiles `gpu-kernels` to PTX, adds launch bounds, and checks the
+//! result with `ptxas`.
 //!
 //! This is to tilewise what `cuda_builder` is to rust-cuda, and it can use either
 //! code generator: the NVPTX back end that every `rustc` has, or rust-cuda's. Two
@@ -13,16 +14,15 @@
 //! | [`toolchain`], [`rustc`] | find a `rustc` that has `core` for `nvptx64-nvidia-cuda`, and compile with it |
 //! | [`rust_cuda`] | find all that rust-cuda needs, and compile with it |
 //! | [`ptx`] | cut a module's text into entry points, and make a program of each |
-//! | [`launch_bounds`] | add what `rustc` has no attribute for |
-//! | [`convergence`] | refuse a kernel whose warps could diverge where they must not |
+//! | [`launch_bounds`] | add the launch bounds, for which `rustc` has no attribute |
+//! | [`convergence`] | refuse a kernel with a warp-aligned instruction in divergent code |
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
-//! | [`gates`] | refuse a kernel whose machine code is not what was meant |
+//! | [`gates`] | refuse a kernel that spills, calls, or lacks its tensor-core instructions |
 //!
-//! Beside them stands [`wasm`], which compiles what the HTML page computes.
+//! Beside them, [`wasm`] compiles the computations of the HTML page.
 //!
-//! A build needs the steps down to the convergence; [`build`] does them. The
-//! last two need NVIDIA's `ptxas` and no GPU. [`compare`] looks at what the two
-//! code generators made.
+//! [`build`] does the steps down to the proof of convergence. The last two steps need
+//! NVIDIA's `ptxas` and no GPU. [`compare`] compares the PTX of the two code generators.
 //!
 //! ```no_run
 //! use gpu_kernels::Arch;
@@ -75,15 +75,15 @@ pub struct Program {
     pub ptx: String,
 }
 
-/// What [`build`] made for one target.
+/// The result of [`build`] for one target.
 #[derive(Clone, Debug)]
 pub struct Build {
     /// The kernels, in the order of [`KERNELS`].
     pub programs: Vec<Program>,
-    /// What the compiler had to say about the device code.
+    /// The compiler's warnings about the device code.
     pub warnings: Vec<String>,
-    /// Names of functions and variables outside the entry points. [`gates`]
-    /// wants none; until then every program carries them all.
+    /// Names of functions and variables outside the entry points. Every program carries
+    /// them all, and the [`gates`] refuse them.
     pub leftovers: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl Build {
     /// ([`convergence`]).
     ///
     /// # Errors
-    /// [`Error::Syntax`] for a program that is no PTX that this crate reads.
+    /// [`Error::Syntax`] for PTX that this crate does not read.
     pub fn divergences(&self) -> Result<Vec<(&'static str, Divergence)>, Error> {
         let mut divergences = Vec::new();
         for program in &self.programs {
@@ -106,7 +106,7 @@ impl Build {
 /// Compiles the kernels of `arch`, adds their launch bounds and gives each a
 /// PTX module of its own, so that the driver compiles only what a program uses.
 ///
-/// `cache` keeps what is compiled along the way between calls; see [`cache_dir`].
+/// `cache` keeps intermediate results between calls; see [`cache_dir`].
 ///
 /// # Errors
 /// The compiler fails, its output and [`KERNELS`] disagree about which entry points
@@ -162,7 +162,8 @@ fn refuse_divergent(build: Build, generator: String, arch: Arch) -> Result<Build
     })
 }
 
-/// The programs of `kernels`, of what `compile` gives; nothing is compiled for none.
+/// The programs of `kernels`, cut from the module that `compile` makes. Without kernels,
+/// compiles nothing.
 fn programs(
     kernels: impl Iterator<Item = &'static KernelInfo>,
     compile: impl FnOnce() -> Result<Compiled, Error>,

@@ -1,5 +1,5 @@
-//! What the builds for other targets share: a cargo of their own, apart from the one
-//! that may be building us.
+//! Builds for other targets run a cargo of their own, apart from the one that may be
+//! running this program as a build script.
 //!
 //! - It has its own target directory. A build script cannot use the outer cargo's,
 //!   which is locked while the script runs.
@@ -16,7 +16,7 @@ use gpu_kernels::Arch;
 use crate::Error;
 use crate::toolchain::{CoreLibrary, Toolchain};
 
-/// What a compiler made of the device code for one target.
+/// The device code for one target, compiled.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The module, all entry points in one.
@@ -25,8 +25,8 @@ pub struct Compiled {
     pub warnings: Vec<String>,
 }
 
-/// The device crate's cargo feature for the probes; that of an [`Arch`]'s kernels has
-/// the architecture's name.
+/// The device crate's cargo feature for the probes. The feature for the kernels of an
+/// [`Arch`] has its name.
 pub const PROBES_FEATURE: &str = "probes";
 
 /// How hard the compiler optimises the device code.
@@ -83,7 +83,7 @@ pub(crate) struct Package<'a> {
 }
 
 impl Package<'_> {
-    /// Compiles it in release: the folder with what rustc made, and rustc's warnings.
+    /// Compiles it in release. Returns the folder with rustc's output, and rustc's warnings.
     /// Quick when nothing has changed.
     pub fn compile(
         &self,
@@ -175,7 +175,7 @@ pub(crate) fn manifest(name: &str, folder: &str, rest: &str) -> String {
     )
 }
 
-/// What ends the manifest of a package that is compiled by itself.
+/// The end of the manifest of a package that is compiled by itself.
 pub(crate) fn profile(level: OptLevel) -> String {
     let level = match level {
         OptLevel::Size => "\"s\"",
@@ -219,8 +219,8 @@ pub(crate) fn output(command: &mut Command) -> Result<Output, Error> {
     })
 }
 
-/// Takes away from a nested cargo what an outer one has set, for a build script or
-/// for a program that it runs.
+/// Removes the variables from a nested cargo that an outer one has set, for a build script
+/// or for a program that it runs.
 pub(crate) fn forget_outer_cargo(command: &mut Command) {
     for (name, _) in env::vars_os().filter(|(name, _)| is_outer(&name.to_string_lossy())) {
         command.env_remove(name);
@@ -243,8 +243,8 @@ pub(crate) fn set_library_path(command: &mut Command, first: &[PathBuf]) {
     };
 }
 
-/// Whether a variable belongs to the cargo that builds us, and would steer the
-/// nested one, or what that runs: `CudaBuilder` takes `OUT_DIR` for its own, and
+/// Whether a variable belongs to the outer cargo and would change what the nested one, or
+/// a program under it, does: `CudaBuilder` takes `OUT_DIR` for its own, and
 /// bindgen compiles anew whenever `TARGET` comes or goes. The job server and the
 /// user's home and network settings stay.
 fn is_outer(name: &str) -> bool {
@@ -298,12 +298,12 @@ pub(crate) fn warnings(messages: &str) -> Vec<String> {
         .collect()
 }
 
-/// `path` from the root.
+/// `path` as an absolute path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(file_error(path))
 }
 
-/// Writes a file unless it already says `text`: cargo goes by modification times.
+/// Writes a file unless it already holds `text`, for cargo compares modification times.
 pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<(), Error> {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(());

@@ -1,8 +1,8 @@
 //! The text of a PTX module, cut into its top-level statements.
 //!
-//! This reads what LLVM's NVPTX backend writes, and no more of PTX than that: a
-//! header of three directives, then declarations that end in `;` and functions
-//! that end in `}`. (PTX ISA, "Source Format" and "Directives".)
+//! It reads only the part of PTX that LLVM's NVPTX back end writes: a header of three
+//! directives, then declarations that end in `;` and functions that end in `}`. (PTX ISA,
+//! "Source Format" and "Directives".)
 
 use crate::Error;
 

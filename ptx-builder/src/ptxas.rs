@@ -1,7 +1,7 @@
-//! NVIDIA's assembler and disassembler: found, run, read.
+//! NVIDIA's assembler and disassembler: finds them, runs them, and reads their output.
 //!
-//! The driver has the same assembler built in and runs it when a module is
-//! loaded. Run here, without a GPU, it tells what each kernel will cost.
+//! The driver has the same assembler built in and runs it when a module is loaded. Run
+//! here, without a GPU, it says how many registers and bytes each kernel needs.
 
 use std::env;
 use std::fs;
@@ -117,25 +117,25 @@ impl Tools {
     }
 }
 
-/// What [`Tools::assemble`] made.
+/// The result of [`Tools::assemble`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
-    /// What the assembler said.
+    /// The assembler's messages.
     pub report: Report,
     /// The machine code.
     pub cubin: PathBuf,
 }
 
-/// What `ptxas --verbose` says about one entry point.
+/// The report of `ptxas --verbose` on one entry point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Registers a thread.
     pub registers: u32,
     /// Stack frame of a thread, bytes.
     pub stack_bytes: u32,
-    /// Registers stored to memory for want of room, bytes.
+    /// Spilled registers, bytes stored to memory.
     pub spill_store_bytes: u32,
-    /// The same read back, bytes.
+    /// Spilled registers, bytes loaded back.
     pub spill_load_bytes: u32,
     /// Static shared memory of a CTA, bytes; the dynamic part is the launch's.
     pub shared_bytes: u32,

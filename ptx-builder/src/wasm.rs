@@ -1,12 +1,12 @@
-//! Compiles what the HTML page computes, the crate `tilewise-explorer`, to WebAssembly.
+//! Compiles the computations of the HTML page, the crate `tilewise-explorer`, to
+//! WebAssembly.
 //!
-//! The same steps as for PTX, without its text: find a `rustc` that has `core` for
-//! `wasm32-unknown-unknown` ([`toolchain`] says where it looks), and a linker, which
-//! rustup's compilers bring and Debian's does not; then run a cargo of our own on
-//! generated manifests whose sources are the workspace's. There is no `wasm-bindgen`:
-//! the module has a plain C interface.
+//! It finds a `rustc` that has `core` for `wasm32-unknown-unknown` ([`toolchain`] says
+//! where it looks) and a linker, which rustup's compilers bring and Debian's does not. Then
+//! it runs a cargo of its own on generated manifests, with the workspace's sources. The
+//! module has a plain C interface and needs no `wasm-bindgen`.
 //!
-//! [`WASM`] leaves it out.
+//! The variable [`WASM`] can switch it off.
 
 use std::env;
 use std::fmt;
@@ -82,16 +82,16 @@ pub fn find() -> Result<WasmToolchain, NoWasm> {
     Ok(WasmToolchain { toolchain, linker })
 }
 
-/// The variables and files that [`find`] goes by, and the sources: a build script runs
-/// again when one of them changes.
+/// The variables and files that decide what [`find`] finds, and the sources: a build script
+/// runs again when one of them changes.
 pub fn watched() -> (Vec<&'static str>, Vec<PathBuf>) {
     let mut files = toolchain::package_lists();
     files.extend(["gpu-kernels", "model", "explorer"].map(nested::sources));
     (vec![WASM, toolchain::DEVICE_RUSTC], files)
 }
 
-/// Where a linker may be: beside the compiler that is used, and beside the project's;
-/// on PATH; in LLVM's folders, the newest first.
+/// Paths where a linker may be: beside the compiler that is used and beside the project's,
+/// on PATH, and in LLVM's folders, the newest first.
 fn linkers(toolchain: &Toolchain) -> Vec<PathBuf> {
     let project = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let beside = [toolchain.rustc.as_path(), Path::new(&project)]
@@ -118,17 +118,17 @@ fn linkers(toolchain: &Toolchain) -> Vec<PathBuf> {
     folders.into_iter().flat_map(in_folder).collect()
 }
 
-/// What [`build`] made.
+/// The compiled module.
 #[derive(Clone, Debug)]
 pub struct Module {
     /// The module in WebAssembly's binary format, a few tens of kilobytes.
     pub bytes: Vec<u8>,
-    /// What the compiler had to say about the sources.
+    /// The compiler's warnings about the sources.
     pub warnings: Vec<String>,
 }
 
-/// Compiles the module. What is compiled along the way is
-/// kept under `cache` ([`crate::cache_dir`]).
+/// Compiles the module. Intermediate results are kept under `cache`
+/// ([`crate::cache_dir`]).
 ///
 /// # Errors
 /// `cargo` does not run, the sources do not compile, or `cache` is not writable.

@@ -5,8 +5,8 @@ use anyhow::Result;
 
 use crate::{emulate, generator, project, setup};
 
-/// A product that takes the emulator a second, in two orders of tiles. A wave has 8 of
-/// its 64 tiles, and L2 has room for a quarter of A and B.
+/// A product that the emulator runs in a second, in two orders of tiles. A wave has 8 of its
+/// 64 tiles, and L2 has room for a quarter of A and B.
 const EMULATED: [&str; 6] = [
     "--kernel=hopper",
     "--shape=1024x1024x256",
@@ -55,7 +55,7 @@ pub fn study(arguments: &[String]) -> Result<()> {
     program("study", arguments)
 }
 
-/// Gets what a page needs, where one is asked for; the program says what it lacks.
+/// Gets the toolchain for a page, if the arguments ask for one.
 fn set_up_page(arguments: &[String]) {
     if arguments.iter().any(|word| word.starts_with("--html")) {
         setup::wasm_toolchain();

@@ -19,7 +19,7 @@ use crate::project;
 use executed::{Executed, Share};
 use tools::Tools;
 
-/// What is measured.
+/// The folders whose coverage is measured.
 const SOURCES: [&str; 2] = ["gpu-kernels/src/kernels", "gpu-kernels/src/isa"];
 
 /// The least that is accepted of lines and of regions, percent.
@@ -54,8 +54,8 @@ pub fn run() -> Result<()> {
             test.current_dir(directory);
             project::run(test.env("LLVM_PROFILE_FILE", &raw))?;
             let profile = tools.merge(&raw)?;
-            // One program after the other: of two, llvm-cov would drop functions that
-            // they were compiled differently from.
+            // One program after the other: of two, llvm-cov would drop the functions that
+            // are compiled differently in each.
             let sources = SOURCES.map(|source| project::root().join(source));
             executed.add_lines(&tools.lines(&program, &profile, &sources)?)?;
             executed.add_regions(&tools.regions(&program, &profile, &sources)?)?;

@@ -1,4 +1,4 @@
-//! Where things are, and how programs are run.
+//! The folders of the project, and running programs.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub fn has_gpu() -> bool {
         .any(|device| std::path::Path::new(device).exists())
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 pub fn typed(command: &Command) -> String {
     let name = PathBuf::from(command.get_program());
     let name = name.file_name().unwrap_or(command.get_program());
@@ -49,7 +49,7 @@ pub fn typed(command: &Command) -> String {
         .join(" ")
 }
 
-/// Prints a command, runs it, and fails if it does.
+/// Prints a command and runs it.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", typed(command));
     let status = command

@@ -1,4 +1,5 @@
-//! `cargo xtask ptx`: what the compiler made of each kernel, and whether it may stay.
+//! `cargo xtask ptx`: compiles and assembles all kernels, prints registers and bytes of
+//! each, and applies the gates.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -127,7 +128,7 @@ fn compile_or_fall_back(
         match compiled {
             Ok(compiled) => return Ok((choice.generator, compiled)),
             Err(failure) => {
-                // Whole: the reason of the next choice has one line of it.
+                // The whole text: the reason of the next choice has one line of it.
                 let text = failure.to_string();
                 choice = choice.after(failure)?;
                 println!("{text}\ncode generator: {choice}");
@@ -146,7 +147,7 @@ fn remove_programs(dir: &Path) -> Result<()> {
     }
 }
 
-/// What stands outside the entry points, with the target it was compiled for.
+/// Code and data outside the entry points, with the target they were compiled for.
 type Leftovers = Vec<(&'static str, Violation)>;
 
 /// Compiles the targets side by side; a compiler is single-threaded here.

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all that CI checks, in the order that fails soonest.
+//! `cargo xtask test`: all checks of CI, the quickest first.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const SMOKE_SHAPE: &str = "512x512x512";
 /// A check and its name.
 type Step = (&'static str, fn() -> Result<()>);
 
-/// Setup comes before whatever embeds PTX.
+/// Setup comes before the steps that embed PTX.
 const STEPS: &[Step] = &[
     ("format", || {
         project::run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -49,7 +49,7 @@ const STEPS: &[Step] = &[
         let exclude = ["--exclude=tilewise-emulate", "--exclude=tilewise-emulator"];
         project::run(cargo().args(["test", "--workspace"]).args(exclude))
     }),
-    ("book", book::run),
+    ("book", book::test),
     ("kernels and library in the emulator", emulate::test),
     // Its kernel on the emulator is the program that the step above has built.
     ("benchmark without a GPU", || {

@@ -19,10 +19,6 @@ const WITH_CIRCLES: &[(&str, &str)] = &[
         "gpu-kernels",
         "the hopper kernel and its epilogues; types of elements and instructions",
     ),
-    (
-        "host",
-        "matrices and devices; the driver and its errors; selection and its checks",
-    ),
 ];
 
 /// The crates of the workspace, by the folders that hold them.

@@ -7,7 +7,7 @@ use crate::modelled::selection::estimated_dram_bytes;
 use crate::problem::names::{KernelChoice, Placement, schedule_name};
 use gpu_kernels::{DType, TileOrder};
 use std::time::Duration;
-use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, Precision, Tuner};
+use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, PlanInfo, Precision, Tuner};
 
 /// A kernel of tilewise with its order and schedule.
 pub struct Planned<T, O> {
@@ -49,7 +49,7 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         let (a, b, c) = workload.operands();
         let plan = gemm.tune(a, b, c, tuner)?;
         let mut planned = Planned::of(device, TUNED, plan);
-        planned.label.note = match planned.plan.info().origin {
+        planned.label.note = match planned.plan.info().origin() {
             Origin::Measured => "measured in this run",
             Origin::Remembered => "from the cache",
             Origin::Rule => "nothing to measure",
@@ -62,25 +62,24 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
     /// CPU, which has neither. The library packs and transposes by the kernel alone, so
     /// nothing else changes.
     pub fn in_row_major_order(&self) -> Option<(KernelChoice, Placement)> {
-        let info = self.plan.info();
+        let info = self.plan.info().gpu()?;
         let placement = Placement {
             order: Some(TileOrder::RowMajor),
             schedule: Some(info.schedule),
         };
-        Some((KernelChoice::Entry(info.kernel?.name), placement))
+        Some((KernelChoice::Entry(info.kernel.name), placement))
     }
 
     fn of(device: &Device, implementation: &str, plan: Plan<T, O>) -> Self {
-        let info = plan.info();
-        let label = match info.kernel {
-            Some(entry) => Label {
-                kernel: entry.name.to_owned(),
+        let label = match plan.info() {
+            PlanInfo::Gpu(info) => Label {
+                kernel: info.kernel.name.to_owned(),
                 order: info.order.to_string(),
                 schedule: schedule_name(info.schedule).to_owned(),
                 ctas: Some(u64::from(info.ctas)),
                 ..Label::of(implementation)
             },
-            None => Label {
+            PlanInfo::Cpu(_) => Label {
                 kernel: "cpu".to_owned(),
                 ..Label::of(TILEWISE)
             },
@@ -130,14 +129,14 @@ impl<T: Element, O: Output<T>> Candidate<T, O> for Planned<T, O> {
     }
 
     fn estimate(&self) -> Duration {
-        self.plan.info().estimate
+        self.plan.info().estimate()
     }
 
     fn modelled_dram_bytes(&self, workload: &ProblemData<T, O>) -> Option<u64> {
-        let (info, gpu) = (self.plan.info(), self.gpu.as_ref()?);
+        let (info, gpu) = (self.plan.info().gpu()?, self.gpu.as_ref()?);
         Some(estimated_dram_bytes(
             workload.problem,
-            &info.kernel?,
+            &info.kernel,
             info.transposed,
             info.order,
             &gpu.target(),

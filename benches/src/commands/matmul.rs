@@ -10,7 +10,7 @@ use clap::Args;
 use gpu_kernels::TileOrder;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tilewise::{Device, Gemm, Matrix, MatrixView};
+use tilewise::{Device, Gemm, Matrix, MatrixView, PlanInfo};
 
 /// Options of `matmul`.
 #[derive(Debug, Args)]
@@ -106,16 +106,17 @@ fn multiply<T: NpyElement>(
     let mut c = device.zeros::<T>(a.rows(), b.cols())?;
     let mut plan = gemm.plan(a, b, c.view_mut())?;
     let info = *plan.info();
-    let how = match info.kernel {
-        Some(kernel) => {
-            let schedule = schedule_name(info.schedule);
-            format!("{} {} {schedule}", kernel.name, info.order)
+    let how = match info {
+        PlanInfo::Gpu(gpu) => {
+            let schedule = schedule_name(gpu.schedule);
+            format!("{} {} {schedule}", gpu.kernel.name, gpu.order)
         }
-        None => "the gemm crate".to_owned(),
+        PlanInfo::Cpu(_) => "the gemm crate".to_owned(),
     };
+    let [m, n, k] = info.shape();
     let product = c.rows() * c.cols() * size_of::<T>();
-    let product = info.estimate + watch::copying(product);
-    watch.begin(product, format!("{}x{}x{}, {how}", info.m, info.n, info.k));
+    let product = info.estimate() + watch::copying(product);
+    watch.begin(product, format!("{m}x{n}x{k}, {how}"));
     let start = Instant::now();
     plan.run(a, b, c.view_mut())?;
     device.synchronize()?;
@@ -124,7 +125,6 @@ fn multiply<T: NpyElement>(
     watch.rest();
     npy::write(&args.out, c.rows(), c.cols(), &elements)?;
     watch.begin(copied, "freeing A, B and C");
-    let (m, n, k) = (info.m, info.n, info.k);
     let (file, dtype, device) = (args.out.display(), T::DTYPE.name(), device.name());
     Ok(format!(
         "{file}: {m}x{n} = {m}x{k} times {k}x{n}, {dtype}, by {how} on {device}, \

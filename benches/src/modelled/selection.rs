@@ -8,10 +8,10 @@ use crate::problem::names::{KernelChoice, Placement};
 use crate::problem::shape::GemmShape;
 use crate::problem::spec::ProblemSpec;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{KernelInfo, Operand, TileOrder};
+use gpu_kernels::{KernelInfo, TileOrder};
 use tilewise::l2;
 use tilewise::l2::gpu::GPUS;
-use tilewise::select::{self, Catalog, Choice, Request, Target};
+use tilewise::select::{self, Catalog, Choice, Request, Strides, Target};
 
 /// A GPU as the model needs it.
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +52,7 @@ pub fn choose(
             false => (cols as u64, 1),
             true => (1, cols as u64),
         };
-        // An address as the driver returns them, aligned to 256 bytes.
-        Operand {
-            address: 1 << 20,
-            row_stride,
-            col_stride,
-        }
+        Strides::new(row_stride, col_stride)
     };
     let described = select::Problem {
         m: size(shape.m)?,

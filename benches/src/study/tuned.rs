@@ -61,7 +61,10 @@ fn typed<T: Element + Output<T>>(
                 .schedule(schedule);
             let (a, b, c) = workload.operands();
             match gemm.tune(a, b, c, &mut tuner) {
-                Ok(plan) => found.push((kernel, schedule, plan.info().order)),
+                Ok(plan) => {
+                    let order = plan.info().gpu().map(|gpu| gpu.order);
+                    found.extend(order.map(|order| (kernel, schedule, order)));
+                }
                 Err(tilewise::Error::KernelCannotRun { .. }) => {}
                 Err(error) => {
                     watch.end_if_timed_out(&error);

@@ -4,24 +4,24 @@
 use std::collections::VecDeque;
 
 use super::{Broken, Check, Cluster, checked, issue, with};
-use crate::agent::Role;
+use crate::agent::{Proxy, Role};
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
 use crate::report::Address;
-use crate::shadow::{Access, Proxy};
+use crate::shadow::Access;
 
 /// Bytes of a copy.
 const BYTES: u32 = 16;
 
 /// A thread's copies, by group, counted from 1.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
+pub(super) struct AsyncGroups {
     committed: u32,
-    pending: VecDeque<Copy>,
+    pending: VecDeque<AsyncCopy>,
 }
 
 #[derive(Debug)]
-struct Copy {
+struct AsyncCopy {
     group: u32,
     /// Offset in the CTA's shared memory.
     offset: u32,
@@ -102,7 +102,7 @@ impl Cluster<'_> {
         }
         let (knowledge, issuer) = self.start(thread);
         let groups = &mut self.threads[thread as usize].copies;
-        groups.pending.push_back(Copy {
+        groups.pending.push_back(AsyncCopy {
             group: groups.committed + 1,
             offset,
             source,

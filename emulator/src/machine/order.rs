@@ -2,9 +2,10 @@
 //! they pass that on.
 
 use super::Cluster;
+use crate::agent::Proxy;
 use crate::clock::{Epoch, Knowledge};
 use crate::memory::Actor;
-use crate::shadow::{Access, Proxy};
+use crate::shadow::Access;
 
 impl Cluster<'_> {
     /// The epoch of a thread.

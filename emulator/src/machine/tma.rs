@@ -2,19 +2,19 @@
 //! the copy engine, when the scheduler lets it.
 
 use super::{Broken, Check, Cluster, Status, Wait, checked, issue, wait_until, with};
-use crate::agent::Role;
+use crate::agent::{Proxy, Role};
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
 use crate::report::{Address, Report};
 use crate::semantics::tensor_map::{self, Direction, TensorMap};
-use crate::shadow::{Access, Proxy};
+use crate::shadow::Access;
 
 /// Bytes of a chunk of a box.
 const CHUNK: u32 = 16;
 
 /// A copy that a thread has started and the copy engine has yet to perform.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct BoxCopy {
     /// The thread that started it.
     thread: u32,
     /// The thread's epoch, and what the thread knew, at the start.
@@ -38,7 +38,7 @@ enum Kind {
 
 /// A thread's bulk groups, counted from 1.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
+pub(super) struct BulkGroups {
     /// Groups that are closed.
     committed: u32,
     /// Copies in the open group.
@@ -212,7 +212,7 @@ impl Cluster<'_> {
         kind: Kind,
     ) {
         let (knowledge, issuer) = self.start(thread);
-        self.copies.push(Copy {
+        self.copies.push(BoxCopy {
             thread,
             issuer,
             knowledge,
@@ -224,7 +224,7 @@ impl Cluster<'_> {
     }
 
     /// The copy engine performs `copy`.
-    pub(super) fn perform(&mut self, copy: Copy) -> Result<(), Report> {
+    pub(super) fn perform(&mut self, copy: BoxCopy) -> Result<(), Report> {
         let result = match copy.kind {
             Kind::Load { barrier, epoch } => self.perform_load(&copy, barrier, epoch),
             Kind::Store { group } => self.perform_store(&copy, group),
@@ -241,7 +241,7 @@ impl Cluster<'_> {
         })
     }
 
-    fn perform_load(&mut self, copy: &Copy, barrier: u32, epoch: Epoch) -> Result<(), Broken> {
+    fn perform_load(&mut self, copy: &BoxCopy, barrier: u32, epoch: Epoch) -> Result<(), Broken> {
         let access = Access {
             epoch,
             knowledge: &copy.knowledge,
@@ -270,7 +270,7 @@ impl Cluster<'_> {
         self.land((cta, barrier), epoch, copy.map.box_bytes())
     }
 
-    fn perform_store(&mut self, copy: &Copy, group: u32) -> Result<(), Broken> {
+    fn perform_store(&mut self, copy: &BoxCopy, group: u32) -> Result<(), Broken> {
         let reads = Epoch {
             agent: self.agents.number(Role::StoreReads(copy.thread)),
             clock: group,
@@ -377,7 +377,7 @@ fn check_start(map: &TensorMap, at: (i32, i32), direction: Direction) -> Result<
 }
 
 fn chunks(
-    copy: &Copy,
+    copy: &BoxCopy,
     direction: Direction,
 ) -> Result<impl Iterator<Item = tensor_map::Chunk>, Broken> {
     let (x, y) = copy.at;

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use super::WARPGROUP;
 use super::gather::{Gather, Operands, Scope, gather, operands};
 use super::{Broken, Check, Cluster, checked, fail, issue, poison, with};
-use crate::agent::Role;
+use crate::agent::{Proxy, Role};
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
 use crate::semantics::descriptor::{Descriptor, DescriptorError};
@@ -18,7 +18,7 @@ use crate::semantics::factor::Factor;
 use crate::semantics::format::Format;
 use crate::semantics::format::Major;
 use crate::semantics::{dot, wgmma};
-use crate::shadow::{Access, Proxy};
+use crate::shadow::Access;
 
 /// The multiplies of one warpgroup.
 #[derive(Debug)]

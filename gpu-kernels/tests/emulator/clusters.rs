@@ -3,11 +3,11 @@
 use gpu_kernels::isa::{cluster, dependency, global, mbarrier, shared, thread};
 use tilewise_emulator::{Check, Memory, Options};
 
-use crate::{cluster as shape, cta, run_with, shared as at, tid, verdict};
+use crate::{cluster as config, cta, run_with, shared as at, tid, verdict};
 
 /// Rank 0 stores into rank 1's memory, between cluster barriers, and rank 1 reads it.
 fn exchange(release: bool, last_barrier: bool) -> Option<Check> {
-    verdict(shape(2, 32), move || {
+    verdict(config(2, 32), move || {
         // SAFETY: emulated; here and below, what is wrong is what the test is about.
         unsafe {
             cluster::arrive_relaxed();
@@ -44,7 +44,7 @@ fn a_cta_stays_while_its_peers_use_its_memory() {
 #[test]
 fn remote_arrivals_are_part_of_that() {
     let arrive = |stays: bool| {
-        verdict(shape(2, 32), move || {
+        verdict(config(2, 32), move || {
             // SAFETY: emulated.
             unsafe {
                 if tid() == 0 {
@@ -69,7 +69,7 @@ fn remote_arrivals_are_part_of_that() {
 #[test]
 fn mbarriers_of_peers_are_initialised_behind_a_fence() {
     let arrive = |fence: bool| {
-        verdict(shape(2, 32), move || {
+        verdict(config(2, 32), move || {
             // SAFETY: emulated.
             unsafe {
                 if tid() == 0 {
@@ -93,7 +93,7 @@ fn mbarriers_of_peers_are_initialised_behind_a_fence() {
 
 #[test]
 fn arrivals_and_waits_alternate() {
-    let twice = verdict(shape(2, 32), || {
+    let twice = verdict(config(2, 32), || {
         // SAFETY: emulated.
         unsafe {
             cluster::arrive();
@@ -106,7 +106,7 @@ fn arrivals_and_waits_alternate() {
 #[test]
 fn ranks_are_those_of_the_cluster() {
     let reach = |rank: u32| {
-        verdict(shape(2, 32), move || {
+        verdict(config(2, 32), move || {
             // SAFETY: emulated.
             unsafe {
                 if tid() == 0 {

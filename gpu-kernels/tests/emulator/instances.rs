@@ -16,7 +16,7 @@ use tilewise_emulator::semantics::swizzle::Swizzle;
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 use tilewise_emulator::{Memory, Options};
 
-use crate::{Shape, run_with};
+use crate::{LaunchConfig, run_with};
 
 /// Rows by columns, and which index moves by one element.
 struct Stored {
@@ -139,13 +139,13 @@ fn product_is<K: Kernel>(
         store_by_tma: 0,
         stream_k_ctas: 0,
     };
-    let shape = Shape {
+    let config = LaunchConfig {
         ctas: 2,
         ctas_per_cluster: 1,
         threads: info.threads,
         shared_bytes: info.shared_bytes,
     };
-    run_with(&mut memory, shape, &Options::default(), || {
+    run_with(&mut memory, config, &Options::default(), || {
         // SAFETY: launched as `INFO` says; every access is looked up.
         unsafe { K::run(&params) };
     })

@@ -19,7 +19,7 @@ use tilewise_emulator::{Check, Counts, Error, Grid, Memory, Options, Report, lau
 
 /// A CTA of `threads`, or a cluster or grid of them.
 #[derive(Clone, Copy)]
-struct Shape {
+struct LaunchConfig {
     ctas: u32,
     ctas_per_cluster: u32,
     threads: u32,
@@ -27,8 +27,8 @@ struct Shape {
 }
 
 /// One CTA of `threads` with 64 KiB of shared memory.
-const fn cta(threads: u32) -> Shape {
-    Shape {
+const fn cta(threads: u32) -> LaunchConfig {
+    LaunchConfig {
         ctas: 1,
         ctas_per_cluster: 1,
         threads,
@@ -37,8 +37,8 @@ const fn cta(threads: u32) -> Shape {
 }
 
 /// One cluster of `ctas`, of `threads` each.
-const fn cluster(ctas: u32, threads: u32) -> Shape {
-    Shape {
+const fn cluster(ctas: u32, threads: u32) -> LaunchConfig {
+    LaunchConfig {
         ctas,
         ctas_per_cluster: ctas,
         ..cta(threads)
@@ -47,16 +47,16 @@ const fn cluster(ctas: u32, threads: u32) -> Shape {
 
 fn run_with(
     memory: &mut Memory,
-    shape: Shape,
+    config: LaunchConfig,
     options: &Options,
     body: impl Fn() + Sync,
 ) -> Result<Counts, Vec<Report>> {
     let grid = Grid {
         kernel: "micro",
-        ctas: (shape.ctas, 1),
-        threads: shape.threads,
-        ctas_per_cluster: shape.ctas_per_cluster,
-        shared_bytes: shape.shared_bytes,
+        ctas: (config.ctas, 1),
+        threads: config.threads,
+        ctas_per_cluster: config.ctas_per_cluster,
+        shared_bytes: config.shared_bytes,
         body: &body,
     };
     match launch(memory, &grid, options) {
@@ -68,14 +68,14 @@ fn run_with(
 
 /// The first report of a run in the plain order of events, and of several in random
 /// orders, which must agree on the check. `None` if all is well.
-fn run(memory: &mut Memory, shape: Shape, body: impl Fn() + Sync) -> Option<Report> {
+fn run(memory: &mut Memory, config: LaunchConfig, body: impl Fn() + Sync) -> Option<Report> {
     let mut first: Option<Option<Report>> = None;
     for seed in 0..6 {
         let options = Options {
             seed,
             ..Options::default()
         };
-        let report = run_with(memory, shape, &options, &body).err();
+        let report = run_with(memory, config, &options, &body).err();
         let report = report.map(|reports| reports.into_iter().next().expect("a report"));
         let check = |report: &Option<Report>| report.as_ref().map(|report| report.check);
         match &first {
@@ -91,8 +91,8 @@ fn run(memory: &mut Memory, shape: Shape, body: impl Fn() + Sync) -> Option<Repo
 }
 
 /// The check that speaks for a kernel without global memory.
-fn verdict(shape: Shape, body: impl Fn() + Sync) -> Option<Check> {
-    run(&mut Memory::new(), shape, body).map(|report| report.check)
+fn verdict(config: LaunchConfig, body: impl Fn() + Sync) -> Option<Check> {
+    run(&mut Memory::new(), config, body).map(|report| report.check)
 }
 
 /// Memory with a matrix of 64×64 f16 elements, all 1, and the addresses of the

@@ -3,7 +3,7 @@
 use gpu_kernels::isa::{cp_async, flag, global, mbarrier, shared, thread, warpgroup};
 use tilewise_emulator::{Check, Memory};
 
-use crate::{Shape, cta, run, set_up, shared as at, tid, verdict};
+use crate::{LaunchConfig, cta, run, set_up, shared as at, tid, verdict};
 
 /// What breaks if thread 0 writes a word, all do `order`, and thread 33 reads it.
 fn write_then_read(order: impl Fn() + Sync) -> Option<Check> {
@@ -238,7 +238,7 @@ fn a_flag_orders_the_stores_of_one_cta_before_the_loads_of_another() {
         let (data, up) = (memory.allocate(16), memory.allocate(4));
         memory.write(data, &[0; 16]).unwrap();
         memory.write(up, &[0; 4]).unwrap();
-        let shape = Shape { ctas: 2, ..cta(32) };
+        let config = LaunchConfig { ctas: 2, ..cta(32) };
         let kernel = || {
             if tid() != 0 {
                 return;
@@ -266,7 +266,7 @@ fn a_flag_orders_the_stores_of_one_cta_before_the_loads_of_another() {
                 seed,
                 ..Default::default()
             };
-            let result = crate::run_with(&mut memory, shape, &options, kernel);
+            let result = crate::run_with(&mut memory, config, &options, kernel);
             reports.extend(result.err().into_iter().flatten());
         }
         reports.first().map(|report| report.check)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use gpu_kernels::isa::{flag, mbarrier, shared, thread};
 use tilewise_emulator::{Check, Fault, Instruction, Memory, Options};
 
-use crate::{Shape, cta, run_with, set_up, shared as at, tid};
+use crate::{LaunchConfig, cta, run_with, set_up, shared as at, tid};
 
 /// The order in which the warps' first lanes come to an mbarrier.
 fn arrivals(seed: u64) -> Vec<u32> {
@@ -86,7 +86,7 @@ fn every_cta_runs_once_on_any_number_of_workers() {
             workers,
             ..Options::default()
         };
-        let shape = Shape {
+        let config = LaunchConfig {
             ctas: 25,
             ..cta(32)
         };
@@ -96,7 +96,7 @@ fn every_cta_runs_once_on_any_number_of_workers() {
                 sum.fetch_add(thread::cta_position().x, SeqCst);
             }
         };
-        run_with(&mut Memory::new(), shape, &options, kernel).unwrap();
+        run_with(&mut Memory::new(), config, &options, kernel).unwrap();
         assert_eq!((ran.into_inner(), sum.into_inner()), (25, 300));
     }
 }
@@ -112,14 +112,14 @@ fn flags_that_nobody_raises_are_a_deadlock_of_each_cta_that_waits() {
             workers,
             ..Options::default()
         };
-        let shape = Shape { ctas: 6, ..cta(32) };
+        let config = LaunchConfig { ctas: 6, ..cta(32) };
         let kernel = || {
             if tid() == 0 && !thread::cta_position().x.is_multiple_of(3) {
                 // SAFETY: emulated; nobody raises it, which is what the test is about.
                 unsafe { flag::wait(up) };
             }
         };
-        let reports = run_with(&mut memory, shape, &options, kernel).unwrap_err();
+        let reports = run_with(&mut memory, config, &options, kernel).unwrap_err();
         let found: Vec<_> = reports.iter().map(|r| (r.cta, r.check)).collect();
         assert_eq!(found, [1, 2, 4, 5].map(|cta| (cta, Check::Deadlock)));
     }

@@ -11,7 +11,8 @@ use gpu_kernels::{GemmParams, KernelInfo};
 
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
-use crate::select::Catalog;
+use crate::operand::Operand;
+use crate::problem::Catalog;
 
 /// A GPU of the CUDA driver, or an emulated one.
 pub(crate) trait Backend: Send + Sync {
@@ -65,10 +66,10 @@ pub(crate) trait Backend: Send + Sync {
     fn leave_undefined(&self, _address: u64, _bytes: u64) {}
 
     /// The tensor map of `spec` at device address `address`, a multiple of 16. `operand`
-    /// (`a`, `b` or `c`) is for the error.
+    /// is for the error.
     fn encode(
         &self,
-        operand: &'static str,
+        operand: Operand,
         spec: &TensorMapSpec,
         address: u64,
     ) -> Result<EncodedMap, Error>;
@@ -110,9 +111,15 @@ pub(crate) trait Backend: Send + Sync {
         None
     }
 
-    /// The emulator, if this is one.
+    /// Whether this is the emulator.
     #[cfg(feature = "emulator")]
-    fn emulated(&self) -> Option<&super::emulated::Emulated> {
+    fn is_emulated(&self) -> bool {
+        false
+    }
+
+    /// What the emulator counted in the last launch.
+    #[cfg(feature = "emulator")]
+    fn counts(&self) -> Option<tilewise_emulator::Counts> {
         None
     }
 }

@@ -35,7 +35,7 @@ fn cust_failure(call: &'static str) -> impl FnOnce(cust::error::CudaError) -> Er
 fn failure(call: &'static str, code: u32) -> Error {
     if let Some(function) = libcuda::take_missing_function() {
         return Error::DriverTooOld {
-            driver: open::driver_version(),
+            driver: driver_version(),
             lacks: format!("function {function}"),
         };
     }
@@ -44,6 +44,13 @@ fn failure(call: &'static str, code: u32) -> Error {
         code,
         name: code_name(code),
     }
+}
+
+/// The newest CUDA version the driver supports; (0, 0) without a driver.
+fn driver_version() -> (u32, u32) {
+    cust::CudaApiVersion::get().map_or((0, 0), |version| {
+        (version.major() as u32, version.minor() as u32)
+    })
 }
 
 /// The driver's name for a `CUresult`.

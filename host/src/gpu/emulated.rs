@@ -2,6 +2,9 @@
 //!
 //! Whatever is enqueued has happened when the call returns.
 
+pub(crate) mod estimate;
+pub(crate) mod options;
+
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +20,11 @@ use super::backend::{
 };
 use super::opened::{Gpu, GpuInfo};
 use super::tensor_map::{EncodedMap, TensorMapSpec};
-use crate::emulator::{EmulatedGpu, time};
 use crate::error::Error;
-use crate::select::Catalog;
+use crate::operand::Operand;
+use crate::problem::Catalog;
+use estimate::time;
+use options::EmulatedGpu;
 
 /// `CUDA_ERROR_INVALID_VALUE`: what the driver answers to what it cannot encode.
 const INVALID_VALUE: u32 = 1;
@@ -28,7 +33,7 @@ const INVALID_VALUE: u32 = 1;
 const CLOCK_KHZ: u32 = 1_980_000;
 
 /// An emulated GPU.
-pub(crate) struct Emulated {
+struct Emulated {
     gpu: EmulatedGpu,
     state: Mutex<State>,
     /// Instructions that have been executed: its time.
@@ -66,11 +71,6 @@ pub(crate) fn open(gpu: EmulatedGpu) -> Result<Arc<Gpu>, Error> {
 }
 
 impl Emulated {
-    /// What the last launch did.
-    pub(crate) fn counts(&self) -> Option<Counts> {
-        self.state().counts.clone()
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +176,7 @@ impl Backend for Emulated {
 
     fn encode(
         &self,
-        operand: &'static str,
+        operand: Operand,
         spec: &TensorMapSpec,
         address: u64,
     ) -> Result<EncodedMap, Error> {
@@ -287,8 +287,12 @@ impl Backend for Emulated {
         None
     }
 
-    fn emulated(&self) -> Option<&Emulated> {
-        Some(self)
+    fn is_emulated(&self) -> bool {
+        true
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        self.state().counts.clone()
     }
 }
 

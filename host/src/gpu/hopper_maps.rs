@@ -5,14 +5,17 @@
 
 use std::sync::Arc;
 
-use gpu_kernels::{KernelInfo, Operand};
+use gpu_kernels::KernelInfo;
 
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
-use crate::select::{self, Problem, Rejection};
-use crate::tma::{self, Lines};
+use crate::operand::Operand;
+use crate::problem::{Problem, Strides};
+use crate::rejection::Rejection;
+use crate::select::check::{a_major, b_major};
+use crate::tma::{self, GlobalTensor};
 
 /// The maps of one plan, in the order A, B, C.
 #[derive(Debug)]
@@ -51,23 +54,20 @@ impl HopperMaps {
                 reason: Rejection::Tma { operand, reason },
             }
         };
-        let a_major = select::a_major(kernel, problem);
-        let b_major = select::b_major(kernel, problem);
-        let a = Lines::of_a(problem, a_major).map_err(unreadable("A"))?;
-        let b = Lines::of_b(problem, b_major).map_err(unreadable("B"))?;
+        let a_major = a_major(kernel, problem);
+        let b_major = b_major(kernel, problem);
+        let a = GlobalTensor::of_a(problem, a_major).map_err(unreadable(Operand::A))?;
+        let b = GlobalTensor::of_b(problem, b_major).map_err(unreadable(Operand::B))?;
         // C may move to another address, which `update` looks at.
-        let c = Lines::of_c(&Problem {
-            c: Operand {
-                address: 0,
-                ..problem.c
-            },
+        let c = GlobalTensor::of_c(&Problem {
+            c: Strides::new(problem.c.row_stride, problem.c.col_stride),
             ..*problem
         });
         let c_dtype = tma::output_dtype(problem);
-        let spec = |dtype, lines: Lines, box_dims| TensorMapSpec {
+        let spec = |dtype, tensor: GlobalTensor, box_dims| TensorMapSpec {
             dtype,
-            dims: lines.dims,
-            pitch_bytes: lines.pitch_bytes,
+            dims: tensor.dims,
+            pitch_bytes: tensor.pitch_bytes,
             box_dims,
             swizzle_bytes: tma::BOX_BYTES,
         };
@@ -77,7 +77,7 @@ impl HopperMaps {
             c_by_tma_only: kernel.c_by_tma_only,
             a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
             b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem.n)),
-            c: c.map(|lines| spec(c_dtype, lines, tma::c_box(kernel, c_dtype))),
+            c: c.map(|tensor| spec(c_dtype, tensor, tma::c_box(kernel, c_dtype))),
             copied: None,
         })
     }
@@ -86,7 +86,11 @@ impl HopperMaps {
     /// stream's order. The context of `gpu` is current.
     pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
         let [a, b, c] = addresses;
-        let through_tma = [("a", a, true), ("b", b, true), ("c", c, self.c_by_tma_only)];
+        let through_tma = [
+            (Operand::A, a, true),
+            (Operand::B, b, true),
+            (Operand::C, c, self.c_by_tma_only),
+        ];
         for (operand, address, always) in through_tma {
             if always && !address.is_multiple_of(tma::ALIGNMENT) {
                 return Err(Error::Misaligned {
@@ -106,7 +110,11 @@ impl HopperMaps {
                 });
             }
             let mut bytes = [0; 3 * EncodedMap::BYTES];
-            let maps = [("a", Some(self.a)), ("b", Some(self.b)), ("c", c_map)];
+            let maps = [
+                (Operand::A, Some(self.a)),
+                (Operand::B, Some(self.b)),
+                (Operand::C, c_map),
+            ];
             for (index, (operand, spec)) in maps.into_iter().enumerate() {
                 if let Some(spec) = spec {
                     let map = gpu.backend().encode(operand, &spec, addresses[index])?;

@@ -1,15 +1,15 @@
 //! One opened GPU: what it is, what stands behind it, whether it is overdue.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gpu_kernels::KernelInfo;
 
 use super::backend::{Backend, Function};
-use super::wait::Overdue;
 use crate::error::Error;
-use crate::select::Target;
+use crate::problem::Target;
 
 /// What the driver says of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,5 +137,43 @@ impl fmt::Debug for Gpu {
         f.debug_struct("Gpu")
             .field("info", &self.info)
             .finish_non_exhaustive()
+    }
+}
+
+/// Whether a wait for a GPU has timed out.
+#[derive(Default)]
+pub(crate) struct Overdue {
+    /// Nanoseconds that were waited in vain; 0 where nothing is overdue.
+    waited: AtomicU64,
+    /// The GPU itself while it is overdue: closing it might wait for ever.
+    kept: Mutex<Option<Arc<Gpu>>>,
+}
+
+impl Overdue {
+    /// How long it was waited in vain, if it was.
+    pub(crate) fn waited(&self) -> Option<Duration> {
+        match self.waited.load(Ordering::Acquire) {
+            0 => None,
+            nanoseconds => Some(Duration::from_nanos(nanoseconds)),
+        }
+    }
+
+    pub(super) fn set(&self, gpu: &Arc<Gpu>, waited: Duration) {
+        let nanoseconds = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        // A limit of zero is a limit, too.
+        self.store(nanoseconds.max(1), Some(gpu.clone()));
+    }
+
+    pub(super) fn lift(&self) {
+        if self.waited().is_some() {
+            self.store(0, None);
+        }
+    }
+
+    fn store(&self, waited: u64, gpu: Option<Arc<Gpu>>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waited.store(waited, Ordering::Release);
+        // The caller has a handle of its own: no GPU is closed here.
+        *kept = gpu;
     }
 }

@@ -8,9 +8,10 @@ use super::backend::{Function, LaunchConfig};
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
 use crate::error::Error;
+use crate::problem::Strides;
+use crate::select::pack::PackedMatrix;
 #[cfg(feature = "emulator")]
-use crate::select;
-use crate::select::PackedMatrix;
+use crate::select::{choice::Choice, grid};
 
 /// A launch that copies a matrix, of the kernel's type, to other strides.
 #[derive(Debug)]
@@ -62,8 +63,8 @@ impl Copy {
 
     /// Copies tile by tile as `choice`, of the same kernel and matrix, says.
     #[cfg(feature = "emulator")]
-    pub(crate) fn walk(&mut self, gpu: &Gpu, choice: &select::Choice) {
-        self.config.ctas = select::ctas(choice, gpu.resident_ctas(&self.function));
+    pub(crate) fn walk(&mut self, gpu: &Gpu, choice: &Choice) {
+        self.config.ctas = grid::ctas(choice, gpu.resident_ctas(&self.function));
         self.params.order = choice.order;
         self.params.schedule = choice.schedule;
     }
@@ -98,7 +99,7 @@ impl Pack {
     pub(crate) fn new(
         gpu: &Arc<Gpu>,
         kernel: &KernelInfo,
-        from: Operand,
+        from: Strides,
         packed: PackedMatrix,
     ) -> Result<Self, Error> {
         let bytes = packed.bytes().ok_or(Error::SizeOverflow {
@@ -106,14 +107,14 @@ impl Pack {
         })?;
         let workspace = DeviceBuffer::zeroed(gpu, bytes)?;
         workspace.leave_undefined(0, bytes);
-        let to = packed.at(workspace.address());
-        let copy = Copy::new(gpu, kernel, (packed.rows, packed.cols), from, to)?;
+        let to = packed.strides().at(workspace.address());
+        let copy = Copy::new(gpu, kernel, (packed.rows, packed.cols), from.at(0), to)?;
         Ok(Pack { copy, workspace })
     }
 
-    /// Where the product reads the operand.
-    pub(crate) fn packed(&self) -> Operand {
-        self.copy.params.c
+    /// Address of the workspace, where the product reads the operand.
+    pub(crate) fn address(&self) -> u64 {
+        self.workspace.address()
     }
 
     /// Bytes of the workspace.

@@ -11,8 +11,11 @@ use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
 use crate::error::Error;
-use crate::plan_info::{Origin, PlanInfo};
-use crate::select::{self, Choice, PackedMatrix, Problem, cost};
+use crate::plan_info::{GpuPlanInfo, Origin};
+use crate::problem::Problem;
+use crate::select::choice::Choice;
+use crate::select::pack::PackedMatrix;
+use crate::select::{cost, grid};
 
 /// Products up to this many cycles, by [`cost`], may start while the kernel ahead
 /// still runs. Back to back on an H200 that wins 5 % at 512³ and 1024³ and 4 % at
@@ -64,13 +67,13 @@ impl GpuPlan {
             if choice.packed.a {
                 let matrix = PackedMatrix::of_a(kernel, &problem);
                 let pack = Pack::new(gpu, &copies, problem.a, matrix)?;
-                problem.a = pack.packed();
+                problem.a = matrix.strides();
                 packs[0] = Some(pack);
             }
             if choice.packed.b {
                 let matrix = PackedMatrix::of_b(kernel, &problem);
                 let pack = Pack::new(gpu, &copies, problem.b, matrix)?;
-                problem.b = pack.packed();
+                problem.b = matrix.strides();
                 packs[1] = Some(pack);
             }
         }
@@ -78,10 +81,10 @@ impl GpuPlan {
             Family::Hopper if !empty => Some(HopperMaps::new(gpu, kernel, &problem)?),
             _ => None,
         };
-        let ctas = select::ctas(&choice, gpu.resident_ctas(&function));
-        let sums = match select::shared_tiles(&choice, ctas) {
+        let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
+        let sums = match grid::stream_k_tiles(&choice, ctas) {
             0 => None,
-            _ => Some(workspace_of_sharers(gpu, kernel, choice.sharers)?),
+            _ => Some(workspace_of_sharers(gpu, kernel, choice.stream_k_ctas)?),
         };
         Ok(GpuPlan {
             gpu: gpu.clone(),
@@ -92,11 +95,10 @@ impl GpuPlan {
                 overlaps: kernel.family == Family::Hopper && is_short,
             },
             estimate,
-            packs,
             params: GemmParams {
-                a: problem.a,
-                b: problem.b,
-                c: problem.c,
+                a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
+                b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
+                c: problem.c.at(0),
                 tensor_maps: 0,
                 workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
                 m: problem.m,
@@ -106,8 +108,9 @@ impl GpuPlan {
                 order: choice.order,
                 schedule: choice.schedule,
                 store_by_tma: 0,
-                stream_k_ctas: choice.sharers,
+                stream_k_ctas: choice.stream_k_ctas,
             },
+            packs,
             maps,
             sums,
         })
@@ -119,7 +122,7 @@ impl GpuPlan {
     }
 
     /// What it does, chosen by `origin`.
-    pub(crate) fn info(&self, origin: Origin) -> PlanInfo {
+    pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
         let (x, y) = self.config.ctas;
         let (m, n) = if self.choice.transposed {
             (self.params.n, self.params.m)
@@ -133,11 +136,11 @@ impl GpuPlan {
         let [packed_a, packed_b] = packed;
         let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
         let sums = self.sums.as_ref().map_or(0, DeviceBuffer::bytes);
-        PlanInfo {
+        GpuPlanInfo {
             m: m as usize,
             n: n as usize,
             k: self.params.k as usize,
-            kernel: Some(self.choice.kernel),
+            kernel: self.choice.kernel,
             origin,
             transposed: self.choice.transposed,
             order: self.choice.order,

@@ -6,8 +6,7 @@
 //! [`Error::TimedOut`] instead, destructors leave to the process's end what they would
 //! free, and the GPU's own handle is kept, so that opening it again finds it overdue.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,44 +20,6 @@ const ASK: Duration = Duration::from_micros(200);
 /// Longest sleep between two questions. A thousandth of the shortest limits that make
 /// sense for a GPU, and too long to load the CPU.
 const LONGEST_SLEEP: Duration = Duration::from_millis(2);
-
-/// Whether a wait for a GPU has timed out.
-#[derive(Default)]
-pub(crate) struct Overdue {
-    /// Nanoseconds that were waited in vain; 0 where nothing is overdue.
-    waited: AtomicU64,
-    /// The GPU itself while it is overdue: closing it might wait for ever.
-    kept: Mutex<Option<Arc<Gpu>>>,
-}
-
-impl Overdue {
-    /// How long it was waited in vain, if it was.
-    pub(crate) fn waited(&self) -> Option<Duration> {
-        match self.waited.load(Ordering::Acquire) {
-            0 => None,
-            nanoseconds => Some(Duration::from_nanos(nanoseconds)),
-        }
-    }
-
-    fn set(&self, gpu: &Arc<Gpu>, waited: Duration) {
-        let nanoseconds = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-        // A limit of zero is a limit, too.
-        self.store(nanoseconds.max(1), Some(gpu.clone()));
-    }
-
-    fn lift(&self) {
-        if self.waited().is_some() {
-            self.store(0, None);
-        }
-    }
-
-    fn store(&self, waited: u64, gpu: Option<Arc<Gpu>>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waited.store(waited, Ordering::Release);
-        // The caller has a handle of its own: no GPU is closed here.
-        *kept = gpu;
-    }
-}
 
 /// Waits until the stream of `gpu` has done everything, or else makes the GPU overdue.
 /// One that was overdue is so no more when everything is done.

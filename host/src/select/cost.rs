@@ -1,45 +1,45 @@
 //! What a kernel is expected to take, in cycles of an SM.
 //!
 //! ```text
-//! waves  = clusters that have a tile / clusters that run at once, rounded up
-//! asked  = cycles that one CTA takes to ask for its bytes
-//! loads  = bytes of L2 that it takes: less what its neighbours ask for too
-//! block  = max(arithmetic, asked, loads) + waits + power     one k-block of one tile
-//! cycles = start + waves · (blocks · block + store)
+//! waves   = clusters that have a tile / clusters that run at once, rounded up
+//! asked   = cycles that one CTA takes to request its bytes
+//! loads   = bytes that one CTA takes from L2, without those that a neighbour requests too
+//! k_block = max(arithmetic, asked, loads) + waits + power     BLOCK_K of one tile
+//! cycles  = start + waves · (k_blocks · k_block + store)
 //! ```
 //!
-//! Where consumers alternate (ping-pong), one stores while the other multiplies,
-//! whichever takes longer, and only the last tile's store shows:
+//! Under the ping-pong schedule one consumer stores while the other multiplies: the longer
+//! of the two counts, and of the stores only that of the last tile shows. An order barrier
+//! stands between the consumers' main loops:
 //!
 //! ```text
-//! cycles = start + waves · (max(blocks · block, store) + hand-over) + store
+//! cycles = start + waves · (max(k_blocks · k_block, store) + order_barrier) + store
 //! ```
 //!
-//! Under stream-K the waves are rounded down, and some CTAs, the stream-K CTAs, then share
-//! the tiles that are left. Each computes its part. One CTA a tile waits for the partial
-//! accumulators of the others, which they have written, and reads them:
+//! Under stream-K the number of waves is rounded down, and the tiles that are left are cut
+//! along K among some of the CTAs. The CTA that finishes a tile adds up the accumulators of
+//! all its parts, which the other CTAs leave in a workspace (the paper's *fix-up*):
 //!
 //! ```text
-//! last wave = tiles · blocks / CTAs · block + write
-//!             + latency + (CTAs / tiles − 1) · read + store
+//! last wave = tiles · k_blocks / ctas · k_block + write
+//!             + latency + (ctas / tiles − 1) · read + store
 //! ```
 //!
-//! More CTAs compute less each, but read more; the number with the fewest cycles is taken.
-//! (The paper's "grid size selection", section 5.1, weighs the same.)
+//! With more CTAs each computes less, and the finishing CTA reads more; the number with the
+//! fewest cycles is taken. (The paper's "grid size selection", section 5.1, weighs the
+//! same.)
 //!
-//! The wave count is what decides between tiles: a large tile computes more for
+//! The number of waves decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates below
-//! are those of an H100 or H200 SM; other devices have other rates, but the
-//! ratios between a device's units, which are all that a comparison needs, are
-//! alike.
+//! are those of an SM of an H100 or H200. Other devices have other rates, but
+//! similar ratios between their units, and a comparison needs only the ratios.
 
 use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
 
-use super::{Choice, Packed, Problem, Target, check};
-use crate::tma::{Lines, Unreadable};
-
-/// Bytes of a cache line.
-const LINE: u64 = 128;
+use super::check;
+use super::choice::{Choice, Packed};
+use crate::problem::{CACHE_LINE, Problem, Target};
+use crate::tma::{GlobalTensor, Unreadable};
 
 /// Which operands have lines that begin in the middle of a cache line, so that each
 /// 128 bytes of them take two.
@@ -58,14 +58,14 @@ impl MidLine {
         if kernel.family != Family::Hopper {
             return MidLine::default();
         }
-        let is = |lines: Result<Lines, Unreadable>, address: u64| {
-            lines.is_ok_and(|lines| !(address | lines.pitch_bytes).is_multiple_of(LINE))
+        let is = |tensor: Result<GlobalTensor, Unreadable>, alignment: u64| {
+            tensor.is_ok_and(|tensor| !(alignment | tensor.pitch_bytes).is_multiple_of(CACHE_LINE))
         };
-        let a = Lines::of_a(problem, check::a_major(kernel, problem));
-        let b = Lines::of_b(problem, check::b_major(kernel, problem));
+        let a = GlobalTensor::of_a(problem, check::a_major(kernel, problem));
+        let b = GlobalTensor::of_b(problem, check::b_major(kernel, problem));
         MidLine {
-            a: !packed.a && is(a, problem.a.address),
-            b: !packed.b && is(b, problem.b.address),
+            a: !packed.a && is(a, problem.a.alignment),
+            b: !packed.b && is(b, problem.b.alignment),
         }
     }
 }
@@ -106,8 +106,8 @@ const LOADED_PER_CYCLE: u64 = 50;
 /// 3 % sustained, with 4/3 of the bytes.
 const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
 
-/// Cycles a k-block that the tensor cores wait for a consumer that is alone: nobody
-/// multiplies while it waits for a stage and hands one back. From 64×128 against
+/// Cycles a k-block that the tensor cores wait where a CTA has one consumer: they are idle
+/// while it waits for a stage and releases one. From 64×128 against
 /// 128×64 tiles at 1024³ on an H200, 4 % slower cold, 10 % sustained.
 const ALONE: u64 = 40;
 
@@ -125,7 +125,7 @@ const FILL: u64 = 4000;
 /// Bytes of a pipeline that fills shared memory.
 const FULL_PIPELINE: u64 = 192 << 10;
 
-/// Cycles that a tile's store takes longer where a row of C is staged in
+/// Cycles that a tile's store takes longer where the m64 tiles of a consumer are staged in
 /// parts. From the same two kernels: alike at two waves of tiles, 0.5 % slower at
 /// four and more.
 const STAGED_IN_PARTS: u64 = 600;
@@ -138,24 +138,24 @@ const STORED_PER_CYCLE: u64 = 64;
 /// 128×256 tiles of f16.
 const BETWEEN_TILES: u64 = 600;
 
-/// Cycles from the last multiply of one consumer to the first of the other, where
-/// they alternate. From 128×192 tiles at 8192×8192×1024 on an H200, 7 % faster
-/// so than where they share the rows of a tile.
-const HAND_OVER: u64 = 450;
+/// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
+/// consumer to the first of the other. From 128×192 tiles at 8192×8192×1024 on an H200,
+/// where ping-pong is 7 % faster than the cooperative schedule.
+const ORDER_BARRIER: u64 = 450;
 
 /// Cycles to start clusters and stop them together. On an H200, at 2048³.
 const CLUSTER_LATENCY: u64 = 1200;
 
-/// Cycles for the CTAs of a cluster that split K to hand each other their sums,
-/// however many they are: all send at once, behind one barrier.
+/// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
+/// many CTAs there are: all send at once, before one barrier.
 const EXCHANGE_LATENCY: u64 = 1500;
 
-/// Cycles from the stores of a CTA's sums, past the L2 cache's fence, to the
-/// other CTA's loads of them: two to three microseconds.
+/// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
+/// loads of them: two to three microseconds.
 const FIX_UP_LATENCY: u64 = 4000;
 
-/// By how much stream-K has to be better, in percent: what it gains hangs on
-/// rates that the other estimates do not know.
+/// By how much stream-K has to be better, in percent: its gain depends on rates that do
+/// not enter the other estimates.
 const STREAM_K_MARGIN: u64 = 5;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
@@ -177,8 +177,8 @@ pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> 
     estimate(kernel, choice.grid, problem.k, mid_line, target)
 }
 
-/// What `kernel` takes for `grid` tiles (of its clusters) and `k` products a sum.
-/// Of a kernel for stream-K, with the margin by which it has to be better.
+/// What `kernel` takes for `grid` tiles (of its clusters) and a depth of `k`. The estimate
+/// of a kernel for stream-K includes the margin by which it has to be better.
 pub fn estimate(
     kernel: &KernelInfo,
     grid: TileGrid,
@@ -203,29 +203,27 @@ pub fn estimate(
     }
 }
 
-/// How many CTAs should share the last wave of `grid` tiles, by a kernel for
-/// stream-K. The operands are taken to begin on cache lines, because where a tile is cut
-/// decides the order of additions, which must not depend on an address. At least one for
-/// each of those tiles, two where it has two k-blocks and there are CTAs; at most the CTAs
-/// that run at once; 1 where no tile is left over.
-pub fn sharers(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
-    let (_, sharers) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
-    sharers as u32
+/// How many CTAs compute the tiles that fill no wave of `grid`, by a kernel for stream-K.
+///
+/// At least one for each of those tiles, and two where a tile has two k-blocks and there
+/// are CTAs; at most the CTAs that run at once; 1 where no tile is left over. The operands
+/// are taken to begin on cache lines, whether they do or not: the place at which a tile is
+/// cut decides the order in which its products are added up, and the result must not
+/// depend on an address.
+pub fn stream_k_ctas(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
+    let (_, ctas) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
+    ctas as u32
 }
 
-/// Whether `kernel` may be worth measuring: for stream-K only with more than a
-/// wave of tiles, and some left over.
+/// Whether `kernel` may be worth measuring: a kernel for stream-K only where there is more
+/// than one wave of tiles and the last one is not full.
 pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> bool {
-    let (tiles, at_once) = (grid.tiles(), at_once(kernel, target));
+    let (tiles, at_once) = (grid.tiles(), target.clusters_at_once(kernel));
     kernel.stream_k_bytes == 0 || tiles > at_once && !tiles.is_multiple_of(at_once)
 }
 
-/// Clusters, or CTAs without one, that run at once.
-pub(super) fn at_once(kernel: &KernelInfo, target: &Target) -> u32 {
-    (target.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
-}
-
-/// Cycles that the pipeline of a hopper kernel takes longer to fill than the largest.
+/// Cycles that the first tiles of a hopper kernel wait longer than behind the largest
+/// pipeline.
 fn fill(kernel: &KernelInfo) -> u64 {
     match kernel.family {
         Family::Hopper => {
@@ -255,7 +253,7 @@ struct Work {
     loads: u64,
     /// From a tile's last k-block to its last byte of C.
     store: u64,
-    /// Whether it is hidden behind the k-blocks of the next tile.
+    /// Whether it is hidden behind the main loop of the next tile.
     ping_pong: bool,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
@@ -279,7 +277,7 @@ impl Work {
         let alone = u64::from(kernel.consumers == 1);
         let coupled = u64::from(cluster.sharing() > 1);
         let waits = alone * ALONE + coupled * COUPLED;
-        let arrived = (asked * bytes / (10 * LINE)).max(loads / LOADED_PER_CYCLE);
+        let arrived = (asked * bytes / (10 * CACHE_LINE)).max(loads / LOADED_PER_CYCLE);
         let k_block = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
 
         // Each CTA stores one part of the tile, and sends the others away as f32.
@@ -292,7 +290,7 @@ impl Work {
         };
         Work {
             tiles: u64::from(grid.tiles_m) * u64::from(grid.tiles_n),
-            at_once: at_once(kernel, target).into(),
+            at_once: target.clusters_at_once(kernel).into(),
             k_blocks: u64::from(k).div_ceil(depth).div_ceil(parts),
             k_block: k_block * u64::from(kernel.ctas_per_sm),
             loads,
@@ -309,7 +307,7 @@ impl Work {
     fn wave(&self) -> u64 {
         let multiply = self.k_blocks * self.k_block;
         if self.ping_pong {
-            multiply.max(self.store) + HAND_OVER
+            multiply.max(self.store) + ORDER_BARRIER
         } else {
             multiply + self.store
         }
@@ -320,31 +318,33 @@ impl Work {
         if self.ping_pong { self.store } else { 0 }
     }
 
-    /// Under stream-K: cycles, and the number of stream-K CTAs that makes them fewest.
+    /// Under stream-K: cycles, and the number of CTAs in the last wave that makes them
+    /// fewest.
     fn stream_k(&self) -> (u64, u64) {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let whole = waves * self.wave();
         if left == 0 {
             return (whole, 1);
         }
-        // Two or more CTAs to a tile, as many as there are k-blocks, or CTAs; or all
-        // CTAs, of which some then have parts of two tiles.
+        // The same number of CTAs for every tile, two or more; or all CTAs, some of which
+        // then have parts of two tiles.
         let most = self.k_blocks.min(self.at_once / left);
         let all = self.at_once.min(left * self.k_blocks);
         let counts = (2..=most).map(|each| each * left).chain([all]);
         let last = |ctas: u64| {
+            // CTAs whose accumulators the one that finishes a tile reads.
             let peers = match ctas % left {
                 0 => ctas / left - 1,
-                // Ranges do not end with tiles: one CTA more has k-blocks of some.
+                // A CTA's k-blocks do not end with a tile: one CTA more has some of it.
                 _ => ctas.div_ceil(left),
             };
             if peers == 0 {
                 self.wave()
             } else {
-                let range = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
+                let multiply = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
                 let write = self.accumulators / STORED_PER_CYCLE;
                 let read = peers * self.accumulators / LOADED_PER_CYCLE;
-                range + write + FIX_UP_LATENCY + read + self.store
+                multiply + write + FIX_UP_LATENCY + read + self.store
             }
         };
         let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();

@@ -18,15 +18,17 @@
 //!   only wants it rounded or in another direction (TF32, always packed), the
 //!   gain is smaller: 170 TFLOP/s against 360 at 4096³. That breaks even at
 //!   about N = 1000, for both operands: [`MIN_REUSE_OF_LINES`].
-//! - The launch, some µs, is repaid by one tile with one step along K, which
-//!   takes the element by element path as long: [`MIN_K`].
+//! - The launch of the copy takes some µs, as long as one k-block of one tile on the
+//!   element by element path: [`MIN_K`].
 
-use gpu_kernels::{DType, Family, KernelInfo, Major, Operand};
+use gpu_kernels::{DType, Family, KernelInfo, Major};
 
-use super::check::{self, Rejection};
-use super::{Catalog, Problem, Request, Target};
+use super::check;
+use super::choice::{Packed, Packing, Request};
 use crate::layout::Layout;
-use crate::tma::Lines;
+use crate::problem::{Catalog, Problem, Strides, Target};
+use crate::rejection::Rejection;
+use crate::tma::GlobalTensor;
 
 /// N from which A is packed, and M from which B is, where they would else be
 /// read element by element.
@@ -44,39 +46,6 @@ const MIN_K: u32 = 64;
 /// (4095×4096×4099 on an H200: 572 TFLOP/s with lines of 8208 bytes, 734 with
 /// 8320).
 const PITCH_BYTES: u64 = 128;
-
-/// Whether operands that TMA cannot read may be packed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Packing {
-    /// Where it pays, and wherever a hopper kernel or the family is forced.
-    #[default]
-    Auto,
-    /// Never: then hopper kernels refuse such operands.
-    Never,
-}
-
-/// Which operands are packed before the product, named as the kernel sees them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Packed {
-    /// A (Bᵀ where the kernel runs the transposed problem).
-    pub a: bool,
-    /// B (or Aᵀ).
-    pub b: bool,
-}
-
-impl Packed {
-    /// Whether there is any.
-    pub fn any(self) -> bool {
-        self.a || self.b
-    }
-
-    /// Elements copied for `problem`, as the kernel sees it.
-    pub(super) fn elements(self, problem: &Problem) -> u64 {
-        let of = |packed, lines: u32| u64::from(packed) * u64::from(lines) * u64::from(problem.k);
-        // Each is below 2⁶².
-        of(self.a, problem.m) + of(self.b, problem.n)
-    }
-}
 
 /// Which operands must be packed for `kernel` to run `problem`, if `request`
 /// lets it.
@@ -99,8 +68,8 @@ pub(super) fn needed(
     // The copy is where TF32 is rounded.
     let rounds = kernel.input == DType::Tf32;
     let packed = Packed {
-        a: rounds || Lines::of_a(problem, check::a_major(kernel, problem)).is_err(),
-        b: rounds || Lines::of_b(problem, check::b_major(kernel, problem)).is_err(),
+        a: rounds || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
+        b: rounds || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
     };
     let is_forced = request.kernel.is_some() || request.family.is_some();
     if request.packing == Packing::Auto
@@ -115,8 +84,8 @@ pub(super) fn needed(
 
 /// The rule of the module.
 fn pays(packed: Packed, problem: &Problem) -> bool {
-    let lines_of_a = [Major::K, Major::Mn].map(|major| Lines::of_a(problem, major));
-    let lines_of_b = [Major::K, Major::Mn].map(|major| Lines::of_b(problem, major));
+    let lines_of_a = [Major::K, Major::Mn].map(|major| GlobalTensor::of_a(problem, major));
+    let lines_of_b = [Major::K, Major::Mn].map(|major| GlobalTensor::of_b(problem, major));
     let both_in_lines =
         lines_of_a.iter().any(Result::is_ok) && lines_of_b.iter().any(Result::is_ok);
     let reuse = if both_in_lines {
@@ -202,28 +171,23 @@ impl PackedMatrix {
         usize::try_from(bytes).ok()
     }
 
-    /// The operand in a workspace at `address`, a multiple of 16.
-    pub(crate) fn at(self, address: u64) -> Operand {
-        let (row_stride, col_stride) = if self.rows_are_lines {
-            (self.pitch(), 1)
+    /// How the operand lies in its workspace.
+    pub(crate) fn strides(self) -> Strides {
+        if self.rows_are_lines {
+            Strides::new(self.pitch(), 1)
         } else {
-            (1, self.pitch())
-        };
-        Operand {
-            address,
-            row_stride,
-            col_stride,
+            Strides::new(1, self.pitch())
         }
     }
 
     /// Shape and strides, for errors.
     pub(crate) fn layout(self) -> Layout {
-        let operand = self.at(0);
+        let strides = self.strides();
         Layout {
             rows: self.rows as usize,
             cols: self.cols as usize,
-            row_stride: operand.row_stride as usize,
-            col_stride: operand.col_stride as usize,
+            row_stride: strides.row_stride as usize,
+            col_stride: strides.col_stride as usize,
         }
     }
 }

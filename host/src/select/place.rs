@@ -1,14 +1,17 @@
 //! Steps 5 and 6 of the rule: tile orders and schedules for one kernel.
 //!
 //! A kernel made for stream-K has one schedule, and the CTAs that share the last
-//! wave are as many as [`cost::sharers`] says.
+//! wave are as many as [`cost::stream_k_ctas`] says.
 
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
+use super::choice::{Choice, Request};
+use super::grid::tile_grid;
 use super::rank::Fit;
-use super::{Catalog, Choice, Problem, Request, Target, cost, pack, tile_grid};
+use super::{cost, pack};
 use crate::error::Error;
 use crate::l2::{self, Workload};
+use crate::problem::{Catalog, Problem, Target};
 
 /// Most CTAs along x of a grid, and most tiles: ids are 32-bit (CUDA C++
 /// programming guide, "Technical specifications per compute capability").
@@ -44,9 +47,9 @@ pub(super) fn choices(
     let schedule = request.schedule.unwrap_or(schedule);
     let grid = tile_grid(&kernel, m, n);
     check_launch(&kernel, grid, schedule)?;
-    check_steps(&kernel, grid, problem.k, target)?;
-    let sharers = match schedule {
-        Schedule::StreamK => cost::sharers(&kernel, grid, problem.k, target),
+    check_k_blocks(&kernel, grid, problem.k, target)?;
+    let stream_k_ctas = match schedule {
+        Schedule::StreamK => cost::stream_k_ctas(&kernel, grid, problem.k, target),
         _ => 0,
     };
     let choice = |order, schedule| Choice {
@@ -59,7 +62,7 @@ pub(super) fn choices(
         grid,
         order,
         schedule,
-        sharers,
+        stream_k_ctas,
     };
     let orders = match (schedule, request.order) {
         (Schedule::Grid2d, _) => vec![TileOrder::RowMajor],
@@ -75,7 +78,7 @@ pub(super) fn choices(
         .map(|order| choice(*order, schedule))
         .collect();
     let is_open = request.schedule.is_none() && other != schedule;
-    if is_open && grid.tiles() > cost::at_once(&kernel, target) {
+    if is_open && grid.tiles() > target.clusters_at_once(&kernel) {
         choices.push(choice(orders[0], other));
     }
     Ok(choices)
@@ -124,10 +127,16 @@ fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Resu
     Ok(())
 }
 
-/// The walk of stream-K counts the steps of the tiles of a wave in 32 bits.
-fn check_steps(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> Result<(), Error> {
-    let steps = u64::from(k.div_ceil(kernel.block.k)) * u64::from(cost::at_once(kernel, target));
-    if kernel.runs_under(Schedule::StreamK) && steps > u64::from(u32::MAX) {
+/// Stream-K counts the k-blocks of the tiles of a wave in 32 bits.
+fn check_k_blocks(
+    kernel: &KernelInfo,
+    grid: TileGrid,
+    k: u32,
+    target: &Target,
+) -> Result<(), Error> {
+    let k_blocks =
+        u64::from(k.div_ceil(kernel.block.k)) * u64::from(target.clusters_at_once(kernel));
+    if kernel.runs_under(Schedule::StreamK) && k_blocks > u64::from(u32::MAX) {
         return Err(Error::TooManyTiles {
             tiles_m: grid.tiles_m.into(),
             tiles_n: grid.tiles_n.into(),

@@ -5,11 +5,14 @@ use std::slice;
 
 use gpu_kernels::{Family, KernelInfo, Major};
 
-use super::check::{self, Rejected, Rejection};
+use super::check;
+use super::choice::{Packed, Request};
 use super::cost::{self, Cost, MidLine};
-use super::pack::{self, Packed};
-use super::{Catalog, Problem, Request, Target, tile_grid};
+use super::grid::tile_grid;
+use super::pack;
 use crate::error::Error;
+use crate::problem::{Catalog, Problem, Target};
+use crate::rejection::{Rejected, Rejection};
 
 /// What it takes for a kernel to run a problem.
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +23,9 @@ pub(super) struct Fit {
     pub(super) packed: Packed,
 }
 
-/// Rows or columns of C up to which both ways round are worth measuring: then C
-/// has so few elements, for those that are read, that it does not matter much
-/// along which direction it is written.
+/// Rows or columns of C up to which both the problem and its transpose are worth
+/// measuring: C then has few elements beside A or B, and the direction along which it is
+/// written matters little.
 const NARROW: u32 = 64;
 
 /// The kernels worth running, best first, and what it takes. At least one.

@@ -1,6 +1,6 @@
 //! The rule against made-up kernels, on made-up devices.
 
-use gpu_kernels::{Arch, Block, Cluster, DType, Family, Major, Operand, OutputType};
+use gpu_kernels::{Arch, Block, Cluster, DType, Family, Major, OutputType, TileGrid};
 
 use super::*;
 use crate::tma;
@@ -112,14 +112,6 @@ const CATALOG: Catalog = Catalog {
     is_built: |_| true,
 };
 
-fn operand(row_stride: u64, col_stride: u64) -> Operand {
-    Operand {
-        address: 1 << 20,
-        row_stride,
-        col_stride,
-    }
-}
-
 /// All row-major.
 fn problem(input: DType, m: u32, n: u32, k: u32) -> Problem {
     Problem {
@@ -128,9 +120,9 @@ fn problem(input: DType, m: u32, n: u32, k: u32) -> Problem {
         k,
         input,
         output: OutputType::Input,
-        a: operand(k.into(), 1),
-        b: operand(n.into(), 1),
-        c: operand(n.into(), 1),
+        a: Strides::new(k.into(), 1),
+        b: Strides::new(n.into(), 1),
+        c: Strides::new(n.into(), 1),
     }
 }
 
@@ -145,7 +137,7 @@ fn the_highest_family_that_can_run() {
     assert_eq!(chosen(half, H200), "hopper_kn");
     assert_eq!(chosen(half, A100), "tc_f16_kn");
     assert_eq!(chosen(half, T4), "tiled_f16");
-    // Hopper kernels make at least one step along K.
+    // Hopper kernels compute at least one k-block.
     assert_eq!(chosen(problem(DType::F16, 64, 64, 0), H200), "tc_f16_kn");
 }
 
@@ -186,10 +178,10 @@ fn f32_is_tf32_only_when_asked() {
 fn the_layouts_decide_the_entry() {
     let row_major = problem(DType::F16, 4096, 4096, 2048);
     let mut other = row_major;
-    other.b = operand(1, 2048);
+    other.b = Strides::new(1, 2048);
     assert_eq!(chosen(other, A100), "tc_f16_kk");
     assert_eq!(chosen(other, H200), "hopper_kk");
-    other.a = operand(1, 4096);
+    other.a = Strides::new(1, 4096);
     assert_eq!(chosen(other, H200), "hopper_mk");
     other.b = row_major.b;
     assert_eq!(chosen(other, H200), "hopper_mn");
@@ -200,7 +192,7 @@ fn the_layouts_decide_the_entry() {
 #[test]
 fn a_column_major_c_is_the_transposed_problem() {
     let mut problem = problem(DType::F16, 4096, 8192, 2048);
-    problem.c = operand(1, 4096);
+    problem.c = Strides::new(1, 4096);
     let choice = choose(CATALOG, &problem, &H200, &Request::default()).unwrap();
     // Bᵀ is 8192×2048 and contiguous along its rows, Aᵀ along K.
     assert!(choice.transposed);

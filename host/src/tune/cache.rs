@@ -89,7 +89,7 @@ impl Winner {
             packed: _,
             pack: _,
             grid: _,
-            sharers: _,
+            stream_k_ctas: _,
         } = choice;
         Winner {
             kernel: kernel.name.to_owned(),

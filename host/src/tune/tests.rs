@@ -1,10 +1,10 @@
 //! The tuner without a GPU: what it takes from the cache, and what it leaves out.
 
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{DType, Family, KernelInfo, Operand, OutputType};
+use gpu_kernels::{DType, Family, KernelInfo, OutputType};
 
 use super::*;
-use crate::select::{Catalog, Target};
+use crate::select::{Catalog, Strides, Target};
 
 const H200: Target = Target {
     compute_capability: (9, 0),
@@ -14,11 +14,7 @@ const H200: Target = Target {
 };
 
 fn problem(m: u32, n: u32, k: u32) -> Problem {
-    let rows = |pitch: u32| Operand {
-        address: 1 << 20,
-        row_stride: pitch.into(),
-        col_stride: 1,
-    };
+    let rows = |pitch: u32| Strides::new(pitch.into(), 1);
     Problem {
         m,
         n,

@@ -23,13 +23,14 @@ fn tune(device: &Device, gemm: &Gemm, tuner: &mut Tuner) -> Result<(Origin, &'st
         let found: Vec<f64> = found.into_iter().map(f64::from).collect();
         assert!(found == expected);
     };
-    if plan.info().origin == Origin::Measured {
+    if plan.info().origin() == Origin::Measured {
         is_right(c.to_vec()?);
     }
     c.view_mut().fill(f32::NAN)?;
     plan.run(a.view(), b.view(), c.view_mut())?;
     is_right(c.to_vec()?);
-    Ok((plan.info().origin, plan.info().kernel.unwrap().name))
+    let gpu = plan.info().gpu().unwrap();
+    Ok((gpu.origin, gpu.kernel.name))
 }
 
 /// A GPU on which the tiled kernels break a rule, and the naive ones do not: they need no

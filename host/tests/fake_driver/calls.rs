@@ -87,7 +87,7 @@ fn a_product_through_tma() {
                 "cuMemsetD8Async 0 x 384",
             ]
         );
-        let shared = plan.info().shared_bytes;
+        let shared = plan.info().gpu().unwrap().shared_bytes;
         plan.run(&a, &b, &mut c).unwrap();
         let map = |rest: &str| format!("cuTensorMapEncodeTiled type 7 {rest}");
         let constants = "steps [1, 1] interleave 0 swizzle 3 promotion 2 fill 0";
@@ -106,6 +106,6 @@ fn a_product_through_tma() {
         assert_eq!(calls(seen), expected);
         plan.run(&a, &b, &mut c).unwrap();
         assert_eq!(calls(seen), launches);
-        assert!(Family::Hopper == plan.info().kernel.unwrap().family);
+        assert!(Family::Hopper == plan.info().gpu().unwrap().kernel.family);
     });
 }

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tilewise::{
     DType, Device, Element, Error, Family, Gemm, KernelInfo, Major, Output, OutputType, Packing,
-    Plan, Precision, Schedule, TileOrder,
+    Plan, PlanInfo, Precision, Schedule, TileOrder,
 };
 
 use crate::arrangement::{Arrangement, Placement};
@@ -189,7 +189,9 @@ impl Case {
         T: Element,
         O: Output<T>,
     {
-        let info = plan.info();
+        let PlanInfo::Gpu(info) = plan.info() else {
+            return Ok(());
+        };
         let packs = info.packed_a || info.packed_b;
         let (m, n, _) = self.shape;
         let is_empty = m == 0 || n == 0;

@@ -17,7 +17,7 @@ use crate::test::{Test, Work};
 pub const SMS: u32 = 4;
 
 /// What one launch may take, by the emulator's estimate.
-const LAUNCH: Duration = Duration::from_millis(40);
+const LAUNCH: Duration = Duration::from_millis(25);
 
 /// What all launches of a repeat may take.
 const REPEATS: Duration = Duration::from_millis(200);
@@ -65,7 +65,7 @@ fn time(case: &Case) -> Duration {
                 .map(|side| side.next_multiple_of(128) as u64)
                 .iter()
                 .product::<u64>()
-                * 20,
+                * 4,
         ),
     }
 }

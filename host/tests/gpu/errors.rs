@@ -1,7 +1,7 @@
 //! The errors that need a GPU, or that only a GPU has.
 
 use tilewise::select::Rejection;
-use tilewise::{Device, Error, Family, Gemm, Matrix, Precision, Schedule, TileOrder, f16};
+use tilewise::{Device, Error, Family, Gemm, Matrix, Operand, Precision, Schedule, TileOrder, f16};
 
 /// Name, what it does, and whether compute-sanitizer may see it: it reports
 /// every refusal of the driver, wanted or not.
@@ -66,11 +66,17 @@ fn other_device(device: &Device) -> Result<(), String> {
     let (a, b) = (zeros(device, 4, 4)?, zeros(&cpu, 4, 4)?);
     expect!(
         device.matmul(&a, &b),
-        Error::DeviceMismatch { operand: "b", .. }
+        Error::DeviceMismatch {
+            operand: Operand::B,
+            ..
+        }
     )?;
     expect!(
         cpu.matmul(&a, &b),
-        Error::DeviceMismatch { operand: "a", .. }
+        Error::DeviceMismatch {
+            operand: Operand::A,
+            ..
+        }
     )
 }
 
@@ -97,7 +103,10 @@ fn other_plan(device: &Device) -> Result<(), String> {
         .map_err(message)?;
     expect!(
         plan.run(a.view(), b.view().t(), c.view_mut()),
-        Error::PlanMismatch { operand: "b", .. }
+        Error::PlanMismatch {
+            operand: Operand::B,
+            ..
+        }
     )
 }
 

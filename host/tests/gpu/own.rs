@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Parser as _;
 use gpu_kernels::entry::KERNELS;
 use tilewise::oracle::Product;
-use tilewise::select::{self, Catalog, Choice, Problem, Request, Target};
-use tilewise::{DType, Device, Error, Family, Operand, OutputType};
+use tilewise::select::{self, Catalog, Choice, Problem, Request, Strides, Target};
+use tilewise::{DType, Device, Error, Family, OutputType};
 
 use crate::args::Args;
 use crate::arrangement::{Arrangement, Placement};
@@ -275,10 +275,10 @@ fn choice(case: &Case) -> Result<Choice, Error> {
         shared_bytes_per_cta: 232_448,
         l2_bytes: 60 << 20,
     };
-    let operand = |placement: Placement, bytes: u32| Operand {
-        address: placement.shift as u64 * u64::from(bytes),
+    let operand = |placement: Placement, bytes: u32| Strides {
         row_stride: placement.layout.row_stride as u64,
         col_stride: placement.layout.col_stride as u64,
+        alignment: Strides::alignment_of(placement.shift as u64 * u64::from(bytes)),
     };
     let [a, b, c] = case.placements();
     let output = match case.output {

@@ -124,8 +124,8 @@ fn run_a_hundred_times<T: Element, O: Output<T>>(
     let found = device.turn(|device| {
         let mut resident = operands.upload(device)?;
         let mut plan = resident.plan(case, device)?;
-        let info = *plan.info();
-        let cluster = info.kernel.map_or(1, |kernel| kernel.cluster.ctas());
+        let info = *plan.info().gpu().expect("it is planned for a GPU");
+        let cluster = info.kernel.cluster.ctas();
         if info.grid.tiles() * cluster <= info.ctas {
             return Err(Failure::Wrong(format!(
                 "{} tiles for {} CTAs in clusters of {cluster}: none has two",

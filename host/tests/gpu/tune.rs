@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tilewise::{
-    Device, Error, Family, Gemm, Matrix, MatrixView, Origin, Plan, PlanInfo, Tuner, f16,
+    Device, Error, Family, Gemm, GpuPlanInfo, Matrix, MatrixView, Origin, Plan, Tuner, f16,
 };
 
 use crate::case::Failure;
@@ -66,7 +66,7 @@ impl Product {
     fn check(
         &mut self,
         plan: impl FnOnce(&mut Self) -> Result<Plan<f16, f32>, Error>,
-    ) -> Result<PlanInfo, String> {
+    ) -> Result<GpuPlanInfo, String> {
         let device = self.c.device().clone();
         self.check_on(&device, plan).map_err(|e| e.to_string())?
     }
@@ -75,14 +75,14 @@ impl Product {
         &mut self,
         device: &Device,
         plan: impl FnOnce(&mut Self) -> Result<Plan<f16, f32>, Error>,
-    ) -> Result<Result<PlanInfo, String>, Error> {
+    ) -> Result<Result<GpuPlanInfo, String>, Error> {
         let naive = Gemm::new(device).family(Family::Naive);
         let mut naive = self.with_views(|a, b, c| naive.plan(a, b, c))?;
         self.with_views(|a, b, c| naive.run(a, b, c))?;
         let expected = self.c.to_vec()?;
 
         let mut plan = plan(self)?;
-        let info = *plan.info();
+        let info = *plan.info().gpu().expect("it is planned for a GPU");
         // Measuring leaves the product in C, whoever ran last.
         if info.origin == Origin::Measured && self.c.to_vec()? != expected {
             return Ok(Err(format!("wrong after measuring: {info:?}")));

@@ -1,6 +1,6 @@
-//! Which definitions of a register reach each place that reads it: the usual forward data
-//! flow. One register can hold several values one after the other, of which some differ
-//! between lanes and others do not.
+//! The definitions of a register that reach each instruction that reads it, by forward data
+//! flow. One register can hold several values one after the other; some of them may differ
+//! between lanes and others not.
 
 use std::collections::HashMap;
 
@@ -67,7 +67,7 @@ impl Definitions {
             let (made, overwritten) = (&mut made[block.index()], &mut overwritten[block.index()]);
             for index in graph.instructions(block) {
                 for definition in self.by(index) {
-                    // Where a predicate does not hold the old value lives on.
+                    // Where the predicate does not hold, the register keeps its value.
                     if entry.instructions[index].guard.is_none() {
                         for &other in &of_register[self.all[definition]] {
                             made.remove(other);

@@ -35,7 +35,7 @@ pub(super) struct Instruction {
     pub opcode: String,
     /// All operands, in order.
     pub operands: Vec<Operand>,
-    /// What it does to the registers it writes.
+    /// How its result depends on its sources.
     pub operation: Operation,
     /// Leading operands that are written; the others are read.
     pub written: usize,
@@ -53,7 +53,7 @@ impl Instruction {
         written.flat_map(Operand::registers)
     }
 
-    /// What it reads, its predicate apart.
+    /// The operands that it reads, without its predicate.
     pub fn sources(&self) -> &[Operand] {
         &self.operands[self.written..]
     }

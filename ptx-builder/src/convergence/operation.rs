@@ -1,4 +1,5 @@
-//! What instructions do to values that are the same across a warp, or nearly.
+//! The effect of each instruction on values that are the same in all lanes, or differ in
+//! known bits only.
 //!
 //! A value is described by [`Differing`]: which of its bits may differ between the lanes
 //! of a warp. That is enough for what kernels do with a thread's index. Its five low bits
@@ -37,15 +38,15 @@ impl Differing {
         }
     }
 
-    /// Whether all of them are below the lowest bit of `number`: then adding it leaves
-    /// them alone, and so does the answer whether the value is below it.
+    /// Whether all these bits are below the lowest bit of `number`. Then adding `number`
+    /// leaves them alone, and a comparison with `number` does not depend on them.
     fn below(self, number: i64) -> bool {
         let bits = 64 - self.0.leading_zeros();
         self.is_none() || bits < 32 && number.trailing_zeros() >= bits
     }
 }
 
-/// What an instruction writes, given what it reads.
+/// How the result of an instruction depends on its sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// The same in all lanes, whatever is read.
@@ -146,7 +147,7 @@ impl Operation {
         }
     }
 
-    /// What differs of the result, given what does of each source.
+    /// The bits of the result that may differ, given those of each source.
     pub fn result(self, sources: &[Differing]) -> Differing {
         let any = (sources.iter()).fold(Differing::NONE, |all, &source| all.or(source));
         let first = sources.first().copied().unwrap_or(Differing::NONE);

@@ -1,4 +1,4 @@
-//! Which values are the same in all lanes of a warp.
+//! The values that are the same in all lanes of a warp.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::instruction::Entry;
 use super::operand::Operand;
 use super::operation::Differing;
 
-/// What is known of the values of an entry point.
+/// The result of the analysis of an entry point.
 pub(super) struct Uniformity<'e> {
     entry: &'e Entry,
     definitions: Definitions,
@@ -64,7 +64,7 @@ impl<'e> Uniformity<'e> {
         reaching.fold(Differing::NONE, |all, &one| all.or(self.values[one]))
     }
 
-    /// Takes into account what an instruction writes. Whether that changed anything.
+    /// Updates the values that an instruction writes. Returns whether any changed.
     fn compute(&mut self, index: usize) -> bool {
         let instruction = &self.entry.instructions[index];
         if instruction.written == 0 {
@@ -73,7 +73,7 @@ impl<'e> Uniformity<'e> {
         let sources: Vec<Differing> = (instruction.sources().iter())
             .map(|operand| self.operand(index, operand))
             .collect();
-        // Where the predicate differs between lanes, so does whether this is written.
+        // If the predicate differs between lanes, only some of them write.
         let guard = instruction.guard.as_ref();
         let result = match guard.is_some_and(|guard| self.varies(index, guard.register)) {
             true => Differing::ALL,
@@ -106,8 +106,8 @@ impl<'e> Uniformity<'e> {
         reads.any(|register| self.varies(branch, register))
     }
 
-    /// The branch at the end of `block` separates the lanes. Behind its join, what was
-    /// written on the way there is what each lane has written on its own.
+    /// Notes that the branch at the end of `block` separates the lanes. Behind its join, a
+    /// register written between branch and join may differ from lane to lane.
     fn diverge(&mut self, graph: &Graph, block: Block) {
         let between = graph.between(block);
         for &inside in &between {

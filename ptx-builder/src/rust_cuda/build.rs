@@ -27,8 +27,8 @@ pub fn is_prepared(rust_cuda: &RustCuda, cache: &Path) -> Result<bool, Error> {
     Ok(target.join("debug").join(BUILDER).is_file())
 }
 
-/// Builds the code generator, which [`compile`] does too, but in silence: here cargo's
-/// messages go where this program's go.
+/// Builds the code generator, with cargo's messages on this program's output. ([`compile`]
+/// builds it as well, without showing them.)
 ///
 /// # Errors
 /// rustup does not run, or the build fails.
@@ -72,8 +72,7 @@ pub fn compile(rust_cuda: &RustCuda, arch: Arch, cache: &Path) -> Result<Compile
     })
 }
 
-/// Where all of one rust-cuda is kept: a code generator links to one LLVM and one
-/// libNVVM.
+/// The folder of one rust-cuda: a code generator links to one LLVM and one libNVVM.
 fn directory(rust_cuda: &RustCuda, cache: &Path) -> Result<PathBuf, Error> {
     let lock = rust_cuda.workspace.join("Cargo.lock");
     let lock = fs::read_to_string(&lock).map_err(file_error(&lock))?;

@@ -1,4 +1,4 @@
-//! What rust-cuda lacks on a machine, and the command that gets it.
+//! The prerequisites of rust-cuda that a machine lacks, and the command that gets each.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub enum Missing {
         names.join(" ")
     )]
     Components {
-        /// Those of [`COMPONENTS`] that are not installed.
+        /// The [`COMPONENTS`] that are not installed.
         names: Vec<&'static str>,
     },
 

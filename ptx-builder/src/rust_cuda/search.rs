@@ -1,4 +1,4 @@
-//! Where rust-cuda's prerequisites are looked for.
+//! The search for rust-cuda's prerequisites.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 use super::{COMPONENTS, LLVM_MAJOR, Missing, OLDEST_CUDA, RustCuda, TOOLCHAIN};
 use crate::nested::repository;
 
-/// `LLVM_CONFIG=/path/to/llvm-config`: look at no other.
+/// `LLVM_CONFIG=/path/to/llvm-config`: the only one to look at.
 const LLVM_CONFIG: &str = "LLVM_CONFIG";
 
 /// Variables that name the CUDA toolkit, in rust-cuda's order. The first that is
@@ -57,7 +57,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// What [`VARIABLES`] name, and the usual places for what they do not.
+    /// The places that [`VARIABLES`] name; for a variable that is not set, the usual ones.
     pub fn from_env() -> Self {
         let llvm_configs = match env::var_os(LLVM_CONFIG) {
             Some(path) => vec![path.into()],
@@ -97,7 +97,7 @@ impl Search {
         }
     }
 
-    /// Looks at all of them.
+    /// Looks at all places.
     ///
     /// # Errors
     /// Everything that is missing.
@@ -158,7 +158,7 @@ fn first<T>(
 fn toolchain(rustup: &Path) -> Result<(), Missing> {
     let output = Command::new(rustup)
         .args(["component", "list", "--installed", "--toolchain", TOOLCHAIN])
-        // Looking must not download.
+        // The search must not download.
         .env("RUSTUP_AUTO_INSTALL", "0")
         .output()
         .map_err(|_| Missing::Rustup {

@@ -1,4 +1,4 @@
-//! Lines and regions, by file, and which of them any program has executed.
+//! The lines and regions of each file, and whether any program has executed them.
 //!
 //! A region is what `llvm-cov show` marks: where a counter's range begins. Ranges of
 //! all instantiations of a function that begin at one place are one region, and it
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-/// Covered, and all.
+/// The covered lines or regions, and the number of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub covered: usize,
@@ -56,8 +56,8 @@ impl File {
         Share::of(&self.regions)
     }
 
-    /// `: 3-5, 9, 12:40`: the lines that nothing executed, and by line and column the
-    /// regions so on other lines.
+    /// `: 3-5, 9, 12:40`: the lines that no program executed, and the regions, by line and
+    /// column, that none executed on other lines.
     pub fn missed(&self) -> String {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let mut after_missed = false;
@@ -93,7 +93,7 @@ impl File {
     }
 }
 
-/// What programs have executed.
+/// The lines and regions that programs have executed.
 #[derive(Debug, Default)]
 pub struct Executed(BTreeMap<PathBuf, File>);
 

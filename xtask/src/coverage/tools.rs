@@ -15,8 +15,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Those of the rustup component `llvm-tools`, else those of the system that are
-    /// of the LLVM that rustc has, which Debian's name says.
+    /// Finds the programs of the rustup component `llvm-tools`, or else those of the system
+    /// with the LLVM version of rustc in their names, as on Debian.
     pub fn find() -> Result<Tools> {
         let ask = |arguments: &[&str]| -> Result<String> {
             let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

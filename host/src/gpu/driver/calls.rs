@@ -10,7 +10,8 @@ use super::{check, cust_failure, launch, module, tensor_map};
 use crate::error::Error;
 use crate::gpu::backend::{Backend, CudaStream, Function, LaunchConfig, Lines, Pattern, Timer};
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
-use crate::select::Catalog;
+use crate::operand::Operand;
+use crate::problem::Catalog;
 
 impl Backend for DriverGpu {
     fn catalog(&self) -> Catalog<'static> {
@@ -59,20 +60,31 @@ impl Backend for DriverGpu {
         } = lines;
         let stream = DriverGpu::stream(self);
         let is_one_line = count == 1;
-        // SAFETY: the caller's duty, for all four.
         match value {
-            Pattern::Two(bits) if is_one_line => check("cuMemsetD16Async", unsafe {
-                cust_raw::cuMemsetD16Async(address, bits, length, stream)
-            }),
-            Pattern::Four(bits) if is_one_line => check("cuMemsetD32Async", unsafe {
-                cust_raw::cuMemsetD32Async(address, bits, length, stream)
-            }),
-            Pattern::Two(bits) => check("cuMemsetD2D16Async", unsafe {
-                cust_raw::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
-            }),
-            Pattern::Four(bits) => check("cuMemsetD2D32Async", unsafe {
-                cust_raw::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
-            }),
+            Pattern::Two(bits) if is_one_line => {
+                // SAFETY: the caller's duty.
+                let result = unsafe { cust_raw::cuMemsetD16Async(address, bits, length, stream) };
+                check("cuMemsetD16Async", result)
+            }
+            Pattern::Four(bits) if is_one_line => {
+                // SAFETY: the caller's duty.
+                let result = unsafe { cust_raw::cuMemsetD32Async(address, bits, length, stream) };
+                check("cuMemsetD32Async", result)
+            }
+            Pattern::Two(bits) => {
+                // SAFETY: the caller's duty.
+                let result = unsafe {
+                    cust_raw::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
+                };
+                check("cuMemsetD2D16Async", result)
+            }
+            Pattern::Four(bits) => {
+                // SAFETY: the caller's duty.
+                let result = unsafe {
+                    cust_raw::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
+                };
+                check("cuMemsetD2D32Async", result)
+            }
         }
     }
 
@@ -104,7 +116,7 @@ impl Backend for DriverGpu {
 
     fn encode(
         &self,
-        operand: &'static str,
+        operand: Operand,
         spec: &TensorMapSpec,
         address: u64,
     ) -> Result<EncodedMap, Error> {

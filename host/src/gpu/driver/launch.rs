@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use cust_raw::{CUfunction, CUstream};
 use gpu_kernels::GemmParams;
 
-use super::{check, failure, libcuda, open};
+use super::{check, driver_version, failure, libcuda};
 use crate::error::Error;
 use crate::gpu::backend::{Function, LaunchConfig};
 
@@ -53,8 +53,8 @@ const OVERLAP_SINCE: (u32, u32) = (12, 3);
 fn launch_extended() -> Option<extended::Launch> {
     static LAUNCH: OnceLock<Option<extended::Launch>> = OnceLock::new();
     *LAUNCH.get_or_init(|| {
-        let symbol = libcuda::symbol(c"cuLaunchKernelEx")
-            .filter(|_| open::driver_version() >= OVERLAP_SINCE)?;
+        let symbol =
+            libcuda::symbol(c"cuLaunchKernelEx").filter(|_| driver_version() >= OVERLAP_SINCE)?;
         // SAFETY: the signature is that of the driver API since CUDA 11.8.
         Some(unsafe { std::mem::transmute::<*const c_void, extended::Launch>(symbol) })
     })

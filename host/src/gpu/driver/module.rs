@@ -13,7 +13,7 @@ use cust_raw::{
 };
 use gpu_kernels::KernelInfo;
 
-use super::{check, open};
+use super::{check, driver_version};
 use crate::embedded;
 use crate::error::Error;
 use crate::gpu::backend::{Function, FunctionHandle};
@@ -133,7 +133,7 @@ fn load(kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
     match result {
         Code::CUDA_SUCCESS => Ok(module),
         Code::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => Err(Error::DriverTooOld {
-            driver: open::driver_version(),
+            driver: driver_version(),
             lacks: format!("PTX ISA {} (kernel {kernel})", ptx_version(ptx)),
         }),
         Code::CUDA_ERROR_INVALID_PTX

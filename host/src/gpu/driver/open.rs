@@ -7,7 +7,7 @@ use cust::stream::{Stream, StreamFlags};
 use cust_raw::{CUdevice_attribute_enum as Attribute, CUstream};
 
 use super::module::Modules;
-use super::{check, cust_failure, libcuda};
+use super::{check, cust_failure, driver_version, libcuda};
 use crate::error::Error;
 use crate::gpu::opened::{Gpu, GpuInfo};
 
@@ -28,13 +28,6 @@ pub(crate) fn count() -> Result<usize, Error> {
         check("cuDeviceGetCount", cust_raw::cuDeviceGetCount(&mut count))?;
     }
     Ok(count as usize)
-}
-
-/// The newest CUDA version the driver supports; (0, 0) without a driver.
-pub(crate) fn driver_version() -> (u32, u32) {
-    cust::CudaApiVersion::get().map_or((0, 0), |version| {
-        (version.major() as u32, version.minor() as u32)
-    })
 }
 
 /// Opens GPU `ordinal`, or finds it opened: two handles of one GPU share its
@@ -61,52 +54,52 @@ pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
     if let Some(gpu) = opened[ordinal].upgrade() {
         return Ok(gpu);
     }
-    let gpu = DriverGpu::new(ordinal)?;
+    let gpu = open_first(ordinal)?;
     opened[ordinal] = Arc::downgrade(&gpu);
     Ok(gpu)
 }
 
-impl DriverGpu {
-    fn new(ordinal: usize) -> Result<Arc<Gpu>, Error> {
-        let device = cust::device::Device::get_device(ordinal as u32)
-            .map_err(cust_failure("cuDeviceGet"))?;
-        let attribute = |attribute: Attribute| {
-            let mut value = 0;
-            // SAFETY: `value` outlives the call, and the device exists.
-            let result =
-                unsafe { cust_raw::cuDeviceGetAttribute(&mut value, attribute, device.as_raw()) };
-            check("cuDeviceGetAttribute", result)?;
-            Ok::<_, Error>(value as u32)
-        };
-        let info = GpuInfo {
-            name: device.name().map_err(cust_failure("cuDeviceGetName"))?,
-            ordinal,
-            compute_capability: (
-                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-            ),
-            sms: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-            l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
-            memory_bytes: device
-                .total_memory()
-                .map_err(cust_failure("cuDeviceTotalMem"))? as u64,
-            shared_bytes_per_cta: attribute(
-                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-            )?,
-            max_clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
-            driver_version: driver_version(),
-        };
-        let context = Context::new(device).map_err(cust_failure("cuDevicePrimaryCtxRetain"))?;
-        let stream =
-            Stream::new(StreamFlags::DEFAULT, None).map_err(cust_failure("cuStreamCreate"))?;
-        let gpu = DriverGpu {
-            modules: Modules::default(),
-            stream,
-            context,
-        };
-        Ok(Gpu::new(Box::new(gpu), info))
-    }
+/// Opens GPU `ordinal`, of which the library has no handle yet.
+fn open_first(ordinal: usize) -> Result<Arc<Gpu>, Error> {
+    let device =
+        cust::device::Device::get_device(ordinal as u32).map_err(cust_failure("cuDeviceGet"))?;
+    let attribute = |attribute: Attribute| {
+        let mut value = 0;
+        // SAFETY: `value` outlives the call, and the device exists.
+        let result =
+            unsafe { cust_raw::cuDeviceGetAttribute(&mut value, attribute, device.as_raw()) };
+        check("cuDeviceGetAttribute", result)?;
+        Ok::<_, Error>(value as u32)
+    };
+    let info = GpuInfo {
+        name: device.name().map_err(cust_failure("cuDeviceGetName"))?,
+        ordinal,
+        compute_capability: (
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        sms: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
+        memory_bytes: device
+            .total_memory()
+            .map_err(cust_failure("cuDeviceTotalMem"))? as u64,
+        shared_bytes_per_cta: attribute(
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        )?,
+        max_clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+        driver_version: driver_version(),
+    };
+    let context = Context::new(device).map_err(cust_failure("cuDevicePrimaryCtxRetain"))?;
+    let stream = Stream::new(StreamFlags::DEFAULT, None).map_err(cust_failure("cuStreamCreate"))?;
+    let gpu = DriverGpu {
+        modules: Modules::default(),
+        stream,
+        context,
+    };
+    Ok(Gpu::new(Box::new(gpu), info))
+}
 
+impl DriverGpu {
     /// The stream as `cust` has it.
     #[cfg(feature = "cust")]
     pub(super) fn as_cust(&self) -> &Stream {

@@ -6,9 +6,10 @@ use std::ffi::c_void;
 
 use gpu_kernels::DType;
 
-use super::{libcuda, open};
+use super::{driver_version, libcuda};
 use crate::error::Error;
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
+use crate::operand::Operand;
 
 /// Values of the driver's enums (cuda.h).
 mod cuda_h {
@@ -41,14 +42,14 @@ type EncodeTiled = unsafe extern "C" fn(
 ) -> u32;
 
 /// Encodes the map of `spec` for the matrix at device address `address`, a multiple
-/// of 16. `operand` (`a`, `b` or `c`) is for the error.
+/// of 16. `operand` is for the error.
 pub(super) fn encode(
-    operand: &'static str,
+    operand: Operand,
     spec: &TensorMapSpec,
     address: u64,
 ) -> Result<EncodedMap, Error> {
     let encode = libcuda::symbol(c"cuTensorMapEncodeTiled").ok_or_else(|| Error::DriverTooOld {
-        driver: open::driver_version(),
+        driver: driver_version(),
         lacks: "function cuTensorMapEncodeTiled".into(),
     })?;
     // SAFETY: the signature is that of the driver API since CUDA 12.0.

@@ -1,8 +1,9 @@
 //! The estimate of this library's kernels, for an H200.
 
 use super::*;
+use crate::problem::Strides;
+use gpu_kernels::OutputType;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{Operand, OutputType};
 
 const H200: Target = Target {
     compute_capability: (9, 0),
@@ -22,7 +23,7 @@ fn named(name: &str) -> &'static KernelInfo {
 
 /// The cheapest f16 hopper kernel for dense row-major operands.
 fn cheapest(m: u32, n: u32, k: u32) -> &'static str {
-    let off = |pitch: u32| u64::from(pitch) * 2 % LINE != 0;
+    let off = |pitch: u32| u64::from(pitch) * 2 % CACHE_LINE != 0;
     let mid_line = MidLine {
         a: off(k),
         b: off(n),
@@ -120,48 +121,47 @@ fn stream_k_gains_where_few_tiles_are_left_over_and_deep() {
 }
 
 #[test]
-fn sharers_are_as_many_as_there_is_work_for() {
+fn stream_k_has_as_many_ctas_as_there_is_work_for() {
     let kernel = named("hopper_f16_ak_bn_128x256x64_streamk");
-    let sharers = |tiles, k| {
+    let ctas = |tiles, k| {
         let (tiles_m, tiles_n) = (tiles, 1);
-        sharers(kernel, TileGrid { tiles_m, tiles_n }, k, &H200)
+        stream_k_ctas(kernel, TileGrid { tiles_m, tiles_n }, k, &H200)
     };
     for tiles in 1..3 * 132 {
         for k in [1_u32, 64, 65, 640, 4096, 1 << 20] {
-            let (left, steps, found) = (tiles % 132, k.div_ceil(64), sharers(tiles, k));
-            let least = (2 * left).min(left * steps).min(132);
-            let most = (left * steps).clamp(1, 132);
+            let (left, k_blocks, found) = (tiles % 132, k.div_ceil(64), ctas(tiles, k));
+            let least = (2 * left).min(left * k_blocks).min(132);
+            let most = (left * k_blocks).clamp(1, 132);
             assert!((least..=most).contains(&found), "{tiles} {k}: {found}");
         }
     }
     // The deeper a tile, the more are worth their reading.
-    assert!(sharers(1, 4096) < sharers(1, 1 << 20));
+    assert!(ctas(1, 4096) < ctas(1, 1 << 20));
 }
 
 #[test]
 fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
-    let row_major = |address, pitch| Operand {
-        address,
-        row_stride: pitch,
-        col_stride: 1,
-    };
+    let row_major = |pitch| Strides::new(pitch, 1);
     let aligned = Problem {
         m: 256,
         n: 192,
         k: 128,
         input: DType::F16,
         output: OutputType::Input,
-        a: row_major(0, 128),
-        b: row_major(0, 192),
-        c: row_major(0, 192),
+        a: row_major(128),
+        b: row_major(192),
+        c: row_major(192),
     };
     let kernel = named("hopper_f16_ak_bn_128x128x64");
     let of = |problem: &Problem, packed| MidLine::of(kernel, problem, packed);
     let none = Packed::default();
     assert_eq!(of(&aligned, none), MidLine::default());
     let problem = Problem {
-        a: row_major(0, 136),
-        b: row_major(64, 192),
+        a: row_major(136),
+        b: Strides {
+            alignment: 64,
+            ..aligned.b
+        },
         ..aligned
     };
     assert_eq!(of(&problem, none), MidLine { a: true, b: true });
@@ -171,7 +171,7 @@ fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
     // The kernel for Bᵀ·Aᵀ reads B where the other reads A.
     let turned = named("hopper_f16_am_bk_128x128x64");
     let problem = Problem {
-        a: row_major(0, 136),
+        a: row_major(136),
         ..aligned
     };
     assert_eq!(

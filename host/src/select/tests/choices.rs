@@ -31,7 +31,7 @@ fn the_head_is_what_is_chosen_and_nothing_is_listed_twice() {
         for input in [DType::F32, DType::Tf32, DType::F16] {
             let straight = problem(input, m, n, k);
             let mut turned = straight;
-            turned.c = operand(1, m.into());
+            turned.c = Strides::new(1, m.into());
             layouts.extend([straight, turned, straight.transposed()]);
         }
     }

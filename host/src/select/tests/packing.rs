@@ -1,6 +1,8 @@
 //! What is packed, where to, and what is said when it may not be.
 
 use super::*;
+use crate::operand::Operand;
+use crate::select::pack::PackedMatrix;
 
 /// The choice for `problem` on an H200.
 fn choice(problem: Problem, request: &Request) -> Choice {
@@ -43,13 +45,13 @@ fn only_what_tma_cannot_read_is_packed() {
     assert_eq!(unforced(odd), ("hopper_kn", true, false));
     let pack = choice(odd, &Request::default()).pack.unwrap();
     assert_eq!(pack.name, "pack_16");
-    // An address in mid-line.
+    // An element after the start of an allocation.
     let mut shifted = half;
-    shifted.a.address += 2;
+    shifted.a.alignment = 2;
     assert_eq!(unforced(shifted), ("hopper_kn", true, false));
     // Gaps: packed along K.
     let mut gaps = half;
-    gaps.b = operand(2 * 4096, 2);
+    gaps.b = Strides::new(2 * 4096, 2);
     assert_eq!(unforced(gaps), ("hopper_kk", false, true));
     // Nothing fits TMA.
     let primes = problem(DType::F16, 4095, 4097, 4099);
@@ -69,11 +71,11 @@ fn tf32_is_always_packed() {
     let pack = choice(rows, &Request::default()).pack.unwrap();
     assert_eq!(pack.name, "pack_tf32");
     let mut columns = rows;
-    columns.a = operand(1, 4096);
+    columns.a = Strides::new(1, 4096);
     assert_eq!(unforced(columns), ("hopper_tf32", true, true));
     // Even where TMA could read both: it would not round them.
     columns.a = rows.a;
-    columns.b = operand(1, 512);
+    columns.b = Strides::new(1, 512);
     assert_eq!(unforced(columns), ("hopper_tf32", true, true));
 }
 
@@ -113,7 +115,7 @@ fn what_is_forced_is_packed_whatever_it_costs() {
 #[test]
 fn the_orientation_that_packs_less() {
     let mut half = problem(DType::F16, 4096, 8192, 2048);
-    half.c = operand(1, 4096);
+    half.c = Strides::new(1, 4096);
     // As it is, nothing; Bᵀ and Aᵀ both lie across the kernel's layouts.
     let straight = choice(half, &named("hopper_kn"));
     assert_eq!(
@@ -144,7 +146,7 @@ fn never_is_a_refusal() {
         }
     };
     let unreadable = Rejection::Tma {
-        operand: "B",
+        operand: Operand::B,
         reason: tma::Unreadable::Stride {
             direction: "K",
             stride: 4096,
@@ -226,11 +228,11 @@ fn workspaces_are_lines_of_whole_128_bytes() {
         ]
     };
     let strides = |matrix: PackedMatrix| {
-        let Operand {
+        let Strides {
             row_stride,
             col_stride,
             ..
-        } = matrix.at(256);
+        } = matrix.strides();
         (row_stride, col_stride, matrix.bytes())
     };
     // A 5×3 and B 3×7, of 2 bytes.
@@ -247,8 +249,8 @@ fn workspaces_are_lines_of_whole_128_bytes() {
     let mut odd = problem(DType::F16, 4095, 4097, 4099);
     let hopper = kernel("hopper_kk");
     assert!(check(CATALOG, hopper, &odd, &H200).is_err());
-    odd.a = PackedMatrix::of_a(hopper, &odd).at(256);
-    odd.b = PackedMatrix::of_b(hopper, &odd).at(512);
+    odd.a = PackedMatrix::of_a(hopper, &odd).strides();
+    odd.b = PackedMatrix::of_b(hopper, &odd).strides();
     assert_eq!(check(CATALOG, hopper, &odd, &H200), Ok(()));
     // A broadcast operand may stand for more than any memory holds.
     let vast = (1 << 31) - 4097;

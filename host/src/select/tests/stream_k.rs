@@ -1,6 +1,7 @@
 //! Kernels for stream-K, and when they are chosen.
 
 use super::*;
+use crate::select::grid::stream_k_tiles;
 
 const TWINS: &[KernelInfo] = &[
     hopper("whole", (128, 256), K, Mn),
@@ -40,12 +41,15 @@ fn is_chosen_where_the_last_wave_is_short() {
     assert_eq!(list[0].kernel.name, "shared");
     assert_eq!(list[0].schedule, Schedule::StreamK);
     assert!(list.iter().any(|choice| choice.kernel.name == "whole"));
-    assert!((48..=132).contains(&list[0].sharers));
+    assert!((48..=132).contains(&list[0].stream_k_ctas));
     assert_eq!(ctas(&list[0], 132), (132, 1));
-    assert_eq!(shared_tiles(&list[0], (132, 1)), 24);
+    assert_eq!(stream_k_tiles(&list[0], (132, 1)), 24);
     for choice in list {
         assert!(choice.kernel.runs_under(choice.schedule), "{choice:?}");
-        assert_eq!(choice.sharers > 0, choice.schedule == Schedule::StreamK);
+        assert_eq!(
+            choice.stream_k_ctas > 0,
+            choice.schedule == Schedule::StreamK
+        );
     }
 }
 
@@ -62,12 +66,12 @@ fn is_measured_only_where_tiles_are_left_over() {
 
 #[test]
 fn is_forced_by_schedule_or_name() {
-    // 16 tiles of 10 steps, all of them shared.
+    // 16 tiles of 10 k-blocks, all of them shared.
     let choice = forced(Schedule::StreamK, None).unwrap();
     assert_eq!(choice.kernel.name, "shared");
-    assert!((32..=132).contains(&choice.sharers));
-    assert_eq!(ctas(&choice, 132), (choice.sharers, 1));
-    assert_eq!(shared_tiles(&choice, ctas(&choice, 132)), 16);
+    assert!((32..=132).contains(&choice.stream_k_ctas));
+    assert_eq!(ctas(&choice, 132), (choice.stream_k_ctas, 1));
+    assert_eq!(stream_k_tiles(&choice, ctas(&choice, 132)), 16);
     for (schedule, kernel) in [
         (Schedule::StreamK, "whole"),
         (Schedule::Persistent, "shared"),

@@ -31,7 +31,7 @@ fn choice() -> Choice {
         },
         order: TileOrder::GroupedM { size: 2 },
         schedule: Schedule::Persistent,
-        sharers: 0,
+        stream_k_ctas: 0,
     }
 }
 

@@ -8,14 +8,15 @@ use super::options::EmulatedGpu;
 use crate::select::{self, Choice, Problem};
 
 /// Nanoseconds of one host thread for a multiplication with its addition, by family, with
-/// checks: measured on two cores of a cloud machine, 2026-11-22, by `tilewise-emulate`
-/// at 512×512×512 (naive: 128×128×128), and good within a factor of two elsewhere.
+/// checks: CPU time of `tilewise-emulate --workers 1` on a cloud machine, 2026-11-22, at
+/// 512×512×512 (hopper), 256×256×256 and 128×128×128 (naive). Good within a factor of three
+/// elsewhere: small products have a larger share that does not grow with K.
 const NANOSECONDS: [(Family, f64); 5] = [
-    (Family::Hopper, 7.0),
-    (Family::TensorCore, 8.0),
-    (Family::Tiled, 30.0),
-    (Family::Naive, 150.0),
-    (Family::Pack, 150.0),
+    (Family::Hopper, 2.0),
+    (Family::TensorCore, 9.0),
+    (Family::Tiled, 45.0),
+    (Family::Naive, 130.0),
+    (Family::Pack, 130.0),
 ];
 
 /// Host bytes for each byte of emulated memory: itself, and who has accessed it.
@@ -38,7 +39,7 @@ pub struct Estimate {
     pub host_bytes: u64,
     /// Memory of the emulated GPU for operands and workspaces, bytes.
     pub device_bytes: u64,
-    /// Time, within a factor of two or so.
+    /// Time, within a factor of three or so.
     pub time: Duration,
 }
 
@@ -62,7 +63,7 @@ impl Estimate {
         let packed = [(choice.packed.a, a), (choice.packed.b, b)];
         let packed = packed.iter().filter(|(packed, _)| *packed);
         let packed: u64 = packed.fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        let sums = u64::from(choice.sharers) * u64::from(kernel.stream_k_bytes);
+        let sums = u64::from(choice.stream_k_ctas) * u64::from(kernel.stream_k_bytes);
         let device_bytes = [a, b, c, packed, sums]
             .into_iter()
             .fold(0, u64::saturating_add);

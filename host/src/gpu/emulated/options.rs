@@ -45,7 +45,7 @@ pub struct EmulatedGpu {
     /// Device memory, bytes. Each takes nine bytes of the host's, once it is used: one for
     /// itself, and eight for who has accessed it.
     pub memory_bytes: u64,
-    /// A launch that would take longer than this, by [`Estimate`](super::Estimate), is
+    /// A launch that would take longer than this, by [`Estimate`](super::estimate::Estimate), is
     /// refused: [`Error::EmulationTooLong`].
     pub time_limit: Duration,
     /// Whether accesses to memory are checked. Deadlocks and divergence are found in any
@@ -60,7 +60,7 @@ pub struct EmulatedGpu {
     /// Host threads. `None`: one a core; under stream-K one, so that a seed does the same
     /// again.
     pub workers: Option<usize>,
-    /// Whether [`Counts`](super::Counts) keeps each request to L2.
+    /// Whether [`Counts`](tilewise_emulator::Counts) keeps each request to L2.
     pub trace: bool,
     /// What to break in the kernels, for tests that show that it is found.
     pub faults: Vec<Fault>,

@@ -1,0 +1,175 @@
+//! [`Device::matmul`]: a product in one line.
+
+use crate::device::{Device, Kind};
+use crate::element::Element;
+use crate::error::Error;
+use crate::gemm::Gemm;
+use crate::matrix::Matrix;
+use crate::operands::check_shapes;
+use crate::plan::Plan;
+use crate::plan_cache::Key;
+use crate::view::{AsView, MatrixView};
+
+impl Device {
+    /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
+    /// in f32. The kernel and its order are chosen by [`select`](crate::select).
+    ///
+    /// The first product of given layouts is planned, as by [`Gemm::plan`]: kernels are
+    /// loaded and workspaces allocated. The device keeps the plan, so that another product of
+    /// the same layouts, type and alignment takes the allocation of C and [`Plan::run`].
+    /// It keeps at most 64 plans, with workspaces of at most 256 MiB in all; the plan used
+    /// longest ago leaves first, and one with a larger workspace is not kept. The plans are
+    /// freed where an allocation would otherwise fail with [`Error::OutOfMemory`], and with
+    /// the last handle of the device. While the stream records a graph, none is kept or
+    /// taken.
+    ///
+    /// Threads may call this at once. [`Gemm::plan`] has what this does not: a C that is
+    /// there already, another type of C, and forced choices.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tilewise::Error> {
+    /// let device = tilewise::Device::best();
+    /// let a = device.from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2, 2)?;
+    /// let product = device.matmul(&a, a.view().t())?;
+    /// assert_eq!(product.to_vec()?, [5.0, 11.0, 11.0, 25.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`], [`Error::DeviceMismatch`],
+    /// [`Error::OutOfMemory`], and those of [`Gemm::plan`].
+    pub fn matmul<T: Element>(
+        &self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+    ) -> Result<Matrix<T>, Error> {
+        self.multiply(a.as_view(), b.as_view())
+    }
+
+    /// [`Device::matmul`], compiled once for all kinds of operands.
+    fn multiply<T: Element>(&self, a: MatrixView<T>, b: MatrixView<T>) -> Result<Matrix<T>, Error> {
+        check_shapes(a.layout(), b.layout(), None)?;
+        let mut c = self.zeros(a.rows(), b.cols())?;
+        let gemm = Gemm::new(self);
+        let operands = gemm.operands(a, b, &c.view_mut())?;
+        let dtype = T::DTYPE;
+        let key = Key { dtype, operands };
+        let may_keep = self.may_keep_plans()?;
+        let kept = match may_keep {
+            true => self.plans().take(&key),
+            false => None,
+        };
+        let plan = match kept {
+            Some(plan) => plan,
+            None => gemm.untyped_plan::<T, T>(operands)?,
+        };
+        let mut plan = Plan::<T, T>::new(self, plan);
+        plan.run(a, b, c.view_mut())?;
+        if may_keep {
+            self.plans().put(key, plan.into_untyped());
+        }
+        Ok(c)
+    }
+
+    /// Whether plans may come from the cache and go there: not while the stream records a
+    /// graph, which would use a plan's workspace after the plan has left the cache.
+    fn may_keep_plans(&self) -> Result<bool, Error> {
+        match self.kind() {
+            Kind::Cpu => Ok(true),
+            Kind::Gpu(gpu) => Ok(!gpu.backend().is_capturing()?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{bf16, f16};
+
+    /// How many plans a device keeps for A·B, which it holds; takes them out.
+    fn kept<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> usize {
+        let device = a.device().clone();
+        let mut c = device.zeros::<T>(a.rows(), b.cols()).unwrap();
+        let gemm = Gemm::new(&device);
+        let operands = gemm.operands(a, b, &c.view_mut()).unwrap();
+        let dtype = T::DTYPE;
+        let key = Key { dtype, operands };
+        std::iter::from_fn(|| device.plans().take(&key)).count()
+    }
+
+    #[test]
+    fn a_plan_is_made_once_for_each_type_and_layout() {
+        // A handle that outlives the products, and shapes of this test alone.
+        let device = Device::cpu();
+        let a = device.from_slice(&[f16::ONE; 33], 3, 11).unwrap();
+        let b = device.from_slice(&[f16::ONE; 55], 11, 5).unwrap();
+        let turned = device.from_slice(&[f16::ONE; 55], 5, 11).unwrap();
+        let others = [(3, 11), (11, 5)].map(|(m, n)| device.zeros::<bf16>(m, n).unwrap());
+        for _ in 0..3 {
+            let c = device.matmul(&a, &b).unwrap();
+            assert_eq!(c.to_vec().unwrap(), [f16::from_f32(11.0); 15]);
+            let c = Device::cpu().matmul(&a, turned.view().t()).unwrap();
+            assert_eq!(c.to_vec().unwrap(), [f16::from_f32(11.0); 15]);
+            device.matmul(&others[0], &others[1]).unwrap();
+        }
+        assert_eq!(kept(a.view(), b.view()), 1);
+        assert_eq!(kept(a.view(), turned.view().t()), 1);
+        assert_eq!(kept(others[0].view(), others[1].view()), 1);
+    }
+
+    /// Of a product whose operands are packed: the workspaces are kept, too.
+    #[cfg(feature = "emulator")]
+    #[test]
+    fn an_emulated_gpu_keeps_plans() {
+        let device = Device::emulated(crate::emulator::EmulatedGpu {
+            sms: 4,
+            ..Default::default()
+        })
+        .unwrap();
+        let a = device.from_slice(&[f16::ONE; 72 * 65], 72, 65).unwrap();
+        let b = device.from_slice(&[f16::ONE; 65 * 40], 65, 40).unwrap();
+        for _ in 0..3 {
+            let c = device.matmul(&a, &b).unwrap();
+            assert_eq!(c.to_vec().unwrap(), [f16::from_f32(65.0); 72 * 40]);
+        }
+        assert_eq!(kept(a.view(), b.view()), 1);
+        // The alignment of an operand is a part of what a plan is for.
+        let wide = device.zeros::<f16>(72, 72).unwrap();
+        for first in [0, 1, 8, 0] {
+            let a = wide.view().slice(0..72, first..first + 64).unwrap();
+            let b = b.view().slice(0..64, 0..40).unwrap();
+            device.matmul(a, b).unwrap();
+        }
+        let part = |first| wide.view().slice(0..72, first..first + 64).unwrap();
+        let b = b.view().slice(0..64, 0..40).unwrap();
+        assert_eq!([0, 1, 8].map(|first| kept(part(first), b)), [1, 1, 1]);
+    }
+
+    #[test]
+    fn threads_multiply_at_once() {
+        let device = Device::cpu();
+        let operand = |factor: f32| {
+            let elements: Vec<f16> = (0..169)
+                .map(|i| f16::from_f32(factor * (i % 7) as f32))
+                .collect();
+            device.from_slice(&elements, 13, 13).unwrap()
+        };
+        let (threads, rounds) = (4, 50);
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (a, b) = (operand(1.0 + thread as f32), operand(1.0));
+                scope.spawn(move || {
+                    let expected = crate::oracle::product(a.view(), b.view()).unwrap();
+                    for _ in 0..rounds {
+                        let c = Device::cpu().matmul(&a, &b).unwrap().to_vec().unwrap();
+                        assert_eq!(expected.worst(&c, f16::DTYPE), None);
+                    }
+                });
+            }
+        });
+        let any = operand(1.0);
+        let plans = kept(any.view(), any.view());
+        assert!((1..=threads).contains(&plans), "{plans}");
+    }
+}

@@ -1,0 +1,168 @@
+//! What a plan is made for: how A, B and C lie in memory, and no address.
+
+use gpu_kernels::{DType, GemmParams, OutputType};
+
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::operand::Operand;
+use crate::problem::{Problem, Strides};
+
+/// Layouts and alignments of A, B and C, which belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Operands {
+    layouts: [Layout; 3],
+    /// As [`Strides::alignment`].
+    alignments: [u64; 3],
+}
+
+impl Operands {
+    /// A, B and C of these layouts, at addresses aligned like `addresses`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`].
+    pub(crate) fn new(layouts: [Layout; 3], addresses: [u64; 3]) -> Result<Self, Error> {
+        check_shapes(layouts[0], layouts[1], Some(layouts[2]))?;
+        Ok(Operands {
+            layouts,
+            alignments: addresses.map(Strides::alignment_of),
+        })
+    }
+
+    /// A, B and C of these layouts, which begin where allocations do.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]. Layouts that no matrices have: [`Error::SizeOverflow`]
+    /// for `element_bytes` (of A, B and C) past an address, [`Error::Aliasing`] of C.
+    pub(crate) fn of_layouts(
+        layouts: [Layout; 3],
+        element_bytes: [usize; 3],
+    ) -> Result<Self, Error> {
+        for (layout, bytes) in layouts.into_iter().zip(element_bytes) {
+            if layout.allocation(bytes).is_none() {
+                return Err(Error::SizeOverflow { layout });
+            }
+        }
+        let [.., c] = layouts;
+        if c.aliases() {
+            return Err(Error::Aliasing { layout: c });
+        }
+        Operands::new(layouts, [0; 3])
+    }
+
+    /// The same, with no alignment larger than `bytes`, a power of two.
+    pub(crate) fn aligned_at_most(self, bytes: u64) -> Self {
+        Operands {
+            alignments: self.alignments.map(|alignment| alignment.min(bytes)),
+            ..self
+        }
+    }
+
+    /// M, N and K.
+    pub(crate) fn shape(&self) -> [usize; 3] {
+        let [a, b, _] = self.layouts;
+        [a.rows, b.cols, a.cols]
+    }
+
+    /// The product as the selection sees it.
+    ///
+    /// # Errors
+    /// [`Error::DimensionTooLarge`].
+    pub(crate) fn problem(&self, input: DType, output: OutputType) -> Result<Problem, Error> {
+        let [m, n, k] = self.shape();
+        let [a, b, c] = [0, 1, 2].map(|index| Strides {
+            row_stride: self.layouts[index].row_stride as u64,
+            col_stride: self.layouts[index].col_stride as u64,
+            alignment: self.alignments[index],
+        });
+        Ok(Problem {
+            m: dimension("M", m)?,
+            n: dimension("N", n)?,
+            k: dimension("K", k)?,
+            input,
+            output,
+            a,
+            b,
+            c,
+        })
+    }
+
+    /// An error unless A, B and C have the layouts `found`.
+    pub(crate) fn check_layouts(&self, found: [Layout; 3]) -> Result<(), Error> {
+        for (index, operand) in Operand::ALL.into_iter().enumerate() {
+            if found[index] != self.layouts[index] {
+                return Err(Error::PlanMismatch {
+                    operand,
+                    found: found[index],
+                    planned: self.layouts[index],
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error unless A is M×K, B K×N and C, if it is there, M×N.
+pub(crate) fn check_shapes(a: Layout, b: Layout, c: Option<Layout>) -> Result<(), Error> {
+    let product = (a.rows, b.cols);
+    let c = c.map_or(product, |c| (c.rows, c.cols));
+    if a.cols != b.rows || c != product {
+        return Err(Error::ShapeMismatch {
+            a: (a.rows, a.cols),
+            b: (b.rows, b.cols),
+            c,
+        });
+    }
+    Ok(())
+}
+
+/// A dimension as the kernels count it.
+fn dimension(dimension: &'static str, value: usize) -> Result<u32, Error> {
+    if value as u64 > GemmParams::MAX_DIM {
+        return Err(Error::DimensionTooLarge {
+            dimension,
+            value,
+            max: GemmParams::MAX_DIM as usize,
+        });
+    }
+    Ok(value as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_past_what_a_kernel_can_index_are_named() {
+        let max = GemmParams::MAX_DIM as usize;
+        assert_eq!(dimension("K", max), Ok(max as u32));
+        let value = max + 1;
+        let error = dimension("K", value).unwrap_err();
+        assert_eq!(
+            error,
+            Error::DimensionTooLarge {
+                dimension: "K",
+                value,
+                max
+            }
+        );
+        assert_eq!(
+            error.to_string(),
+            "K = 2147479552; accepted: at most 2147479551"
+        );
+    }
+
+    #[test]
+    fn a_problem_knows_alignments_up_to_a_cache_line() {
+        let square = Layout::row_major(4, 4);
+        let operands = Operands::new([square; 3], [1 << 20, 0x7010, 2]).unwrap();
+        let alignments = |operands: Operands| {
+            let problem = operands.problem(DType::F16, OutputType::Input).unwrap();
+            [problem.a, problem.b, problem.c].map(|operand| operand.alignment)
+        };
+        assert_eq!(alignments(operands), [128, 16, 2]);
+        assert_eq!(alignments(operands.aligned_at_most(8)), [8, 8, 2]);
+        // An address of zero is as aligned as can be: that of a matrix without elements.
+        let allocations = Operands::of_layouts([square; 3], [2; 3]).unwrap();
+        assert_eq!(alignments(allocations), [128; 3]);
+    }
+}

@@ -1,0 +1,166 @@
+//! [`PlanCache`]: the plans that a device keeps for [`Device::matmul`].
+//!
+//! A plan is taken out to run and put back afterwards, so that no lock is held while
+//! kernels are compiled or run: of two threads with the same product at once, each has a
+//! plan of its own. What is used longest ago goes first.
+//!
+//! [`Device::matmul`]: crate::Device::matmul
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use gpu_kernels::DType;
+
+use crate::operands::Operands;
+use crate::untyped_plan::UntypedPlan;
+
+/// Most plans that one device keeps: the products of a network's layers, forward and
+/// backward, are fewer.
+pub(crate) const MAX_PLANS: usize = 64;
+
+/// Most bytes that the workspaces of these plans have together. A plan that alone needs
+/// more is not kept: its product takes so long that planning it again does not matter.
+pub(crate) const MAX_WORKSPACE_BYTES: u64 = 256 << 20;
+
+/// What a plan in the cache is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Of A, B and C.
+    pub(crate) dtype: DType,
+    pub(crate) operands: Operands,
+}
+
+/// Plans of one device.
+#[derive(Debug, Default)]
+pub(crate) struct PlanCache {
+    /// Used longest ago first.
+    plans: Mutex<VecDeque<(Key, UntypedPlan)>>,
+}
+
+impl PlanCache {
+    /// Takes a plan for `key` out, if there is one.
+    pub(crate) fn take(&self, key: &Key) -> Option<UntypedPlan> {
+        let mut plans = self.lock();
+        let index = plans.iter().rposition(|(other, _)| other == key)?;
+        plans.remove(index).map(|(_, plan)| plan)
+    }
+
+    /// Keeps `plan`, and drops those used longest ago that are past a bound.
+    pub(crate) fn put(&self, key: Key, plan: UntypedPlan) {
+        let bytes = |(_, plan): &(Key, UntypedPlan)| plan.info.workspace_bytes();
+        let entry = (key, plan);
+        if bytes(&entry) > MAX_WORKSPACE_BYTES {
+            return;
+        }
+        // Freeing a workspace may wait for the GPU: not under the lock.
+        let mut evicted = Vec::new();
+        let mut plans = self.lock();
+        plans.push_back(entry);
+        let mut kept: u64 = plans.iter().map(bytes).sum();
+        while plans.len() > MAX_PLANS || kept > MAX_WORKSPACE_BYTES {
+            let Some(oldest) = plans.pop_front() else {
+                break;
+            };
+            kept -= bytes(&oldest);
+            evicted.push(oldest);
+        }
+    }
+
+    /// Drops all plans. Returns whether there were any.
+    pub(crate) fn clear(&self) -> bool {
+        let plans = std::mem::take(&mut *self.lock());
+        !plans.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Key, UntypedPlan)>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+    use crate::{Device, Gemm, f16};
+
+    /// A plan of a 1×n by n×1 product, and its key.
+    fn plan(n: usize) -> (Key, UntypedPlan) {
+        let layouts = [(1, n), (n, 1), (1, 1)].map(|(rows, cols)| Layout::row_major(rows, cols));
+        let operands = Operands::of_layouts(layouts, [2; 3]).unwrap();
+        let dtype = DType::F16;
+        let plan = Gemm::new(&Device::cpu()).untyped_plan::<f16, f16>(operands);
+        (Key { dtype, operands }, plan.unwrap())
+    }
+
+    /// How many plans of `cache` there are for each of `keys`; takes them out.
+    fn count(cache: &PlanCache, keys: &[Key]) -> Vec<usize> {
+        let takes = |key| std::iter::from_fn(|| cache.take(key)).count();
+        keys.iter().map(takes).collect()
+    }
+
+    #[test]
+    fn a_plan_is_taken_by_one_and_found_again_when_it_is_back() {
+        let cache = PlanCache::default();
+        let (key, first) = plan(3);
+        let (other, _) = plan(4);
+        cache.put(key, first);
+        assert!(cache.take(&other).is_none());
+        let taken = cache.take(&key).unwrap();
+        assert!(cache.take(&key).is_none(), "another thread needs its own");
+        cache.put(key, taken);
+        // Both threads put theirs back.
+        cache.put(key, plan(3).1);
+        assert_eq!(count(&cache, &[key, other]), [2, 0]);
+        assert!(!cache.clear());
+    }
+
+    #[test]
+    fn the_plan_used_longest_ago_goes_first() {
+        let cache = PlanCache::default();
+        let keys: Vec<Key> = (0..MAX_PLANS)
+            .map(|n| {
+                let (key, plan) = plan(n);
+                cache.put(key, plan);
+                key
+            })
+            .collect();
+        // The first is used again, so that the second is the oldest.
+        let first = cache.take(&keys[0]).unwrap();
+        cache.put(keys[0], first);
+        let (key, one_more) = plan(MAX_PLANS);
+        cache.put(key, one_more);
+        let counts = count(&cache, &keys);
+        assert_eq!((counts[0], counts[1], counts[2]), (1, 0, 1));
+        assert_eq!(counts.iter().sum::<usize>(), MAX_PLANS - 1);
+        assert_eq!(count(&cache, &[key]), [1]);
+    }
+
+    #[test]
+    fn workspaces_are_bounded_together_and_alone() {
+        let cache = PlanCache::default();
+        // Panels of two vectors in f32: a little more than a third of the bound each.
+        let third = MAX_WORKSPACE_BYTES as usize / 3 / 8 + 64;
+        let keys = [0, 1, 2].map(|more| {
+            let (key, plan) = plan(third + more);
+            assert!(plan.info.workspace_bytes() > MAX_WORKSPACE_BYTES / 3);
+            cache.put(key, plan);
+            key
+        });
+        assert_eq!(count(&cache, &keys), [0, 1, 1]);
+        let (small_key, small) = plan(3);
+        cache.put(small_key, small);
+        let (key, too_large) = plan(3 * third);
+        cache.put(key, too_large);
+        assert_eq!(count(&cache, &[key, small_key]), [0, 1]);
+    }
+
+    #[test]
+    fn clearing_says_whether_it_freed_anything() {
+        let cache = PlanCache::default();
+        assert!(!cache.clear());
+        let (key, plan) = plan(3);
+        cache.put(key, plan);
+        assert!(cache.clear());
+        assert!(cache.take(&key).is_none());
+    }
+}

@@ -1,0 +1,132 @@
+//! Why a kernel cannot run a problem, in types and in words.
+
+use gpu_kernels::{Arch, Block, DType, Family, Schedule};
+
+use crate::operand::Operand;
+use crate::tma;
+
+/// Why a kernel cannot run a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// It copies operands for other kernels.
+    #[error("it packs operands and multiplies none")]
+    NoProduct,
+    /// It reads another element type.
+    #[error("it multiplies {reads:?}, the problem is {problem:?}")]
+    Input {
+        /// What the kernel reads.
+        reads: DType,
+        /// What the problem has.
+        problem: DType,
+    },
+    /// The library was built without its PTX.
+    #[error("this build has no PTX for it (no device toolchain was found)")]
+    NotBuilt,
+    /// The device cannot run its PTX.
+    #[error("{} does not run on compute capability {}.{}", needs.name(), has.0, has.1)]
+    Device {
+        /// The kernel's target.
+        needs: Arch,
+        /// The device's compute capability.
+        has: (u32, u32),
+    },
+    /// Its shared memory does not fit.
+    #[error("it needs {needs} bytes of shared memory a CTA, the device has {has}")]
+    SharedMemory {
+        /// Bytes the kernel uses.
+        needs: u32,
+        /// Bytes a CTA may have.
+        has: u32,
+    },
+    /// It belongs to another family than the one forced.
+    #[error("its family is {}", family.name())]
+    Family {
+        /// The kernel's family.
+        family: Family,
+    },
+    /// It computes another tile than the one forced.
+    #[error("its block is {}×{}×{}", block.m, block.n, block.k)]
+    Block {
+        /// The kernel's tile.
+        block: Block,
+    },
+    /// Grid2d was forced on a kernel with clusters.
+    #[error("its clusters of {cluster_ctas} CTAs need Grid1d or Persistent")]
+    Clusters {
+        /// CTAs a cluster.
+        cluster_ctas: u32,
+    },
+    /// Another schedule was forced than it is made for.
+    #[error("it does not run under {schedule:?}")]
+    Schedule {
+        /// The schedule forced.
+        schedule: Schedule,
+    },
+    /// TMA cannot read an operand.
+    #[error("TMA cannot read {operand}: {reason}")]
+    Tma {
+        /// A or B.
+        operand: Operand,
+        /// Why.
+        reason: tma::Unreadable,
+    },
+    /// It cannot write C as it is.
+    #[error(
+        "it writes C in the type of A and B only, through TMA: rows of elements side by side, \
+         their bytes, the bytes between them and the address multiples of 16"
+    )]
+    Output,
+    /// A kernel through TMA computes one k-block at least.
+    #[error("K = 0, TMA kernels need K ≥ 1")]
+    ZeroK,
+}
+
+/// A kernel that cannot run what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// Its name.
+    pub kernel: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// Why.
+    pub reason: Rejection,
+}
+
+impl Rejection {
+    /// How near the kernel came to running. Farthest from it is another element type, then
+    /// another choice than the caller forced, then the device and the build, and nearest
+    /// the operands.
+    fn nearness(&self) -> u32 {
+        match self {
+            Rejection::NoProduct | Rejection::Input { .. } => 0,
+            Rejection::Family { .. } => 1,
+            Rejection::Block { .. } => 2,
+            Rejection::Clusters { .. } | Rejection::Schedule { .. } => 3,
+            Rejection::Device { .. } => 4,
+            Rejection::NotBuilt => 5,
+            Rejection::SharedMemory { .. } => 6,
+            Rejection::ZeroK | Rejection::Tma { .. } | Rejection::Output => 7,
+        }
+    }
+}
+
+/// The kernel of each family that came nearest to running, in the order of `rejected`.
+/// Families other than the forced one are left out, unless all are others.
+pub(crate) fn nearest_misses(rejected: &[Rejected]) -> Vec<Rejected> {
+    let mut nearest: Vec<Rejected> = Vec::new();
+    for miss in rejected {
+        match nearest.iter_mut().find(|other| other.family == miss.family) {
+            None => nearest.push(*miss),
+            Some(other) if miss.reason.nearness() > other.reason.nearness() => {
+                *other = *miss;
+            }
+            Some(_) => {}
+        }
+    }
+    let is_other = |miss: &Rejected| matches!(miss.reason, Rejection::Family { .. });
+    if !nearest.iter().all(is_other) {
+        nearest.retain(|miss| !is_other(miss));
+    }
+    nearest
+}

@@ -1,0 +1,38 @@
+//! C in tiles, and how many CTAs a launch has for them.
+
+use gpu_kernels::{KernelInfo, Schedule, TileGrid};
+
+use super::choice::Choice;
+
+/// An M×N matrix in tiles of `kernel`: of a CTA, or of a whole cluster, whose
+/// CTAs stand one above the other.
+pub fn tile_grid(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
+    let (height, width) = kernel.cluster_tile();
+    TileGrid::cover(m, n, height, width)
+}
+
+/// CTAs to launch along x and y, where `resident` CTAs run at once.
+pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
+    let TileGrid { tiles_m, tiles_n } = choice.grid;
+    let cluster = choice.kernel.cluster.ctas();
+    match choice.schedule {
+        Schedule::Grid2d => (tiles_n, tiles_m),
+        Schedule::Grid1d => (cluster * choice.grid.tiles(), 1),
+        Schedule::Persistent => {
+            let clusters = (resident / cluster).max(1).min(choice.grid.tiles());
+            (cluster * clusters, 1)
+        }
+        Schedule::StreamK => match choice.grid.tiles() {
+            0 => (0, 1),
+            tiles => (tiles.min(resident).max(choice.stream_k_ctas), 1),
+        },
+    }
+}
+
+/// Tiles that are cut along K among several of `ctas` CTAs: the tiles that fill no wave.
+pub(crate) fn stream_k_tiles(choice: &Choice, ctas: (u32, u32)) -> u32 {
+    match choice.schedule {
+        Schedule::StreamK => choice.grid.tiles().checked_rem(ctas.0).unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,133 @@
+//! [`Window`]: shape and strides over a storage, checked once, when it is made.
+
+use std::ops::Range;
+
+use crate::cpu::HostMatrix;
+use crate::element::Element;
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::storage::{Memory, Storage};
+
+/// A window on a storage. Invariant: `layout` starting at `offset` lies inside.
+#[derive(Debug)]
+pub(crate) struct Window<'a, T> {
+    storage: &'a Storage<T>,
+    offset: usize,
+    layout: Layout,
+}
+
+impl<T> Clone for Window<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Window<'_, T> {}
+
+impl<'a, T: Element> Window<'a, T> {
+    pub(crate) fn new(
+        storage: &'a Storage<T>,
+        offset: usize,
+        layout: Layout,
+    ) -> Result<Self, Error> {
+        let end = layout.span().and_then(|span| span.checked_add(offset));
+        if end.is_none_or(|end| end > storage.len()) {
+            return Err(Error::OutOfBounds {
+                layout,
+                offset,
+                elements: storage.len(),
+            });
+        }
+        Ok(Window {
+            storage,
+            offset,
+            layout,
+        })
+    }
+
+    pub(crate) fn transposed(self) -> Self {
+        Window {
+            layout: self.layout.transposed(),
+            ..self
+        }
+    }
+
+    pub(crate) fn slice(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self, Error> {
+        check_range("rows", &rows, self.layout.rows)?;
+        check_range("columns", &cols, self.layout.cols)?;
+        let layout = Layout {
+            rows: rows.len(),
+            cols: cols.len(),
+            ..self.layout
+        };
+        // An empty slice may start one past the last row, where there may be
+        // no memory; it needs none.
+        let offset = if layout.is_empty() {
+            self.offset
+        } else {
+            self.offset + rows.start * layout.row_stride + cols.start * layout.col_stride
+        };
+        Window::new(self.storage, offset, layout)
+    }
+
+    pub(crate) fn step(self, row_step: usize, col_step: usize) -> Result<Self, Error> {
+        for (axis, step) in [("rows", row_step), ("columns", col_step)] {
+            if step == 0 {
+                return Err(Error::ZeroStep { axis });
+            }
+        }
+        let layout = Layout {
+            rows: self.layout.rows.div_ceil(row_step),
+            cols: self.layout.cols.div_ceil(col_step),
+            // A step past the only row or column may wrap; nothing uses it.
+            row_stride: self.layout.row_stride.saturating_mul(row_step),
+            col_stride: self.layout.col_stride.saturating_mul(col_step),
+        };
+        Window::new(self.storage, self.offset, layout)
+    }
+
+    pub(crate) fn with_layout(self, layout: Layout) -> Result<Self, Error> {
+        Window::new(self.storage, self.offset, layout)
+    }
+
+    pub(crate) fn storage(self) -> &'a Storage<T> {
+        self.storage
+    }
+
+    /// The elements, which are in the process's memory: of the CPU device.
+    pub(crate) fn host_matrix(self) -> HostMatrix<T> {
+        let Memory::Host(buffer) = self.storage.memory() else {
+            unreachable!("the caller has checked the device");
+        };
+        HostMatrix {
+            // SAFETY: a window starts inside its storage.
+            first: unsafe { buffer.pointer().add(self.offset) },
+            layout: self.layout,
+        }
+    }
+
+    pub(crate) fn offset(self) -> usize {
+        self.offset
+    }
+
+    pub(crate) fn layout(self) -> Layout {
+        self.layout
+    }
+
+    /// Address of element (0, 0): in device memory on a GPU, else in the host's.
+    pub(crate) fn address(self) -> u64 {
+        self.storage.address() + (self.offset * size_of::<T>()) as u64
+    }
+}
+
+fn check_range(axis: &'static str, range: &Range<usize>, len: usize) -> Result<(), Error> {
+    if range.start > range.end || range.end > len {
+        return Err(Error::SliceRange {
+            axis,
+            start: range.start,
+            end: range.end,
+            len,
+        });
+    }
+    Ok(())
+}
