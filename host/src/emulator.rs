@@ -61,7 +61,7 @@ pub fn leave_undefined(device: &Device, address: u64, bytes: u64) -> Result<(), 
     Ok(())
 }
 
-/// Plans what `choice` says, whether [`select`](crate::select) would choose it or not: for
+/// Plans what `choice` says, whether [`select`] would choose it or not: for
 /// tests of kernels. What it must not say shows as a report of the emulator.
 ///
 /// # Errors
