@@ -51,7 +51,7 @@ impl Tally {
         format!("{}, {}", self.subject, self.case)
     }
 
-    /// Compares results bit by bit; `judge` is asked about those that differ, by
+    /// Compares results bit by bit; `judge` is asked about results that differ, by
     /// index.
     pub fn compare<T: PartialEq + fmt::LowerHex>(
         &mut self,

@@ -18,7 +18,7 @@ const CTAS: usize = 2;
 
 /// What the name of a probe says of it.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct WgmmaShape {
     name: &'static str,
     dtype: DType,
     a_major: Major,
@@ -26,7 +26,7 @@ struct Shape {
     columns: usize,
 }
 
-impl Shape {
+impl WgmmaShape {
     /// Of `probe_wgmma_f16_ak_bn_n64`, for example; `None` for other probes.
     fn parse(name: &'static str, dtype: DType) -> Option<Self> {
         let words = name.strip_prefix("probe_wgmma_")?;
@@ -36,7 +36,7 @@ impl Shape {
             _ => Some(Major::Mn),
         };
         let (a_major, b_major) = (major()?, major()?);
-        Some(Shape {
+        Some(WgmmaShape {
             name,
             dtype,
             a_major,
@@ -94,7 +94,7 @@ fn dense(swizzle: Swizzle, major: Major, lines: usize) -> Descriptor {
 pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     let shapes = PROBES
         .iter()
-        .filter_map(|probe| Shape::parse(probe.info.name, probe.info.input));
+        .filter_map(|probe| WgmmaShape::parse(probe.info.name, probe.info.input));
     let mut tallies = Vec::new();
     for shape in shapes {
         for swizzle in Swizzle::ALL {
@@ -121,7 +121,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
 }
 
 /// Runs one probe on one kind of operands.
-fn row(worlds: &Worlds, shape: Shape, case: Case, random: &mut StdRng) -> Tally {
+fn row(worlds: &Worlds, shape: WgmmaShape, case: Case, random: &mut StdRng) -> Tally {
     let swizzle = match case.a.swizzle {
         Swizzle::None => "no swizzle".to_owned(),
         swizzle => format!("{}-byte swizzle", swizzle.span_bytes()),
@@ -162,7 +162,7 @@ fn row(worlds: &Worlds, shape: Shape, case: Case, random: &mut StdRng) -> Tally 
 /// [`dot::error_bound`] of result `element` of a warpgroup, thread by thread, from
 /// the areas that A and B lie in.
 fn bound(
-    shape: Shape,
+    shape: WgmmaShape,
     case: Case,
     a: &[u8],
     b: &[u8],

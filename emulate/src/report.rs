@@ -65,8 +65,8 @@ pub fn print_orders(launches: &[(TileOrder, Counts)], l2_bytes: u64) {
     }
     println!("\n{}", table.render());
     println!(
-        "Reads of L2 are those that the kernel made, TMA boxes, in the order of time; hits and \
-         DRAM are\nof a model of an L2 of {} KiB that they are run through.",
+        "Reads of L2 are the TMA boxes that the kernel loaded, in the order of time; hits and \
+         DRAM\nare from a model of an L2 of {} KiB that serves these reads.",
         l2_bytes >> 10
     );
 }

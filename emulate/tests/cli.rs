@@ -87,7 +87,7 @@ fn the_trace_is_in_the_order_of_time() {
 /// By SIGTERM, because SIGINT is ignored below a shell's background jobs.
 #[cfg(unix)]
 #[test]
-fn whoever_ends_it_early_finds_no_file() {
+fn an_early_end_leaves_no_file() {
     use std::os::unix::process::ExitStatusExt as _;
 
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ended-early");

@@ -38,7 +38,7 @@ struct Mutation {
     change: fn(&Site, &mut [u64]) -> bool,
 }
 
-/// Whether an mbarrier of [`PLAIN`] is one of those that say "empty".
+/// Whether an mbarrier of [`PLAIN`] is an `empty` barrier.
 fn is_empty_barrier(address: u64) -> bool {
     let end = BASE + u64::from(case::kernel(PLAIN).expect("a kernel").shared_bytes);
     address >= end - STAGES * BARRIER_BYTES

@@ -13,7 +13,7 @@ impl Random {
         Random((seed != 0).then(|| Pcg32::new(seed, cluster.into())))
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`. `bound` is positive.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         let draw = self.0.as_mut().map(|random| random.next_u32() as usize);
         draw.map_or(0, |draw| draw % bound)

@@ -83,7 +83,7 @@ pub enum OutputType {
 /// `address + (row · row_stride + col · col_stride) · size_of(element)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Operand {
+pub struct TensorRef {
     /// Device address of element (0, 0).
     pub address: u64,
     /// Elements between (r, c) and (r + 1, c). Zero repeats a row (inputs only).
@@ -97,11 +97,11 @@ pub struct Operand {
 #[repr(C)]
 pub struct GemmParams {
     /// A, M×K.
-    pub a: Operand,
+    pub a: TensorRef,
     /// B, K×N.
-    pub b: Operand,
+    pub b: TensorRef,
     /// C, M×N. No two elements share an address.
-    pub c: Operand,
+    pub c: TensorRef,
     /// Device address of three consecutive 128-byte tensor maps, for A, B and
     /// C in that order, aligned to 64 bytes; 0 for kernels that use no TMA.
     pub tensor_maps: u64,

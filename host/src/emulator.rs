@@ -1,7 +1,7 @@
 //! Emulated GPUs: the whole library on the CPU, kernels included. Feature `emulator`.
 //!
 //! [`Device::emulated`] opens one. Selection, packing, tensor maps, workspaces and launches
-//! are those of a GPU; the kernels run on the emulator (crate `tilewise-emulator`), which
+//! are the same as on a GPU; the kernels run on the emulator (crate `tilewise-emulator`), which
 //! checks what they do and counts it. `docs/emulator.md` says how far its answers go.
 //!
 //! ```
@@ -106,7 +106,7 @@ fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
 /// [`Family::Pack`], tile by tile as `order` and `schedule` say: for tests of such kernels.
 ///
 /// # Errors
-/// [`Error::NotEmulated`], [`Error::KernelBroken`], and those that say that kernel and
+/// [`Error::NotEmulated`], [`Error::KernelBroken`], and the errors that say that kernel and
 /// matrices do not belong together.
 pub fn copy<T: Element>(
     kernel: &KernelInfo,

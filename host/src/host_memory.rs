@@ -48,7 +48,7 @@ impl<T> HostBuffer<T> {
         self.len
     }
 
-    /// The first element. Valid for reads, and for writes by whoever holds the
+    /// The first element. Valid for reads, and for writes by the code that holds the
     /// matrix exclusively.
     pub(crate) fn pointer(&self) -> *mut T {
         self.pointer.as_ptr()

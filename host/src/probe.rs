@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gpu_kernels::problem::GemmParams;
-use gpu_kernels::{KernelInfo, Operand, OutputType, Schedule, TileOrder};
+use gpu_kernels::{KernelInfo, TensorRef, OutputType, Schedule, TileOrder};
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 
 pub use gpu_kernels::probe::{PROBES, Probe};
@@ -83,7 +83,7 @@ pub struct Launch {
     pub probe: &'static Probe,
     /// CTAs of the one-dimensional grid.
     pub ctas: u32,
-    /// The parameters. Addresses are whoever launches it to fill in.
+    /// The parameters. The launch fills in the addresses.
     pub params: GemmParams,
     /// What operand A holds.
     pub a: Vec<u8>,
@@ -104,7 +104,7 @@ impl Launch {
     /// There is none of that name.
     pub fn new(name: &str, ctas: u32) -> Self {
         let probe = PROBES.iter().find(|probe| probe.info.name == name);
-        let nowhere = Operand {
+        let nowhere = TensorRef {
             address: 0,
             row_stride: 0,
             col_stride: 0,
@@ -190,7 +190,7 @@ impl Launch {
     /// The parameters with the operands and the three tensor maps at these
     /// addresses.
     pub fn placed(&self, [a, b, c]: [u64; 3], tensor_maps: u64) -> GemmParams {
-        let at = |operand: Operand, address| Operand { address, ..operand };
+        let at = |operand: TensorRef, address| TensorRef { address, ..operand };
         GemmParams {
             a: at(self.params.a, a),
             b: at(self.params.b, b),

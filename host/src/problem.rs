@@ -1,6 +1,6 @@
 //! What the selection starts from: a product, a GPU, and the kernels there are.
 
-use gpu_kernels::{DType, KernelInfo, Major, Operand, OutputType};
+use gpu_kernels::{DType, KernelInfo, Major, TensorRef, OutputType};
 
 use crate::l2::Machine;
 use crate::l2::gpu::l2_partitions;
@@ -48,8 +48,8 @@ impl Strides {
     }
 
     /// The launch parameter for a matrix that lies so, at `address`.
-    pub(crate) const fn at(self, address: u64) -> Operand {
-        Operand {
+    pub(crate) const fn at(self, address: u64) -> TensorRef {
+        TensorRef {
             address,
             row_stride: self.row_stride,
             col_stride: self.col_stride,

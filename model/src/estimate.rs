@@ -12,7 +12,7 @@
 //! ```
 //!
 //! and A is multiplied by what drift adds, when readers of one block come so far apart
-//! that L2 has dropped it between them. B is spared that: those that read a block of B start
+//! that L2 has dropped it between them. B is spared that: the readers of a block of B start
 //! right after each other, and stay close. `docs/tile-order.md` says how far it is off.
 
 use gpu_kernels::TileOrder;

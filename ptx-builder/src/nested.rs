@@ -36,7 +36,7 @@ pub enum OptLevel {
     One,
     /// `opt-level = 2`.
     Two,
-    /// `opt-level = 3`, the level of every build but those that prove convergence.
+    /// `opt-level = 3`, the level of every build except the proofs of convergence.
     #[default]
     Three,
     /// `opt-level = "s"`.

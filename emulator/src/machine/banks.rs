@@ -41,7 +41,7 @@ impl Cluster<'_> {
         self.counts.bank_conflicts += cycles(accesses).saturating_sub(1);
     }
 
-    /// Keeps a thread's access until those of its warp can be counted.
+    /// Keeps a thread's access until the accesses of its warp can be counted.
     pub(super) fn count_access(&mut self, thread: u32, address: u32, bytes: u32) {
         let warp = (thread / WARP) as usize;
         let lane = &mut self.accesses[warp].lanes[(thread % WARP) as usize];

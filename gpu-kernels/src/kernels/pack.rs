@@ -81,7 +81,7 @@ mod device {
     use super::{PITCH, SIDE, THREADS};
     use crate::element::ElementType;
     use crate::isa::{convert, global, shared, thread};
-    use crate::problem::{DType, GemmParams, Operand};
+    use crate::problem::{DType, GemmParams, TensorRef};
     use crate::unroll::unroll;
 
     /// Elements of a tile that one thread moves.
@@ -132,7 +132,7 @@ mod device {
 
     impl ThreadMap {
         #[inline(always)]
-        fn along(operand: &Operand) -> Self {
+        fn along(operand: &TensorRef) -> Self {
             ThreadMap {
                 along_rows: operand.col_stride <= operand.row_stride,
             }
@@ -152,7 +152,7 @@ mod device {
     }
 
     #[inline(always)]
-    fn element<T: ElementType>(operand: &Operand, row: u32, col: u32) -> u64 {
+    fn element<T: ElementType>(operand: &TensorRef, row: u32, col: u32) -> u64 {
         let index = row as u64 * operand.row_stride + col as u64 * operand.col_stride;
         operand.address + T::DTYPE.bytes() as u64 * index
     }

@@ -153,8 +153,8 @@ mod device {
             let mut accumulators: Accumulators = unsafe { core::mem::zeroed() };
             copy_a.seek(tile.m);
             copy_b.seek(tile.n);
-            // SAFETY: operands describe live allocations; whoever read this
-            // stage last has passed the barrier that ended its k-block; all
+            // SAFETY: operands describe live allocations; all that read this
+            // stage have passed the barrier that ended its k-block; all
             // threads of a CTA run the same tiles and k-blocks, so all reach
             // every barrier.
             unsafe {

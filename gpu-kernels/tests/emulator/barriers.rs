@@ -1,4 +1,4 @@
-//! Threads that must meet, and those that never come.
+//! Threads that must meet, and threads that never come.
 
 use gpu_kernels::isa::{mbarrier, thread, warpgroup};
 use tilewise_emulator::Check;

@@ -8,7 +8,7 @@ use gpu_kernels::kernel::{AlongK, AlongMn, Kernel};
 use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows};
 use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::{tensor_core::TensorCore, tiled::Tiled};
-use gpu_kernels::{DType, Family, GemmParams, Operand, OutputType, Schedule, TileOrder};
+use gpu_kernels::{DType, Family, GemmParams, TensorRef, OutputType, Schedule, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise_emulator::semantics::convert::f16_from_f32;
@@ -26,12 +26,12 @@ struct Stored {
 }
 
 impl Stored {
-    fn operand(&self, address: u64) -> Operand {
+    fn operand(&self, address: u64) -> TensorRef {
         let (row_stride, col_stride) = match self.by_rows {
             true => (self.columns.into(), 1),
             false => (1, self.rows.into()),
         };
-        Operand {
+        TensorRef {
             address,
             row_stride,
             col_stride,
@@ -39,7 +39,7 @@ impl Stored {
     }
 
     fn index(&self, row: u32, column: u32) -> usize {
-        let Operand {
+        let TensorRef {
             row_stride,
             col_stride,
             ..
@@ -123,7 +123,7 @@ fn product_is<K: Kernel>(
     let params = GemmParams {
         a: a.operand(a_address),
         b: b.operand(b_address),
-        c: Operand {
+        c: TensorRef {
             address: c_address,
             row_stride: n.into(),
             col_stride: 1,

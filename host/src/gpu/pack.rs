@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpu_kernels::{GemmParams, KernelInfo, Operand, OutputType, Schedule, TileGrid, TileOrder};
+use gpu_kernels::{GemmParams, KernelInfo, TensorRef, OutputType, Schedule, TileGrid, TileOrder};
 
 use super::backend::{Function, LaunchConfig};
 use super::buffer::DeviceBuffer;
@@ -28,8 +28,8 @@ impl Copy {
         gpu: &Gpu,
         kernel: &KernelInfo,
         (rows, cols): (u32, u32),
-        from: Operand,
-        to: Operand,
+        from: TensorRef,
+        to: TensorRef,
     ) -> Result<Self, Error> {
         // What has found memory has fewer tiles than a launch can number.
         let grid = TileGrid::cover(rows, cols, kernel.block.m, kernel.block.n);
@@ -41,7 +41,7 @@ impl Copy {
             },
             params: GemmParams {
                 a: from,
-                b: Operand {
+                b: TensorRef {
                     address: 0,
                     row_stride: 0,
                     col_stride: 0,
@@ -76,7 +76,7 @@ impl Copy {
     /// the stream is through.
     pub(crate) unsafe fn run(&self, gpu: &Gpu, address: u64) -> Result<(), Error> {
         let params = GemmParams {
-            a: Operand {
+            a: TensorRef {
                 address,
                 ..self.params.a
             },

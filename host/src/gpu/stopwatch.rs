@@ -1,7 +1,7 @@
 //! How long work takes on a GPU that did something else before.
 //!
 //! As Triton's `do_bench` does: the L2 cache is overwritten first, so that the
-//! work finds its operands in DRAM whoever ran before, and two events on the
+//! work finds its operands in DRAM, whatever ran before, and two events on the
 //! stream take the time on the GPU's own clock. The overwrite also keeps the
 //! GPU busy while the host enqueues the work, so that no gap is timed.
 

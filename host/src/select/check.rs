@@ -79,7 +79,7 @@ pub(crate) fn b_major(kernel: &KernelInfo, problem: &Problem) -> Major {
     kernel.b_major.unwrap_or(problem.b_major())
 }
 
-/// Why `kernel` is not among those that `request` allows, if it is not.
+/// Why `request` does not allow `kernel`, if it does not.
 pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<(), Rejection> {
     if request.family.is_some_and(|family| family != kernel.family) {
         return Err(Rejection::Family {

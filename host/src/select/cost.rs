@@ -3,7 +3,7 @@
 //! ```text
 //! waves   = clusters that have a tile / clusters that run at once, rounded up
 //! asked   = cycles that one CTA takes to request its bytes
-//! loads   = bytes that one CTA takes from L2, without those that a neighbour requests too
+//! loads   = bytes that one CTA takes from L2, without the bytes that a neighbour requests too
 //! k_block = max(arithmetic, asked, loads) + waits + power     BLOCK_K of one tile
 //! cycles  = start + waves · (k_blocks · k_block + store)
 //! ```
@@ -96,8 +96,8 @@ const ASKING: (u64, u64) = (17, 38);
 /// the clusters are dealt out over all GPCs: 0.86 to 1.0.
 const MADE_ONCE: (u64, u64) = (2, 3);
 
-/// Bytes a cycle that L2 delivers to one SM's requests, of those that it sees. From the
-/// same tiles: 75 with those that it does not.
+/// Bytes a cycle that L2 delivers to one SM, counting the requests that reach L2. From the
+/// same tiles; with the requests that meet before L2 it is 75.
 const LOADED_PER_CYCLE: u64 = 50;
 
 /// Loads that cost a cycle although arithmetic hides them: a large product runs
@@ -133,8 +133,8 @@ const STAGED_IN_PARTS: u64 = 600;
 /// Bytes a cycle that leave an SM for C.
 const STORED_PER_CYCLE: u64 = 64;
 
-/// Cycles between the multiplies of one tile and those of the next, besides
-/// those that C takes to leave. By the SM's clock on an H200: 1,640 in all for
+/// Cycles between the multiplies of one tile and the multiplies of the next, without
+/// the cycles that C takes to leave. By the SM's clock on an H200: 1,640 in all for
 /// 128×256 tiles of f16.
 const BETWEEN_TILES: u64 = 600;
 

@@ -1,9 +1,9 @@
 //! The same tests on emulated GPUs: which of them, and on what.
 //!
-//! All that does not need the driver itself: captures, kernels that never end, and
-//! comparisons by a kernel of the tests' own do. Of the products, those that are emulated
-//! in a moment; the guard bands, the bounds and the checks are those of a GPU, and the
-//! emulator checks what the kernels do on top.
+//! Every test runs that does not need the driver itself (captures, kernels that never end
+//! and comparisons by a kernel of the tests' own need it), with the products that take a
+//! moment to emulate. The guard bands, the bounds and the checks are the same as on a GPU,
+//! and the emulator checks every access as well.
 
 use std::time::Duration;
 

@@ -83,7 +83,7 @@ impl Product {
 
         let mut plan = plan(self)?;
         let info = *plan.info().gpu().expect("it is planned for a GPU");
-        // Measuring leaves the product in C, whoever ran last.
+        // Measuring leaves the product in C, whichever contender ran last.
         if info.origin == Origin::Measured && self.c.to_vec()? != expected {
             return Ok(Err(format!("wrong after measuring: {info:?}")));
         }

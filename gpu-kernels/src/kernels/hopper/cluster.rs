@@ -72,7 +72,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
     }
 }
 
-/// This CTA among those of its cluster, which are numbered down the columns.
+/// This CTA among the CTAs of its cluster, which are numbered down the columns.
 #[derive(Clone, Copy)]
 struct Multicast {
     rank: u32,

@@ -294,7 +294,7 @@ impl<K: KernelTraits> PeerBuffer<K> {
 }
 
 /// The producer's part in the cluster barriers. It arrives for a tile's exchange when it
-/// has issued the tile's loads, so that nobody waits for it, and waits for that exchange
+/// has issued the tile's loads, so that no consumer waits for it, and waits for that exchange
 /// only when it has issued the loads of the next tile.
 struct ProducerArrivals;
 

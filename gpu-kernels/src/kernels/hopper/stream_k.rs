@@ -16,8 +16,8 @@
 //! other. The CTA that has seen a flag lowers it, so flags are all down between launches,
 //! and a launch can be replayed from a CUDA graph as it is.
 //!
-//! The order of additions is fixed: to the accumulators of the CTA that reduces, which
-//! are the last along K, those of its peers are added in the order of K.
+//! The order of additions is fixed: the CTA that reduces has the last k-blocks, and adds
+//! the accumulators of its peers to its own in the order of K.
 //!
 //! Gained on an H200 (`docs/perf-log.md`, "Stream-K for the last wave"), 128×256 tiles,
 //! cold: 2 % at 8192³, 11 % at 3072³, 14 % at 2304³. It loses 2 % at 4096³, and a tile

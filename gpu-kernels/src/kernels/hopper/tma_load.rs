@@ -26,7 +26,7 @@ pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
     }
 }
 
-/// Bytes that land in a stage: whole tiles, of which [`box_rows`] may cut those that are
+/// Bytes that land in a stage: whole tiles, but [`box_rows`] may cut a tile that is
 /// contiguous along K and not shared.
 #[inline(always)]
 pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {

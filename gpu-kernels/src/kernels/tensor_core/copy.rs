@@ -1,7 +1,7 @@
 //! Global to shared memory: one operand's share of one thread.
 
 use crate::kernel::Major;
-use crate::problem::Operand;
+use crate::problem::TensorRef;
 
 use super::layout::Panel;
 use crate::isa::{
@@ -29,7 +29,7 @@ impl Source {
     /// An operand whose elements stand `mn_stride` elements apart along M or N
     /// and `k_stride` along K.
     #[inline(always)]
-    pub fn new(panel: Panel, operand: &Operand, mn_stride: u64, k_stride: u64) -> Self {
+    pub fn new(panel: Panel, operand: &TensorRef, mn_stride: u64, k_stride: u64) -> Self {
         let (line, run) = match panel.major {
             Major::K => (mn_stride, k_stride),
             Major::Mn => (k_stride, mn_stride),

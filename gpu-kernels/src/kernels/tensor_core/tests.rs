@@ -16,7 +16,7 @@ use crate::kernel::{AlongK, AlongMn, Major};
 
 /// The constants of one instantiation.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Instance {
     a: Panel,
     b: Panel,
     warp_m: u32,
@@ -37,9 +37,9 @@ impl<
     const STAGES: u32,
 > TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
 {
-    const SHAPE: Shape = {
+    const INSTANCE: Instance = {
         let () = Self::CHECK;
-        Shape {
+        Instance {
             a: Self::A_PANEL,
             b: Self::B_PANEL,
             warp_m: WM,
@@ -51,14 +51,14 @@ impl<
 }
 
 /// All entries, and shapes that reach the other swizzles and step counts.
-fn shapes() -> Vec<Shape> {
+fn shapes() -> Vec<Instance> {
     macro_rules! layouts {
         ($($t:ty: $($parameter:literal)*;)*) => {
             vec![$(
-                TensorCore::<$t, AlongK, AlongK, $($parameter),*>::SHAPE,
-                TensorCore::<$t, AlongK, AlongMn, $($parameter),*>::SHAPE,
-                TensorCore::<$t, AlongMn, AlongK, $($parameter),*>::SHAPE,
-                TensorCore::<$t, AlongMn, AlongMn, $($parameter),*>::SHAPE,
+                TensorCore::<$t, AlongK, AlongK, $($parameter),*>::INSTANCE,
+                TensorCore::<$t, AlongK, AlongMn, $($parameter),*>::INSTANCE,
+                TensorCore::<$t, AlongMn, AlongK, $($parameter),*>::INSTANCE,
+                TensorCore::<$t, AlongMn, AlongMn, $($parameter),*>::INSTANCE,
             )*]
         };
     }

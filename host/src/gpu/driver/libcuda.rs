@@ -9,7 +9,7 @@
 //! A forwarder passes on twelve integer registers and stack slots, whatever the
 //! function takes. That is sound for this API on the 64-bit Linux ABIs: its
 //! functions take at most twelve arguments, all integers or pointers and none
-//! by value on the stack; integer arguments beyond those that the callee
+//! by value on the stack; integer arguments beyond the arguments that the callee
 //! declares are ignored by it (System V psABI, "Parameter Passing"; AAPCS64,
 //! "Parameter passing").
 

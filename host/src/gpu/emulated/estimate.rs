@@ -22,7 +22,7 @@ const NANOSECONDS: [(Family, f64); 5] = [
 /// Host bytes for each byte of emulated memory: itself, and who has accessed it.
 const HOST_BYTES: u64 = 9;
 
-/// Host bytes that the stack of an emulated thread takes: those of its pages that it
+/// Host bytes that the stack of an emulated thread takes: the pages that it
 /// touches.
 const STACK_BYTES: u64 = 16 << 10;
 

@@ -44,7 +44,7 @@ fn bare() -> (Machine, Search, Means) {
     (machine, search, means)
 }
 
-/// The commands that have been run, less those that only look.
+/// The commands that have been run, except commands that only look.
 fn log(machine: &Machine) -> Vec<String> {
     let text = fs::read_to_string(machine.path("log")).unwrap_or_default();
     let dir = machine.dir.path().display().to_string();

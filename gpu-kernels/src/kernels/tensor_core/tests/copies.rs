@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::kernels::tensor_core::copy::{Copier, Source};
-use crate::problem::Operand;
+use crate::problem::TensorRef;
 
 /// 16-byte stores go eight lanes at a time.
 #[test]
@@ -63,7 +63,7 @@ fn copies_bring_the_operand_and_zeros_past_its_edges() {
         let symbols = fill(panel);
         for (mn_stride, k_stride) in strides {
             // The copier treats A and B alike, so either stride may be the row's.
-            let operand = Operand {
+            let operand = TensorRef {
                 address: 1 << 20,
                 row_stride: mn_stride,
                 col_stride: k_stride,
