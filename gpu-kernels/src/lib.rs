@@ -61,7 +61,7 @@ mod unroll;
 
 pub use kernel::{Arch, Block, Cluster, Family, KernelInfo, Major};
 pub use order::{Tile, TileGrid, TileOrder};
-pub use problem::{DType, GemmParams, TensorRef, OutputType};
+pub use problem::{DType, GemmParams, OutputType, TensorRef};
 pub use schedule::Schedule;
 
 /// Panics cannot happen in the kernels (the build gate looks for any that

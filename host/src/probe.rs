@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gpu_kernels::problem::GemmParams;
-use gpu_kernels::{KernelInfo, TensorRef, OutputType, Schedule, TileOrder};
+use gpu_kernels::{KernelInfo, OutputType, Schedule, TensorRef, TileOrder};
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 
 pub use gpu_kernels::probe::{PROBES, Probe};

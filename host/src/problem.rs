@@ -1,6 +1,6 @@
 //! What the selection starts from: a product, a GPU, and the kernels there are.
 
-use gpu_kernels::{DType, KernelInfo, Major, TensorRef, OutputType};
+use gpu_kernels::{DType, KernelInfo, Major, OutputType, TensorRef};
 
 use crate::l2::Machine;
 use crate::l2::gpu::l2_partitions;

@@ -8,7 +8,7 @@ use gpu_kernels::kernel::{AlongK, AlongMn, Kernel};
 use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows};
 use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::{tensor_core::TensorCore, tiled::Tiled};
-use gpu_kernels::{DType, Family, GemmParams, TensorRef, OutputType, Schedule, TileOrder};
+use gpu_kernels::{DType, Family, GemmParams, OutputType, Schedule, TensorRef, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise_emulator::semantics::convert::f16_from_f32;

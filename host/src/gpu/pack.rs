@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpu_kernels::{GemmParams, KernelInfo, TensorRef, OutputType, Schedule, TileGrid, TileOrder};
+use gpu_kernels::{GemmParams, KernelInfo, OutputType, Schedule, TensorRef, TileGrid, TileOrder};
 
 use super::backend::{Function, LaunchConfig};
 use super::buffer::DeviceBuffer;
