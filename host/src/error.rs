@@ -195,8 +195,8 @@ pub enum Error {
         a: (usize, usize),
         /// (rows, columns) of B.
         b: (usize, usize),
-        /// (rows, columns) of C. For a product whose C does not exist yet, these are the rows
-        /// of A and the columns of B.
+        /// (rows, columns) of C. If C does not exist yet, these are the rows of A and the
+        /// columns of B.
         c: (usize, usize),
     },
 

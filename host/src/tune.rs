@@ -60,8 +60,9 @@ const HOPELESS: u64 = 6;
 const LEAST_WAIT: Duration = Duration::from_secs(10);
 
 /// A launch may take this multiple of its estimate in addition to [`LEAST_WAIT`]. The
-/// estimate is wrong by [`HOPELESS`] at worst, the clock may be half of the highest, several
-/// processes may share the GPU, and compute-sanitizer slows kernels down about a hundredfold.
+/// estimate is wrong by [`HOPELESS`] at worst, the clock may be half of the highest, and
+/// several processes may share the GPU; compute-sanitizer slows kernels down about a
+/// hundredfold.
 const ROOM: u32 = 100;
 
 /// Work that the caller enqueued before the tuner began may take this long. The tuner
@@ -91,7 +92,7 @@ const EARLIER_WORK: Duration = Duration::from_secs(600);
 /// let a = device.from_slice(&[1.0_f32, 2.0], 1, 2)?;
 /// let b = device.from_slice(&[3.0_f32, 4.0], 2, 1)?;
 /// let mut c = device.zeros::<f32>(1, 1)?;
-/// // On a GPU this takes a second the first time. The CPU has nothing to measure.
+/// // On a GPU this takes about a second the first time. The CPU has nothing to measure.
 /// let mut plan = Gemm::new(&device).tune(&a, &b, &mut c, &mut tuner)?;
 /// plan.run(&a, &b, &mut c)?;
 /// assert_eq!(c.to_vec()?, [11.0]);
