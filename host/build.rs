@@ -1,5 +1,5 @@
-//! What the library needs before it compiles: an empty `libcuda` to link, and
-//! the kernels' PTX to embed.
+//! Prepares the build of the library: an empty `libcuda` to link, and the kernels' PTX to
+//! embed.
 //!
 //! `embedded.rs` in `OUT_DIR` gets a table of (entry point, compressed PTX), a digest
 //! of the PTX that tells one build of the kernels from another, and the name of the
@@ -7,8 +7,8 @@
 //! toolchain the table is empty and the library computes on the CPU alone; one
 //! warning says so.
 //!
-//! PTX is text that repeats itself: the kernels' 12 MB become 2.4 as raw DEFLATE, a
-//! stream a kernel, and one of them is text again in 0.2 ms.
+//! PTX is repetitive text: raw DEFLATE with one stream per kernel compresses the kernels'
+//! 12 MB to 2.4 MB, and decompressing one kernel takes 0.2 ms.
 
 use std::fmt::Write as _;
 use std::hash::Hasher as _;
@@ -20,16 +20,16 @@ use gpu_kernels::Arch;
 use miniz_oxide::deflate::compress_to_vec;
 use ptx_builder::{Build, Codegen, Error, Generator, GeneratorChoice, generator};
 
-/// Of zlib's levels 0 to 9: higher ones take longer and save less than one part in a
-/// hundred.
+/// The compression level, of zlib's levels 0 to 9. Higher levels take longer and save
+/// less than 1 %.
 const COMPRESSION: u8 = 6;
 
 fn main() {
     let directory = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
     let (manifest, out) = (directory("CARGO_MANIFEST_DIR"), directory("OUT_DIR"));
 
-    // Here as well as in `.cargo/config.toml`, so that a crate that depends on
-    // this one links.
+    // `.cargo/config.toml` does the same, but does not apply to crates that depend on
+    // this one.
     let stub = manifest.join("stub/lib64");
     println!("cargo::rustc-link-search=native={}", stub.display());
 
@@ -55,15 +55,15 @@ fn main() {
     fs::write(out.join("embedded.rs"), embedded.source()).expect("OUT_DIR can be written");
 }
 
-/// What goes into `embedded.rs`.
+/// The contents of `embedded.rs`.
 #[derive(Default)]
 struct Embedded {
     /// The code generator that made the kernels.
     generator: Option<Generator>,
-    /// An entry point and a file of `OUT_DIR` a line.
+    /// The table: each line has an entry point and a file in `OUT_DIR`.
     table: String,
-    /// Of the names and the PTX, by FNV-1a (Fowler, Noll and Vo): the same on every machine
-    /// and in every release of Rust, which `std`'s hashers do not promise.
+    /// The digest of the names and the PTX, by FNV-1a (Fowler, Noll and Vo). It is the same
+    /// on every machine and in every release of Rust, which `std`'s hashers do not promise.
     digest: FnvHasher,
 }
 
@@ -86,7 +86,7 @@ impl Embedded {
         )
     }
 
-    /// Writes the programs of `build`, of `what`, into files in `out`, and adds them.
+    /// Writes the programs of `build` into files in `out`, and adds them. `what` names them.
     fn add(&mut self, what: &str, build: Build, out: &Path) {
         for warning in build.warnings {
             println!("cargo::warning={what}: {warning}");
@@ -96,7 +96,7 @@ impl Embedded {
             let file = format!("{name}.ptx.deflate");
             for text in [name, &program.ptx] {
                 self.digest.write(text.as_bytes());
-                // 0xff is in no UTF-8 text: it ends this one.
+                // 0xff never occurs in UTF-8 text, so it marks the end of a text.
                 self.digest.write(&[0xff]);
             }
             let compressed = compress_to_vec(program.ptx.as_bytes(), COMPRESSION);

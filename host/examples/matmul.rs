@@ -1,5 +1,5 @@
-//! A linear layer, Y = X·Wᵀ, from f16 to f32: planned once, run often, timed. On the first
-//! GPU, or without one on the CPU.
+//! A linear layer, Y = X·Wᵀ, from f16 to f32. The product is planned once, run often and
+//! timed, on the first GPU, or on the CPU if there is no GPU.
 //!
 //! ```sh
 //! cargo run --release -p tilewise --example matmul
@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use tilewise::{Device, Error, Gemm, f16};
 
-/// Runs and prints.
+/// Runs the product and prints its time.
 ///
 /// # Errors
-/// The GPU has no memory left, or failed.
+/// Returns an error if the GPU has no memory left, or has failed.
 pub fn main() -> Result<(), Error> {
     let device = Device::best();
     let (tokens, inputs, outputs) = match device.is_gpu() {
@@ -20,8 +20,8 @@ pub fn main() -> Result<(), Error> {
         false => (128, 256, 192),
     };
 
-    // W is stored as PyTorch's `nn.Linear` has it, outputs × inputs: its transpose is a
-    // view, and costs no copy.
+    // W is stored as in PyTorch's `nn.Linear`, outputs × inputs. Its transpose is a view
+    // and needs no copy.
     let x = device.from_slice(&integers(tokens * inputs, 3), tokens, inputs)?;
     let w = device.from_slice(&integers(outputs * inputs, 5), outputs, inputs)?;
     let mut y = device.zeros::<f32>(tokens, outputs)?;
@@ -30,7 +30,7 @@ pub fn main() -> Result<(), Error> {
     println!("{tokens}x{outputs}x{inputs} on {device}");
     println!("chosen: {}", plan.info());
 
-    // On a GPU `run` only enqueues: time is what passes until the device has done it all.
+    // On a GPU, `run` only enqueues work, so the time ends when the device has finished.
     plan.run(&x, w.view().t(), &mut y)?;
     device.synchronize()?;
     let (runs, start) = (10, Instant::now());
@@ -43,7 +43,7 @@ pub fn main() -> Result<(), Error> {
     let (milliseconds, gigaflops) = (1e3 * seconds, operations / seconds / 1e9);
     println!("{milliseconds:.3} ms a product, {gigaflops:.1} GFLOP/s");
 
-    // Integers have exact sums: what came out is right to the last bit.
+    // Sums of integers are exact, so the result must be right to the last bit.
     let (x_last, w_last) = (tokens - 1, outputs - 1);
     let x_row = x.view().slice(x_last..tokens, 0..inputs)?.to_vec()?;
     let w_row = w.view().slice(w_last..outputs, 0..inputs)?.to_vec()?;
@@ -54,7 +54,7 @@ pub fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// `count` small integers, which repeat after `period`.
+/// `count` small integers that repeat after `period`.
 fn integers(count: usize, period: usize) -> Vec<f16> {
     let value = |at| f16::from_f32((at % period) as f32 - 1.0);
     (0..count).map(value).collect()

@@ -1,5 +1,6 @@
-//! What the order of tiles is worth, by arithmetic: what an H200 would read from DRAM for
-//! one product in several orders, and which of them the library chooses. Needs no GPU.
+//! Shows the effect of the tile order: it prints the bytes that an H200 would read from
+//! DRAM for one product in several orders, and the order that the library chooses. All
+//! figures come from the model, so the example needs no GPU.
 //!
 //! ```sh
 //! cargo run --release -p tilewise --example orders
@@ -9,16 +10,17 @@ use tilewise::l2::{self, gpu::GPUS};
 use tilewise::select::{self, Catalog, Problem, Request, Strides, Target};
 use tilewise::{DType, Error, OutputType, TileOrder};
 
-/// M, N and K: the first layer of an MLP, in f16.
+/// M, N and K of the first layer of an MLP, in f16.
 const SHAPE: [u32; 3] = [4096, 24576, 1536];
 
-/// Computes and prints.
+/// Computes the traffic and prints it.
 ///
 /// # Errors
-/// No kernel can run the product.
+/// Returns an error if no kernel can run the product.
 pub fn main() -> Result<(), Error> {
     let gpu = GPUS[0];
-    // Shared memory of a CTA: CUDA C++ Programming Guide, compute capability 9.0.
+    // The shared memory of a CTA is from the CUDA C++ Programming Guide, compute
+    // capability 9.0.
     let target = Target {
         compute_capability: gpu.compute_capability,
         sms: gpu.sms,
@@ -47,7 +49,7 @@ pub fn main() -> Result<(), Error> {
     let kernel = choice.kernel;
     println!("{m}x{n}x{k} f16 on {}: {}", gpu.name, kernel.name);
 
-    // The model sees what the kernel computes: C, or its transpose.
+    // The model needs the product that the kernel computes, which may be the transpose.
     let sides = if choice.transposed { [n, m] } else { [m, n] };
     let shape = [sides[0], sides[1], k];
     let workload = select::workload(&kernel, shape, problem.input, problem.output);

@@ -1,6 +1,6 @@
 //! The CPU device: the `gemm` crate, in f32.
 //!
-//! f32 operands are multiplied where they are. 16-bit operands are widened to
+//! f32 operands are multiplied in place. 16-bit operands are widened to
 //! f32 panel by panel, so that the accumulators are f32 over all of K, as on the
 //! GPU; an element of a 16-bit C is rounded once, from its finished accumulator.
 
@@ -12,14 +12,14 @@ use crate::error::Error;
 use crate::host_memory::HostBuffer;
 use crate::layout::Layout;
 
-/// Rows of A widened at once: a share of the time to use them that is small,
-/// and memory that is, too.
+/// Number of rows of A that are widened at once. Widening them takes little time compared
+/// to their use, and they need little memory.
 const PANEL_ROWS: usize = 512;
 
-/// Columns of B widened at once.
+/// Number of columns of B that are widened at once.
 const PANEL_COLS: usize = 2048;
 
-/// A product on the CPU, with the memory it works in.
+/// A product on the CPU, with its workspace.
 #[derive(Debug)]
 pub(crate) struct CpuPlan {
     a_panel: HostBuffer<f32>,
@@ -36,7 +36,7 @@ pub(crate) struct HostMatrix<T> {
 }
 
 impl<T: Element> HostMatrix<T> {
-    /// The `rows`×`cols` elements from (row, col) on; the caller stays inside.
+    /// The `rows`×`cols` elements from (row, col) on, which must lie inside the matrix.
     fn part(self, row: usize, col: usize, rows: usize, cols: usize) -> Self {
         let Layout {
             row_stride,
@@ -44,7 +44,7 @@ impl<T: Element> HostMatrix<T> {
             ..
         } = self.layout;
         HostMatrix {
-            // Wrapping, since an empty part may start past the end.
+            // The addition wraps, because an empty part may start past the end.
             first: self.first.wrapping_add(row * row_stride + col * col_stride),
             layout: Layout {
                 rows,
@@ -81,7 +81,7 @@ impl HostMatrix<f32> {
 }
 
 impl CpuPlan {
-    /// For elements of type `T` and `O` and an M×N×K product.
+    /// A plan for elements of type `T` and `O` and an M×N×K product.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::SizeOverflow`].
@@ -116,8 +116,8 @@ impl CpuPlan {
     /// Computes C = A·B.
     ///
     /// # Safety
-    /// The shapes are those planned. A and B can be read; C can be written, and nobody
-    /// else uses it.
+    /// The shapes are as planned. A and B can be read; C can be written, and no other code
+    /// uses it.
     pub(crate) unsafe fn run<T: Element, O: Output<T>>(
         &mut self,
         a: HostMatrix<T>,
@@ -128,15 +128,15 @@ impl CpuPlan {
         for col in (0..n).step_by(PANEL_COLS) {
             let cols = PANEL_COLS.min(n - col);
             let b = b.part(0, col, k, cols);
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller ensures it.
             let b = unsafe { widened(b, &mut self.b_panel) };
             for row in (0..m).step_by(PANEL_ROWS) {
                 let rows = PANEL_ROWS.min(m - row);
                 let a = a.part(row, 0, rows, k);
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller ensures it.
                 let a = unsafe { widened(a, &mut self.a_panel) };
                 let c = c.part(row, col, rows, cols);
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller ensures it.
                 unsafe { write_product(a, b, c, &mut self.c_panel) };
             }
         }
@@ -158,7 +158,7 @@ unsafe fn widened<T: Element>(
         };
     }
     let copy = HostMatrix::scratch(panel, matrix.layout);
-    // SAFETY: both have one shape; the copy is in `panel`.
+    // SAFETY: both have the same shape; the copy is in `panel`.
     unsafe { convert(matrix, copy, T::widen) };
     copy
 }
@@ -166,7 +166,7 @@ unsafe fn widened<T: Element>(
 /// Computes `c` = `a`·`b`, through `panel` unless C is f32.
 ///
 /// # Safety
-/// `a` and `b` can be read; `c` can be written, and nobody else uses it.
+/// `a` and `b` can be read; `c` can be written, and no other code uses it.
 unsafe fn write_product<O: Element>(
     a: HostMatrix<f32>,
     b: HostMatrix<f32>,
@@ -178,11 +178,11 @@ unsafe fn write_product<O: Element>(
             first: c.first.cast(),
             layout: c.layout,
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller ensures it.
         return unsafe { product(a, b, c) };
     }
     let accumulators = HostMatrix::scratch(panel, c.layout);
-    // SAFETY: the caller's duty; the accumulators are in `panel`.
+    // SAFETY: the caller ensures it; the accumulators are in `panel`.
     unsafe {
         product(a, b, accumulators);
         convert(accumulators, c, O::narrow);
@@ -195,7 +195,7 @@ unsafe fn write_product<O: Element>(
 /// As for [`write_product`].
 unsafe fn product(a: HostMatrix<f32>, b: HostMatrix<f32>, c: HostMatrix<f32>) {
     let stride = |stride: usize| stride as isize;
-    // SAFETY: the shapes agree, and C is written only: with `read_dst` false
+    // SAFETY: the shapes agree. C is only written: with `read_dst` false,
     // its old values, perhaps NaN, are not multiplied by alpha.
     unsafe {
         gemm::gemm(
@@ -226,7 +226,7 @@ unsafe fn product(a: HostMatrix<f32>, b: HostMatrix<f32>, c: HostMatrix<f32>) {
 /// contiguous in one direction.
 ///
 /// # Safety
-/// `from` can be read; `to` can be written, and nobody else uses it.
+/// `from` can be read; `to` can be written, and no other code uses it.
 unsafe fn convert<S: Element, D: Element>(
     from: HostMatrix<S>,
     to: HostMatrix<D>,

@@ -11,19 +11,19 @@ use crate::gpu::opened::{Gpu, GpuInfo};
 use crate::gpu::{self, wait};
 use crate::plan_cache::PlanCache;
 
-/// A GPU or the CPU. A cheap handle: clones, and calls of [`Device::gpu`] with
-/// the same ordinal, mean the same device.
+/// A GPU or the CPU. This is a cheap handle: all clones of a handle refer to the same
+/// device, and so do all handles that [`Device::gpu`] returns for the same ordinal.
 #[derive(Clone)]
 pub struct Device(Arc<Shared>);
 
-/// What all handles of one device share.
+/// The state that all handles of one device share.
 struct Shared {
-    // Dropped first: plans use the device.
+    // This field is dropped first, because the plans use the device.
     plans: PlanCache,
     kind: Kind,
 }
 
-/// What a handle means.
+/// The device that a handle refers to.
 #[derive(Clone)]
 pub(crate) enum Kind {
     /// The processor, through the `gemm` crate.
@@ -42,8 +42,8 @@ impl Device {
         Ok(Device::of(Kind::Gpu(gpu::open(ordinal)?)))
     }
 
-    /// An emulated GPU, another at each call: the kernels run on the CPU, and what they do
-    /// is checked. Feature `emulator`.
+    /// An emulated GPU; every call makes a new one. Its kernels run on the CPU, and the
+    /// emulator checks what they do. Feature `emulator`.
     ///
     /// # Errors
     /// [`Error::InvalidEmulatedGpu`].
@@ -52,7 +52,7 @@ impl Device {
         Ok(Device::of(Kind::Gpu(gpu::emulated::open(gpu)?)))
     }
 
-    /// GPUs the driver offers; 0 without a driver.
+    /// Number of GPUs that the driver offers; 0 without a driver.
     pub fn gpu_count() -> usize {
         gpu::count().unwrap_or(0)
     }
@@ -62,7 +62,7 @@ impl Device {
         Device::of(Kind::Cpu)
     }
 
-    /// The handle of a device, the same one as long as any is left.
+    /// The handle of a device: a clone of an existing handle if one is left, else a new one.
     fn of(kind: Kind) -> Device {
         static OPENED: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
@@ -78,9 +78,9 @@ impl Device {
         Device(shared)
     }
 
-    /// The first GPU that opens and that a kernel was built for, else the CPU. With the
-    /// environment variable `TILEWISE_DEVICE=cpu` the CPU in any case; with `emulated` (and
-    /// the feature `emulator`) an emulated H200.
+    /// The first GPU that opens and that a kernel was built for, else the CPU. The
+    /// environment variable `TILEWISE_DEVICE` overrides this: `cpu` selects the CPU, and
+    /// `emulated` (with the feature `emulator`) selects an emulated H200.
     pub fn best() -> Device {
         match std::env::var("TILEWISE_DEVICE").as_deref() {
             Ok("cpu") => return Device::cpu(),
@@ -108,8 +108,8 @@ impl Device {
         &self.0.plans
     }
 
-    /// What `allocate` returns; where the device has no memory left, once more after the
-    /// kept plans are dropped, so that their workspaces are in nobody's way.
+    /// Returns what `allocate` returns. If the device has no memory left, drops the kept
+    /// plans, which frees their workspaces, and calls `allocate` once more.
     pub(crate) fn with_room<R>(&self, allocate: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
         match allocate() {
             Err(Error::OutOfMemory { .. }) if self.plans().clear() => allocate(),
@@ -127,7 +127,7 @@ impl Device {
         self.gpu_info().map_or("CPU", |info| &info.name)
     }
 
-    /// What the driver says of the GPU; `None` for the CPU.
+    /// The properties of the GPU that the driver reports; `None` for the CPU.
     pub fn gpu_info(&self) -> Option<&GpuInfo> {
         match self.kind() {
             Kind::Cpu => None,
@@ -135,8 +135,8 @@ impl Device {
         }
     }
 
-    /// The driver's stream on which all work of this device is enqueued; `None` for the
-    /// CPU and emulated GPUs, which work before they return.
+    /// The CUDA stream on which all work of this device is enqueued. `None` for the CPU and
+    /// for emulated GPUs: there, every call finishes its work before it returns.
     pub fn stream(&self) -> Option<CudaStream> {
         match self.kind() {
             Kind::Cpu => None,
@@ -144,7 +144,8 @@ impl Device {
         }
     }
 
-    /// The same, for programs that use `cust` themselves. Feature `cust`.
+    /// The same stream as [`Device::stream`], for programs that use `cust` themselves.
+    /// Feature `cust`.
     #[cfg(feature = "cust")]
     pub fn cust_stream(&self) -> Option<&cust::stream::Stream> {
         match self.kind() {
@@ -153,8 +154,8 @@ impl Device {
         }
     }
 
-    /// Makes this GPU's context the calling thread's, for calls of the
-    /// driver of your own. tilewise's calls do so themselves.
+    /// Makes this GPU's context current on the calling thread. Call this before your own
+    /// calls of the driver; the functions of tilewise do it themselves.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when
@@ -178,26 +179,26 @@ impl Device {
         }
     }
 
-    /// Waits for all work enqueued so far, but no longer than `timeout`. What
-    /// other threads enqueue meanwhile is waited for too. On the CPU, which
-    /// works before it returns, there is nothing to wait for.
+    /// Waits for all work enqueued so far, but no longer than `timeout`. The call also
+    /// waits for work that other threads enqueue meanwhile. On the CPU there is nothing to
+    /// wait for, because every call finishes its work before it returns.
     ///
-    /// A kernel that never ends cannot be cancelled: only the end of the process
-    /// frees the GPU of it. When the time is up, the device is therefore
-    /// *overdue*, in all its handles:
+    /// CUDA cannot cancel a kernel that never ends: only the end of the process frees the
+    /// GPU. When the timeout expires, the device therefore becomes *overdue*, in all its
+    /// handles:
     ///
-    /// - What could wait for the kernel answers [`Error::TimedOut`] at once
-    ///   instead: copies, allocations, plans, launches, [`Device::synchronize`].
-    ///   (A call in which another thread waits already cannot be helped.)
-    /// - What is dropped is not freed, because the driver may wait for the kernel
-    ///   before it frees anything: matrices, plans, the device itself.
-    /// - Another call of this function asks again. If all work is done by then, it
-    ///   returns `Ok`, and the device is as before; what was dropped meanwhile stays
-    ///   allocated.
+    /// - Calls that could wait for the kernel return [`Error::TimedOut`] at once: copies,
+    ///   allocations, plans, launches, [`Device::synchronize`]. (A call in which another
+    ///   thread is already waiting keeps waiting.)
+    /// - Dropped matrices, plans and devices are not freed, because the driver may wait for
+    ///   the kernel before it frees anything.
+    /// - Another call of this function checks again. If all work is done by then, the call
+    ///   returns `Ok`, and the device works as before; the memory of objects that were
+    ///   dropped meanwhile stays allocated.
     ///
-    /// So a program can report, save what it has, and end. Its own handles from
+    /// So a program can report the problem, save its results and end. Its own handles from
     /// `cust`, and the driver's exit handlers, may still wait for the kernel;
-    /// `_exit` of the C library ends a process without them.
+    /// `_exit` of the C library ends a process without running them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -209,7 +210,7 @@ impl Device {
     /// let mut c = device.zeros::<f32>(2, 2)?;
     /// let mut plan = Gemm::new(&device).plan(&a, &a, &mut c)?;
     /// plan.run(&a, &a, &mut c)?;
-    /// // The estimate is 0 on the CPU, and some microseconds here on a GPU.
+    /// // The estimate is 0 on the CPU, and some microseconds for this product on a GPU.
     /// let timeout = Duration::from_secs(10) + 100 * plan.info().estimate();
     /// match device.synchronize_within(timeout) {
     ///     Ok(()) => assert_eq!(c.to_vec()?, [7.0, 10.0, 15.0, 22.0]),
@@ -221,8 +222,8 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TimedOut`] when the work is not done in time; of a timeout of
-    /// zero, when it is not done now. [`Error::Driver`] when any of it failed,
+    /// [`Error::TimedOut`] when the work is not done in time; with a timeout of zero, when
+    /// the work is not done already. [`Error::Driver`] when any of the work failed,
     /// and while the stream records a graph, as for [`Device::synchronize`].
     pub fn synchronize_within(&self, timeout: Duration) -> Result<(), Error> {
         match self.kind() {

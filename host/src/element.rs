@@ -1,13 +1,14 @@
-//! Element types of matrices on the host's side.
+//! Element types of matrices on the host.
 
 use gpu_kernels::{DType, OutputType};
 use half::slice::HalfFloatSliceExt;
 pub use half::{bf16, f16};
 
 mod sealed {
-    /// What the CPU device needs of an element; closes [`super::Element`].
+    /// The operations that the CPU device needs. Being private, this trait also seals
+    /// [`super::Element`].
     pub trait Sealed: Sized {
-        /// Converts `from` into `to`, of the same length. Exact.
+        /// Converts `from` into `to`, of the same length. The conversion is exact.
         fn widen(from: &[Self], to: &mut [f32]);
         /// Rounds `from` into `to`, of the same length, to nearest even.
         fn narrow(from: &[f32], to: &mut [Self]);
@@ -18,7 +19,7 @@ mod sealed {
 pub trait Element:
     sealed::Sealed + bytemuck::Pod + PartialEq + std::fmt::Debug + Send + Sync
 {
-    /// The same, as a value.
+    /// The element type as a value.
     const DTYPE: DType;
 
     /// The value, exactly.
@@ -30,7 +31,7 @@ pub trait Element:
 
 /// An element type of C for inputs of type `T`: `T` itself, or f32.
 pub trait Output<T: Element>: Element {
-    /// The same, as the kernels are told.
+    /// The output type as the kernels' parameter.
     const OUTPUT: OutputType;
 }
 

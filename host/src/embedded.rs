@@ -1,4 +1,4 @@
-//! The PTX that `build.rs` put into the library, compressed kernel by kernel.
+//! The PTX that `build.rs` embeds in the library, compressed kernel by kernel.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ pub(crate) fn is_built(name: &str) -> bool {
     compressed(name).is_some()
 }
 
-/// The PTX of `kernel`, decompressed: about 0.2 ms, against seconds that the driver then
-/// takes to compile it.
+/// The decompressed PTX of `kernel`. Decompressing takes about 0.2 ms, while the driver
+/// then takes seconds to compile the PTX.
 pub(crate) fn ptx(kernel: &'static str) -> Result<String, Error> {
     let no_ptx = |found: &str| Error::NoPtx {
         kernel,
@@ -38,11 +38,11 @@ fn compressed(name: &str) -> Option<&'static [u8]> {
     found.map(|(_, compressed)| *compressed)
 }
 
-/// Tells this build of the kernels from others.
+/// The digest of the PTX, which distinguishes this build of the kernels from others.
 pub(crate) const DIGEST: u64 = generated::DIGEST;
 
 impl Catalog<'static> {
-    /// This library's kernels.
+    /// The catalog of this library's kernels.
     pub fn embedded() -> Self {
         Catalog {
             kernels: KERNELS,
@@ -58,7 +58,7 @@ pub(crate) fn runs_on((major, minor): (u32, u32)) -> bool {
         .any(|kernel| kernel.arch.runs_on(major, minor) && is_built(kernel.name))
 }
 
-/// What turned the kernels' Rust into PTX.
+/// The compiler that turned the kernels' Rust into PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CodeGenerator {
@@ -78,19 +78,19 @@ impl CodeGenerator {
     }
 }
 
-/// What was built into this library.
+/// The kernels that are built into this library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildInfo {
     /// The code generator that compiled the kernels; `None` for a CPU-only build.
     pub code_generator: Option<CodeGenerator>,
-    /// Its version, and that of all it is made of, LLVM included; `None` for a CPU-only
-    /// build.
+    /// The versions of the code generator and its components, LLVM included; `None` for a
+    /// CPU-only build.
     pub toolchain: Option<&'static str>,
-    /// Kernels for each PTX target.
+    /// Number of kernels for each PTX target.
     pub kernels: BTreeMap<Arch, usize>,
 }
 
-/// What was built into this library.
+/// The kernels that are built into this library.
 ///
 /// ```
 /// let build = tilewise::build_info();

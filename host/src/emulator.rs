@@ -1,8 +1,9 @@
 //! Emulated GPUs: the whole library on the CPU, kernels included. Feature `emulator`.
 //!
-//! [`Device::emulated`] opens one. Selection, packing, tensor maps, workspaces and launches
-//! are the same as on a GPU; the kernels run on the emulator (crate `tilewise-emulator`), which
-//! checks what they do and counts it. `docs/emulator.md` says how far its answers go.
+//! [`Device::emulated`] opens an emulated GPU. Selection, packing, tensor maps, workspaces
+//! and launches are the same as on a GPU. The kernels run on the emulator (crate
+//! `tilewise-emulator`), which checks and counts their operations. `docs/emulator.md`
+//! describes its limits.
 //!
 //! ```
 //! use tilewise::emulator::{self, EmulatedGpu};
@@ -20,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! What a kernel does wrong is an error of the call that launched it,
-//! [`Error::KernelBroken`]; the device stays usable.
+//! If a kernel breaks a rule, the call that launched it returns [`Error::KernelBroken`];
+//! the device stays usable.
 
 use gpu_kernels::{Family, KernelInfo, Schedule, TileOrder};
 pub use tilewise_emulator::{Address, Check, Counts, Fault, Instruction, Report, Request, Site};
@@ -44,14 +45,14 @@ use crate::rejection::Rejection;
 use crate::select::{self, Choice, Packed};
 use crate::view::{AsView, AsViewMut};
 
-/// What the last launch on `device` did; `None` before the first, and for a device that is
-/// not emulated.
+/// The counts of the last launch on `device`; `None` before the first launch, and for a
+/// device that is not emulated.
 pub fn counts(device: &Device) -> Option<Counts> {
     emulated(device).ok()?.backend().counts()
 }
 
-/// Makes `bytes` at `address`, in the memory of `device`, such as nothing has written: a
-/// kernel that reads them is reported ([`Check::Uninitialized`]).
+/// Marks `bytes` bytes at `address`, in the memory of `device`, as never written. The
+/// emulator then reports a kernel that reads them ([`Check::Uninitialized`]).
 ///
 /// # Errors
 /// [`Error::NotEmulated`].
@@ -61,11 +62,11 @@ pub fn leave_undefined(device: &Device, address: u64, bytes: u64) -> Result<(), 
     Ok(())
 }
 
-/// Plans what `choice` says, whether [`select`] would choose it or not: for
-/// tests of kernels. What it must not say shows as a report of the emulator.
+/// Plans the product with `choice`, even if [`select`] would not choose it. This is for
+/// tests of kernels. The emulator reports what a wrong choice breaks.
 ///
 /// # Errors
-/// [`Error::NotEmulated`]; those of [`Gemm::plan`] that are about the operands.
+/// [`Error::NotEmulated`], and the errors of [`Gemm::plan`] that are about the operands.
 pub fn plan<T: Element, O: Output<T>>(
     gemm: &Gemm,
     device: &Device,
@@ -84,7 +85,8 @@ pub fn plan<T: Element, O: Output<T>>(
     Ok(Plan::new(device, plan))
 }
 
-/// An error unless the kernel of `choice` can run `problem`, packed or not.
+/// Returns an error unless the kernel of `choice` can run `problem`, with the packing of
+/// `choice`.
 fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
     let problem = match choice.transposed {
         true => problem.transposed(),
@@ -92,7 +94,7 @@ fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
     };
     let (kernel, target) = (&choice.kernel, gpu.info().target());
     match select::check(gpu.backend().catalog(), kernel, &problem, &target) {
-        // The copies are what it reads.
+        // The kernel reads the packed copies.
         Err(Rejection::Tma { .. }) if choice.packed.any() => Ok(()),
         Err(reason) => Err(Error::KernelCannotRun {
             kernel: kernel.name,
@@ -102,12 +104,13 @@ fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
     }
 }
 
-/// Copies `from` to `to`, of one shape on one device, by `kernel`, which is of
-/// [`Family::Pack`], tile by tile as `order` and `schedule` say: for tests of such kernels.
+/// Copies `from` to `to` with `kernel`, which is of [`Family::Pack`], in the given order
+/// and schedule. This is for tests of such kernels. Both matrices have the same shape and
+/// are on the same device.
 ///
 /// # Errors
-/// [`Error::NotEmulated`], [`Error::KernelBroken`], and the errors that say that kernel and
-/// matrices do not belong together.
+/// [`Error::NotEmulated`], [`Error::KernelBroken`], and errors for a kernel and matrices
+/// that do not belong together.
 pub fn copy<T: Element>(
     kernel: &KernelInfo,
     (order, schedule): (TileOrder, Schedule),

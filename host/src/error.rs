@@ -1,5 +1,5 @@
-//! What can go wrong: one enum; each variant names the argument, the value it
-//! has, and what would be accepted.
+//! All errors of the library in one enum. Each message names the argument, its value, and
+//! the values that would be accepted.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub enum Error {
     NoDevice {
         /// The GPU asked for.
         ordinal: usize,
-        /// What the machine has instead.
+        /// The GPUs that the machine has instead, or why it has none.
         found: String,
     },
 
-    /// The installed driver cannot run what this library asks for.
+    /// The installed driver lacks a function or a PTX version that this library needs.
     #[error("the driver (for CUDA {}.{}) is too old: it has no {lacks}", driver.0, driver.1)]
     DriverTooOld {
         /// The newest CUDA version the driver supports, (major, minor).
@@ -42,8 +42,8 @@ pub enum Error {
         name: String,
     },
 
-    /// The GPU had not done its work when the time for it was up; or, of any
-    /// later call, it was not done then and has not been asked again. See
+    /// The GPU had not finished its work when the timeout expired. Later calls return
+    /// this error too, until a wait succeeds. See
     /// [`Device::synchronize_within`](crate::Device::synchronize_within).
     #[error(
         "{device} was not done within {waited:?}; a kernel that hangs ends with the process, and \
@@ -52,12 +52,12 @@ pub enum Error {
     TimedOut {
         /// The device's name.
         device: String,
-        /// The time it had.
+        /// The timeout.
         waited: Duration,
     },
 
-    /// A launch of the tuner had not ended when the time for it was up. From then
-    /// on, calls for this GPU answer [`Error::TimedOut`].
+    /// A launch of the tuner had not finished when its timeout expired. From then on, calls
+    /// for this GPU return [`Error::TimedOut`].
     #[error(
         "{device} was not done within {waited:?} with kernel {kernel} for {}×{}×{}, order \
          {order}, schedule {schedule:?}, which the tuner measured; a kernel that hangs ends \
@@ -67,7 +67,7 @@ pub enum Error {
     TuningTimedOut {
         /// The device's name.
         device: String,
-        /// The time the launch had.
+        /// The timeout of the launch.
         waited: Duration,
         /// The kernel.
         kernel: &'static str,
@@ -79,12 +79,12 @@ pub enum Error {
         schedule: Schedule,
     },
 
-    /// This library does not have the PTX of a kernel, or not whole.
+    /// This library does not have the PTX of a kernel, or the PTX is damaged.
     #[error("kernel {kernel} has no PTX in this library ({found}); build the library again")]
     NoPtx {
         /// The entry point.
         kernel: &'static str,
-        /// What the library has instead.
+        /// What is wrong with the PTX.
         found: String,
     },
 
@@ -95,14 +95,14 @@ pub enum Error {
         kernel: &'static str,
         /// The `CUresult` of loading it.
         code: u32,
-        /// The compiler's own words.
+        /// The log of the compiler.
         log: String,
     },
 
     /// A tensor map could not be encoded.
     #[error("{operand}: no tensor map for {map} (CUDA error {code})")]
     TensorMap {
-        /// Which.
+        /// The operand.
         operand: Operand,
         /// The map, in words.
         map: String,
@@ -164,7 +164,7 @@ pub enum Error {
         start: usize,
         /// One past the last index asked for.
         end: usize,
-        /// How many there are.
+        /// Number of rows or columns that the view has.
         len: usize,
     },
 
@@ -195,15 +195,15 @@ pub enum Error {
         a: (usize, usize),
         /// (rows, columns) of B.
         b: (usize, usize),
-        /// (rows, columns) of C; for a product whose C is not there yet, what
-        /// A and B ask for.
+        /// (rows, columns) of C. If C does not exist yet, these are the rows of A and the
+        /// columns of B.
         c: (usize, usize),
     },
 
-    /// An operand lives on another device.
+    /// An operand is on another device than the work.
     #[error("{operand} is on {found}; accepted: {expected}")]
     DeviceMismatch {
-        /// Which.
+        /// The operand.
         operand: Operand,
         /// The operand's device.
         found: String,
@@ -211,24 +211,24 @@ pub enum Error {
         expected: String,
     },
 
-    /// An operand differs from the one its plan was made for.
+    /// The layout of an operand differs from the layout that the plan was made for.
     #[error("{operand} is {found}; accepted by this plan: {planned}")]
     PlanMismatch {
-        /// Which.
+        /// The operand.
         operand: Operand,
-        /// What was given.
+        /// The layout of the given operand.
         found: Layout,
-        /// What was planned.
+        /// The layout that was planned.
         planned: Layout,
     },
 
-    /// An operand of a plan through TMA starts at an address TMA cannot read.
+    /// The plan's kernel uses TMA, and an operand starts at an address that TMA cannot read.
     #[error(
         "{operand} starts at {address:#x}; kernel {kernel} of the plan accepts multiples of 16 \
          bytes, and Gemm::alignment plans for less"
     )]
     Misaligned {
-        /// Which.
+        /// The operand.
         operand: Operand,
         /// Its address.
         address: u64,
@@ -236,14 +236,14 @@ pub enum Error {
         kernel: &'static str,
     },
 
-    /// An alignment that no address can have.
+    /// An alignment is not a power of two.
     #[error("alignment = {bytes} bytes; accepted: a power of two")]
     Alignment {
-        /// What [`Gemm::alignment`](crate::Gemm::alignment) was given.
+        /// The argument of [`Gemm::alignment`](crate::Gemm::alignment).
         bytes: usize,
     },
 
-    /// A dimension is past what a kernel can index.
+    /// A dimension is larger than a kernel can index.
     #[error("{dimension} = {value}; accepted: at most {max}")]
     DimensionTooLarge {
         /// `M`, `N` or `K`.
@@ -268,30 +268,29 @@ pub enum Error {
         tiles_m: u64,
         /// Tiles along N.
         tiles_n: u64,
-        /// The schedule that should number them.
+        /// The schedule of the launch.
         schedule: Schedule,
     },
 
-    /// A forced kernel name that no kernel has.
+    /// The forced kernel name is not the name of any kernel.
     #[error("no kernel is named {name:?}; accepted: {}", known.join(", "))]
     UnknownKernel {
         /// The name asked for.
         name: String,
-        /// Every name there is.
+        /// The names of all kernels.
         known: Vec<&'static str>,
     },
 
-    /// A kernel asked for by name that cannot run the problem.
+    /// The kernel that was forced by name cannot run the problem.
     #[error("kernel {kernel} cannot run this problem: {reason}")]
     KernelCannotRun {
         /// The kernel.
         kernel: &'static str,
-        /// What it asks for, and what it got.
+        /// Why the kernel cannot run.
         reason: Rejection,
     },
 
-    /// No kernel fits what was asked for. The message names the nearest miss
-    /// of each family.
+    /// No kernel fits the request. The message names the nearest miss of each family.
     #[error("no kernel for {asked}: {}", rejections(rejected))]
     NoKernel {
         /// Element type, family and block asked for.
@@ -300,8 +299,8 @@ pub enum Error {
         rejected: Vec<Rejected>,
     },
 
-    /// A tile order was forced on a schedule that takes its order from the
-    /// hardware.
+    /// A tile order was forced together with [`Schedule::Grid2d`], under which the hardware
+    /// decides the order.
     #[error(
         "order {order} under schedule Grid2d, whose order is the hardware's; accepted there: \
          row, and {order} under Grid1d, Persistent or StreamK"
@@ -311,26 +310,27 @@ pub enum Error {
         order: TileOrder,
     },
 
-    /// TF32 is a way to multiply f32, not other types.
+    /// TF32 was asked for, but the elements are not f32.
     #[error("precision Tf32 for elements of type {}; accepted: f32", input.name())]
     PrecisionIgnored {
         /// The element type of A and B.
         input: DType,
     },
 
-    /// A kernel, block or precision was forced on the CPU device, which has none to
-    /// choose from.
+    /// A kernel, block or precision was forced on the CPU device, which has no such choices.
     #[error("{what} cannot be forced on the CPU device; accepted there: an order, a schedule")]
     CpuHasNoKernels {
-        /// What was forced.
+        /// The forced choice.
         what: String,
     },
 
-    /// Tuning measures on the stream, which a graph capture only records.
+    /// The stream is capturing a graph. Tuning has to run launches and wait for them, but a
+    /// capture only records them.
     #[error("the stream is capturing, and tuning has to run and wait; tune before the capture")]
     TuningWhileCapturing,
 
-    /// New addresses would change the tensor maps inside a graph capture.
+    /// The stream is capturing a graph, and the plan would have to copy new tensor maps for
+    /// the addresses of its operands.
     #[error(
         "the stream is capturing, and kernel {kernel} would have to copy new tensor maps; \
          run the plan once on the same matrices before the capture"
@@ -340,12 +340,12 @@ pub enum Error {
         kernel: &'static str,
     },
 
-    /// A kernel broke a rule of the PTX ISA on an emulated GPU, or its threads wait for
-    /// ever: what the emulator found.
+    /// On an emulated GPU, a kernel broke a rule of the PTX ISA, or its threads wait
+    /// forever.
     #[cfg(feature = "emulator")]
     #[error("{}", lines(reports))]
     KernelBroken {
-        /// At least one report, by CTA.
+        /// The reports of the emulator, by CTA; there is at least one.
         reports: Vec<tilewise_emulator::Report>,
     },
 
@@ -359,7 +359,7 @@ pub enum Error {
         reason: String,
     },
 
-    /// A launch would be emulated for longer than is allowed.
+    /// Emulating a launch would take longer than the time limit.
     #[cfg(feature = "emulator")]
     #[error(
         "emulating kernel {kernel} would take about {estimate:.0?}; accepted: {limit:.0?}, or \
@@ -368,13 +368,13 @@ pub enum Error {
     EmulationTooLong {
         /// The kernel.
         kernel: &'static str,
-        /// About how long it would take.
+        /// Estimated time of the emulation.
         estimate: Duration,
-        /// What is allowed.
+        /// The time limit.
         limit: Duration,
     },
 
-    /// A GPU to emulate that there cannot be.
+    /// A field of the GPU to emulate is out of range.
     #[cfg(feature = "emulator")]
     #[error("EmulatedGpu::{field} is {value}; accepted: {accepted}")]
     InvalidEmulatedGpu {
@@ -382,11 +382,11 @@ pub enum Error {
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What is accepted.
+        /// The accepted values.
         accepted: &'static str,
     },
 
-    /// Something that is for emulated GPUs alone was asked of another device.
+    /// A function for emulated GPUs was called with another device.
     #[cfg(feature = "emulator")]
     #[error("{device} is not emulated; accepted: a device of Device::emulated")]
     NotEmulated {
@@ -395,14 +395,14 @@ pub enum Error {
     },
 }
 
-/// One report below the other.
+/// The reports, one per line.
 #[cfg(feature = "emulator")]
 fn lines(reports: &[tilewise_emulator::Report]) -> String {
     let reports: Vec<String> = reports.iter().map(ToString::to_string).collect();
     reports.join("\n")
 }
 
-/// `name: reason; name: reason`, one a family.
+/// The nearest miss of each family, as `name: reason; name: reason`.
 fn rejections(rejected: &[Rejected]) -> String {
     if rejected.is_empty() {
         return "the library has none".into();

@@ -1,7 +1,7 @@
-//! [`Gemm`]: what to force, and planning.
+//! [`Gemm`]: forced choices, and planning.
 //!
-//! Planning checks everything, chooses the kernel, loads it and allocates what
-//! it needs, for a product of given layouts.
+//! Planning takes the layouts of a product. It checks everything, chooses the kernel,
+//! loads it and allocates the workspace.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::select::{self, Packing, Problem, Request};
 use crate::untyped_plan::{UntypedPlan, Work};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
-/// How f32 elements are multiplied. They accumulate in f32 either way.
+/// How f32 elements are multiplied. Products accumulate in f32 either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// IEEE binary32, by fused multiply-add.
@@ -31,8 +31,8 @@ pub enum Precision {
     Tf32,
 }
 
-/// A product to plan: its device, and what to force. What is left open,
-/// [`select`] chooses.
+/// A product to plan: its device and the forced choices. [`select`] makes the choices
+/// that are not forced.
 ///
 /// ```
 /// use tilewise::{Device, Gemm, f16};
@@ -68,20 +68,20 @@ impl Gemm {
         }
     }
 
-    /// Where the product is computed.
+    /// The device that computes the product.
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Forces a step of the ladder. Operands that a hopper kernel cannot read
-    /// are packed, whether it pays or not, unless [`Gemm::packing`] forbids it.
+    /// Forces a family of kernels. Operands that a hopper kernel cannot read are then
+    /// packed even where packing does not pay, unless [`Gemm::packing`] forbids it.
     pub fn family(mut self, family: Family) -> Gemm {
         self.request.family = Some(family);
         self
     }
 
-    /// Forces a kernel by the name of its entry point. Packs as
-    /// [`Gemm::family`] does.
+    /// Forces a kernel by the name of its entry point. Operands are packed as for
+    /// [`Gemm::family`].
     pub fn kernel(mut self, name: &str) -> Gemm {
         self.request.kernel = Some(name.to_owned());
         self
@@ -93,51 +93,52 @@ impl Gemm {
         self
     }
 
-    /// Forces a tile order. The CPU, which has no tiles, ignores it, and
-    /// [`CpuPlanInfo::ignored_order`] says so: portable code may name an order.
+    /// Forces a tile order. The CPU has no tiles and ignores the order, so that portable
+    /// code may name one; [`CpuPlanInfo::ignored_order`] reports it.
     pub fn order(mut self, order: TileOrder) -> Gemm {
         self.request.order = Some(order);
         self
     }
 
-    /// Forces a schedule. The CPU, which has none, ignores it, and
-    /// [`CpuPlanInfo::ignored_schedule`] says so.
+    /// Forces a schedule. The CPU has no schedules and ignores it;
+    /// [`CpuPlanInfo::ignored_schedule`] reports it.
     pub fn schedule(mut self, schedule: Schedule) -> Gemm {
         self.request.schedule = Some(schedule);
         self
     }
 
-    /// Whether operands may be packed: copied, before each product, into
-    /// memory that the plan owns, so that a hopper kernel can read them.
+    /// Sets whether operands may be packed. A packed operand is copied, before each
+    /// product, into memory that the plan owns, so that a hopper kernel can read it.
     pub fn packing(mut self, packing: Packing) -> Gemm {
         self.request.packing = packing;
         self
     }
 
-    /// How f32 elements are multiplied; for other types, leave it.
+    /// Sets how f32 elements are multiplied. For other types, only [`Precision::Ieee`] is
+    /// accepted.
     pub fn precision(mut self, precision: Precision) -> Gemm {
         self.precision = precision;
         self
     }
 
-    /// Plans for operands whose addresses are multiples of `bytes`, a power of two, and of
-    /// no larger one.
+    /// Plans for operands whose addresses are multiples of `bytes`, a power of two, but
+    /// not necessarily of any larger power of two.
     ///
-    /// TMA copies between multiples of 16 bytes, and a plan for a hopper kernel answers
-    /// [`Error::Misaligned`] where an operand begins elsewhere. What a [`Device`] allocates
-    /// is aligned to 256 bytes; a slice of it may not be. [`Gemm::plan_for`] assumes whole
-    /// allocations, and [`Gemm::plan`] the alignment of its operands. Call this to plan for
-    /// operands that are aligned less.
+    /// TMA needs addresses that are multiples of 16 bytes, and running a plan for a hopper
+    /// kernel returns [`Error::Misaligned`] where an operand begins elsewhere. The
+    /// allocations of a [`Device`] are aligned to 256 bytes; a slice of one may not be.
+    /// [`Gemm::plan_for`] assumes whole allocations, and [`Gemm::plan`] takes the alignment
+    /// of its operands. Call this method to plan for operands with a smaller alignment.
     pub fn alignment(mut self, bytes: usize) -> Gemm {
         self.alignment = Some(bytes);
         self
     }
 
     /// Plans C = A·B, with A M×K, B K×N and C M×N, in the type of A and B or
-    /// in f32. Operands are matrices or views. Reads no element.
+    /// in f32. Operands are matrices or views. Planning reads no element.
     ///
-    /// This is [`Gemm::plan_for`] with the layouts and the alignment of operands that are
-    /// there: the plan runs on any others of the same layouts, too.
+    /// This is [`Gemm::plan_for`] with the layouts and the alignment of the given operands.
+    /// The plan also runs on any other operands of the same layouts.
     ///
     /// # Errors
     /// Those of [`Gemm::plan_for`], and [`Error::DeviceMismatch`].
@@ -152,8 +153,8 @@ impl Gemm {
         self.plan_operands(operands)
     }
 
-    /// Plans C = A·B from the layouts of A (M×K), B (K×N) and C (M×N) alone; needs no
-    /// operands, and copies none.
+    /// Plans C = A·B from the layouts of A (M×K), B (K×N) and C (M×N) alone. Planning needs
+    /// no operands and copies none.
     ///
     /// ```
     /// use tilewise::{Device, Gemm, Layout};
@@ -175,14 +176,14 @@ impl Gemm {
     /// ```
     ///
     /// # Errors
-    /// Layouts that do not belong together: [`Error::ShapeMismatch`]; that no matrix can
-    /// have: [`Error::SizeOverflow`], [`Error::Aliasing`]. Problems past a limit:
-    /// [`Error::DimensionTooLarge`], [`Error::TooManyTiles`]. Forced choices
-    /// that cannot be had: [`Error::UnknownKernel`], [`Error::KernelCannotRun`],
-    /// [`Error::NoKernel`], [`Error::OrderIgnored`], [`Error::Alignment`],
-    /// [`Error::PrecisionIgnored`], [`Error::CpuHasNoKernels`]. The device's:
-    /// [`Error::DriverTooOld`], [`Error::Compile`], [`Error::OutOfMemory`],
-    /// [`Error::Driver`].
+    /// - Layouts that do not belong together: [`Error::ShapeMismatch`].
+    /// - Layouts that no matrix can have: [`Error::SizeOverflow`], [`Error::Aliasing`].
+    /// - Problems past a limit: [`Error::DimensionTooLarge`], [`Error::TooManyTiles`].
+    /// - Forced choices that are not possible: [`Error::UnknownKernel`],
+    ///   [`Error::KernelCannotRun`], [`Error::NoKernel`], [`Error::OrderIgnored`],
+    ///   [`Error::Alignment`], [`Error::PrecisionIgnored`], [`Error::CpuHasNoKernels`].
+    /// - Errors of the device: [`Error::DriverTooOld`], [`Error::Compile`],
+    ///   [`Error::OutOfMemory`], [`Error::Driver`].
     pub fn plan_for<T: Element, O: Output<T>>(
         &self,
         a: Layout,
@@ -202,7 +203,7 @@ impl Gemm {
         Ok(Plan::new(&self.device, plan))
     }
 
-    /// The same, without the types.
+    /// [`Gemm::plan_operands`] without the element types in its result.
     pub(crate) fn untyped_plan<T: Element, O: Output<T>>(
         &self,
         operands: Operands,
@@ -216,7 +217,7 @@ impl Gemm {
         })
     }
 
-    /// What a plan for these operands is made for.
+    /// The layouts and the alignment that a plan for these operands is made for.
     pub(crate) fn operands<T: Element, O: Output<T>>(
         &self,
         a: MatrixView<T>,
@@ -224,7 +225,7 @@ impl Gemm {
         c: &MatrixViewMut<O>,
     ) -> Result<Operands, Error> {
         let addresses = match self.device.kind() {
-            // Any address will do there.
+            // The CPU takes operands at any address.
             Kind::Cpu => [0; 3],
             Kind::Gpu(_) => [a.address(), b.address(), c.address()],
         };
@@ -233,7 +234,7 @@ impl Gemm {
         Ok(operands)
     }
 
-    /// Plans the product of `operands`; on a GPU, as `on_gpu` does.
+    /// Plans the product of `operands`. On a GPU, `on_gpu` makes the plan.
     pub(crate) fn plan_by<T: Element, O: Output<T>>(
         &self,
         operands: Operands,
@@ -278,8 +279,9 @@ impl Gemm {
         })
     }
 
-    /// The CPU has no kernels, blocks or TF32 units. It has no tiles either, but an order
-    /// or a schedule of them changes no result, so that portable code may name one.
+    /// Returns an error if a kernel, a family, a block or TF32 is forced: the CPU has none
+    /// of them. It has no tiles either, but a tile order or a schedule changes no result,
+    /// so portable code may force one.
     fn check_nothing_forced(&self) -> Result<(), Error> {
         let Request {
             kernel,
@@ -287,8 +289,7 @@ impl Gemm {
             block,
             order: _,
             schedule: _,
-            // The CPU device reads operands where they are, so that it has
-            // nothing to forbid.
+            // The CPU device reads operands in place, so there is no packing to forbid.
             packing: _,
         } = &self.request;
         let what = match (kernel, family, block, self.precision) {

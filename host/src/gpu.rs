@@ -1,22 +1,22 @@
-//! GPUs: everything between a choice of the selection and a launch.
+//! GPUs: everything between a [`Choice`](crate::select::Choice) and a launch.
 //!
 //! A plan loads its kernels, allocates workspaces, encodes tensor maps and launches. It
-//! does so through one seam, [`Backend`](backend::Backend), behind which stands the CUDA
-//! driver or the emulator; everything above the seam is the same code for both.
+//! does so through one trait, [`Backend`](backend::Backend), which the CUDA driver and
+//! the emulator implement; all other code is the same for both.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`opened`] | one opened GPU: what it is, its backend, whether it is overdue |
-//! | [`backend`] | the seam |
-//! | `driver` | behind it, the CUDA driver |
-//! | `emulated` | behind it, the emulator (feature `emulator`) |
+//! | [`opened`] | one opened GPU: its properties, its backend, whether it is overdue |
+//! | [`backend`] | the trait [`Backend`](backend::Backend) |
+//! | `driver` | the backend for the CUDA driver |
+//! | `emulated` | the backend for the emulator (feature `emulator`) |
 //! | [`buffer`] | memory that is freed on drop |
-//! | [`tensor_map`] | what a tensor map says of a matrix |
+//! | [`tensor_map`] | the description of a matrix from which a tensor map is encoded |
 //! | [`hopper_maps`] | the three tensor maps of a hopper launch |
 //! | [`pack`] | the launch that copies an operand for TMA |
 //! | [`plan`] | a product, ready to launch |
-//! | [`stopwatch`] | how long work takes |
-//! | [`wait`] | waiting no longer than a limit |
+//! | [`stopwatch`] | timing of work on a GPU |
+//! | [`wait`] | waiting with a time limit |
 
 pub(crate) mod backend;
 pub(crate) mod buffer;

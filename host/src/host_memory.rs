@@ -1,4 +1,4 @@
-//! Memory of the process for elements, zeroed and freed on drop.
+//! Zeroed memory of the process for elements, which is freed on drop.
 
 use std::alloc::{self, handle_alloc_error};
 use std::ptr::NonNull;
@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use crate::element::Element;
 use crate::error::Error;
 
-/// Elements in the process's memory. Views share it and say by their types who
-/// may write, so it hands out a raw pointer.
+/// Elements in the process's memory. Views share the buffer, and the types of the views
+/// control who may write, so the buffer hands out a raw pointer.
 #[derive(Debug)]
 pub(crate) struct HostBuffer<T> {
     pointer: NonNull<T>,
@@ -16,17 +16,17 @@ pub(crate) struct HostBuffer<T> {
 
 // SAFETY: the buffer owns its elements.
 unsafe impl<T: Send> Send for HostBuffer<T> {}
-// SAFETY: `&HostBuffer` gives nothing but a pointer.
+// SAFETY: `&HostBuffer` gives access to a raw pointer and the length only.
 unsafe impl<T: Sync> Sync for HostBuffer<T> {}
 
 impl<T: Element> HostBuffer<T> {
-    /// `len` zeros; the caller has seen that their bytes fit an `isize`.
+    /// Allocates `len` zeros. The caller has checked that their bytes fit an `isize`.
     pub(crate) fn zeroed(len: usize) -> Result<Self, Error> {
         let layout = Self::layout(len);
         let pointer = if len == 0 {
             NonNull::dangling()
         } else {
-            // SAFETY: the layout has bytes.
+            // SAFETY: the size of the layout is not zero.
             let pointer = unsafe { alloc::alloc_zeroed(layout) };
             NonNull::new(pointer.cast()).ok_or_else(|| Error::OutOfMemory {
                 device: "the CPU".into(),
@@ -43,13 +43,13 @@ impl<T> HostBuffer<T> {
         alloc::Layout::array::<T>(len).expect("the caller has seen that it fits")
     }
 
-    /// Elements.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The first element. Valid for reads, and for writes by the code that holds the
-    /// matrix exclusively.
+    /// A pointer to the first element. It is valid for reads, and for writes by the code
+    /// that holds the matrix exclusively.
     pub(crate) fn pointer(&self) -> *mut T {
         self.pointer.as_ptr()
     }
@@ -64,7 +64,7 @@ impl<T> Drop for HostBuffer<T> {
     }
 }
 
-/// Bytes the system can still give (`MemAvailable`, proc(5)).
+/// Bytes that the system can still allocate (`MemAvailable`, proc(5)).
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text

@@ -1,15 +1,15 @@
-//! Shape and strides, and the two questions asked of them: how far do they
-//! reach, and do two elements share a place?
+//! [`Layout`]: shape and strides. It computes how many elements a layout spans, and
+//! whether two of its elements share an address.
 
 use std::fmt;
 
-/// Shape and strides of a matrix: element (r, c) stands
+/// Shape and strides of a matrix: element (r, c) is
 /// `r · row_stride + c · col_stride` elements after element (0, 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
     /// Elements between (r, c) and (r + 1, c).
     pub row_stride: usize,
@@ -18,7 +18,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Dense rows, one after the other.
+    /// A layout of dense rows, one after the other.
     pub const fn row_major(rows: usize, cols: usize) -> Self {
         Layout {
             rows,
@@ -43,8 +43,8 @@ impl Layout {
         self.rows == 0 || self.cols == 0
     }
 
-    /// Elements from the first to one past the farthest: 0 for an empty
-    /// layout, `None` when a `usize` cannot say.
+    /// Number of elements from the first to one past the farthest. It is 0 for an empty
+    /// layout, and `None` when it does not fit a `usize`.
     pub const fn span(self) -> Option<usize> {
         if self.is_empty() {
             return Some(0);
@@ -61,8 +61,9 @@ impl Layout {
         }
     }
 
-    /// Elements of an allocation that holds the layout from element (0, 0) on, each of
-    /// `element_bytes`; `None` where its bytes exceed `isize::MAX`, as no allocation may.
+    /// Number of elements of an allocation that holds the layout from element (0, 0) on,
+    /// with `element_bytes` per element. `None` if its bytes exceed `isize::MAX`, which is
+    /// the limit of every allocation.
     pub(crate) fn allocation(self, element_bytes: usize) -> Option<usize> {
         let len = self.span()?;
         let bytes = len.checked_mul(element_bytes)?;
@@ -74,12 +75,12 @@ impl Layout {
         (self.cols <= 1 || self.col_stride == 1) && (self.rows <= 1 || self.row_stride == self.cols)
     }
 
-    /// Whether two different elements share a place.
+    /// Whether two different elements share an address.
     ///
-    /// Exact: (r, c) and (r + i, c - j) share one when
-    /// `i · row_stride = j · col_stride`, and the smallest such i and j, not
-    /// both 0, are `col_stride / g` and `row_stride / g` with g the greatest
-    /// common divisor. They must both fit the shape.
+    /// The result is exact. (r, c) and (r + i, c - j) share an address when
+    /// `i · row_stride = j · col_stride`. The smallest such i and j that are not
+    /// both 0 are `col_stride / g` and `row_stride / g`, with g the greatest
+    /// common divisor of the strides. Elements share an address if both fit the shape.
     pub const fn aliases(self) -> bool {
         if self.is_empty() {
             return false;

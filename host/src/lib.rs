@@ -1,5 +1,5 @@
-//! GEMM for NVIDIA GPUs in pure Rust, kernels included: C = A·B with A M×K,
-//! B K×N and C M×N, and the choice of which tile of C runs when.
+//! GEMM for NVIDIA GPUs in pure Rust, kernels included: it computes C = A·B with A M×K,
+//! B K×N and C M×N, and lets you choose the order in which the tiles of C run.
 //!
 //! ```
 //! use tilewise::{Device, Gemm};
@@ -24,12 +24,12 @@
 //! # }
 //! ```
 //!
-//! A plan is for layouts, and remembers no operand: [`Gemm::plan_for`] makes one before
-//! there are any. [`Device::matmul`] keeps the plans that it makes.
+//! A plan is made for layouts and holds no operand, so [`Gemm::plan_for`] can make a plan
+//! before its operands exist. [`Device::matmul`] keeps the plans that it makes.
 //!
 //! On a GPU, [`Gemm`] can force what [`select`] would choose: the kernel, the
-//! CTA tile, the [`TileOrder`] and the [`Schedule`]. [`Gemm::tune`] measures
-//! what is fastest instead.
+//! CTA tile, the [`TileOrder`] and the [`Schedule`]. [`Gemm::tune`] measures the
+//! candidates instead and takes the fastest.
 //!
 //! | type | what it is |
 //! |---|---|
@@ -37,23 +37,23 @@
 //! | [`Matrix`] | elements on one device |
 //! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
 //! | [`Layout`] | a shape and strides, in elements |
-//! | [`Gemm`] | a product to plan: its device, and what to force |
+//! | [`Gemm`] | a product to plan: its device and the forced choices |
 //! | [`Plan`], [`PlanInfo`] | a product ready to run; what it will do |
-//! | [`select`] | the rule for what is not forced |
+//! | [`select`] | the rule that makes the choices that are not forced |
 //! | [`Tuner`] | measurements in place of the rule, and their cache |
-//! | [`l2`] | what a tile order asks of L2 and DRAM |
+//! | [`l2`] | the L2 and DRAM traffic of a tile order |
 //! | [`tma`] | which matrices the hopper kernels can read |
 //! | [`oracle`] | products in f64, for tests |
-//! | `emulator` | GPUs that are emulated, with every kernel checked (feature `emulator`) |
+//! | `emulator` | emulated GPUs, which check every kernel they run (feature `emulator`) |
 //! | [`Error`] | everything that can go wrong |
 //!
-//! Elements are [`f32`], [`struct@f16`] or [`bf16`], and accumulators f32; C has the type
-//! of A and B or f32. Strides count elements and are not negative.
+//! Elements are [`f32`], [`struct@f16`] or [`bf16`], and accumulators are f32; C has the
+//! type of A and B or f32. Strides count elements and are not negative.
 //!
 //! The driver is opened at run time, so one program runs with and without a
 //! GPU. Building needs no CUDA: `cust` looks for `libcuda` in the folder that
-//! the environment variable `CUDA_LIBRARY_PATH` names, and an empty one is in
-//! this crate's `stub` folder.
+//! the environment variable `CUDA_LIBRARY_PATH` names, and this crate's `stub` folder
+//! holds an empty `libcuda`.
 
 mod cpu;
 mod device;

@@ -15,16 +15,16 @@ impl Device {
     /// in f32. The kernel and its order are chosen by [`select`](crate::select).
     ///
     /// The first product of given layouts is planned, as by [`Gemm::plan`]: kernels are
-    /// loaded and workspaces allocated. The device keeps the plan, so that another product of
-    /// the same layouts, type and alignment takes the allocation of C and [`Plan::run`].
-    /// It keeps at most 64 plans, with workspaces of at most 256 MiB in all; the plan used
-    /// longest ago leaves first, and one with a larger workspace is not kept. The plans are
-    /// freed where an allocation would otherwise fail with [`Error::OutOfMemory`], and with
-    /// the last handle of the device. While the stream records a graph, none is kept or
-    /// taken.
+    /// loaded and workspaces allocated. The device keeps the plan, so that another product
+    /// of the same layouts, type and alignment only allocates C and calls [`Plan::run`].
+    /// The device keeps at most 64 plans, with workspaces of at most 256 MiB in all. It
+    /// drops the least recently used plan first, and keeps no plan with a larger workspace.
+    /// It also drops its plans if an allocation would otherwise fail with
+    /// [`Error::OutOfMemory`], and with the last handle of the device. While the stream
+    /// records a graph, no plan is kept or reused.
     ///
-    /// Threads may call this at once. [`Gemm::plan`] has what this does not: a C that is
-    /// there already, another type of C, and forced choices.
+    /// Several threads may call this at once. Use [`Gemm::plan`] to write to an existing C,
+    /// for another type of C, and for forced choices.
     ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
@@ -38,7 +38,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`], [`Error::DeviceMismatch`],
-    /// [`Error::OutOfMemory`], and those of [`Gemm::plan`].
+    /// [`Error::OutOfMemory`], and the errors of [`Gemm::plan`].
     pub fn matmul<T: Element>(
         &self,
         a: impl AsView<T>,
@@ -72,8 +72,8 @@ impl Device {
         Ok(c)
     }
 
-    /// Whether plans may come from the cache and go there: not while the stream records a
-    /// graph, which would use a plan's workspace after the plan has left the cache.
+    /// Whether the cache may be used. It may not while the stream records a graph, because
+    /// the graph would use a plan's workspace after the plan has left the cache.
     fn may_keep_plans(&self) -> Result<bool, Error> {
         match self.kind() {
             Kind::Cpu => Ok(true),
@@ -87,7 +87,8 @@ mod tests {
     use super::*;
     use crate::{bf16, f16};
 
-    /// How many plans a device keeps for A·B, which it holds; takes them out.
+    /// Takes all plans for A·B out of the cache of the operands' device and returns their
+    /// number.
     fn kept<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> usize {
         let device = a.device().clone();
         let mut c = device.zeros::<T>(a.rows(), b.cols()).unwrap();
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_made_once_for_each_type_and_layout() {
-        // A handle that outlives the products, and shapes of this test alone.
+        // This handle outlives the products, and no other test uses these shapes.
         let device = Device::cpu();
         let a = device.from_slice(&[f16::ONE; 33], 3, 11).unwrap();
         let b = device.from_slice(&[f16::ONE; 55], 11, 5).unwrap();
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(kept(others[0].view(), others[1].view()), 1);
     }
 
-    /// Of a product whose operands are packed: the workspaces are kept, too.
+    /// The operands of this product are packed, so that workspaces are kept, too.
     #[cfg(feature = "emulator")]
     #[test]
     fn an_emulated_gpu_keeps_plans() {
@@ -134,7 +135,7 @@ mod tests {
             assert_eq!(c.to_vec().unwrap(), [f16::from_f32(65.0); 72 * 40]);
         }
         assert_eq!(kept(a.view(), b.view()), 1);
-        // The alignment of an operand is a part of what a plan is for.
+        // A plan is made for the alignment of its operands, too.
         let wide = device.zeros::<f16>(72, 72).unwrap();
         for first in [0, 1, 8, 0] {
             let a = wide.view().slice(0..72, first..first + 64).unwrap();

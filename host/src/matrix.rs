@@ -1,4 +1,4 @@
-//! [`Matrix`]: elements that live on one device.
+//! [`Matrix`]: a matrix that owns its elements on one device.
 
 use crate::device::Device;
 use crate::element::Element;
@@ -8,7 +8,7 @@ use crate::storage::Storage;
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 use crate::window::Window;
 
-/// A matrix that owns its elements on one device, row-major unless it was made
+/// A matrix that owns its elements on one device. It is row-major unless it was made
 /// by [`Device::zeros_strided`].
 #[derive(Debug)]
 pub struct Matrix<T> {
@@ -25,12 +25,12 @@ impl<T: Element> Matrix<T> {
         Ok(Matrix { storage, layout })
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.layout.rows
     }
 
-    /// Columns.
+    /// Number of columns.
     pub fn cols(&self) -> usize {
         self.layout.cols
     }
@@ -50,12 +50,12 @@ impl<T: Element> Matrix<T> {
         self.device().is_gpu().then(|| self.storage.address())
     }
 
-    /// The whole matrix, to read.
+    /// A view of the whole matrix, to read.
     pub fn view(&self) -> MatrixView<'_, T> {
         MatrixView(self.window())
     }
 
-    /// The whole matrix, to write.
+    /// A view of the whole matrix, to write.
     pub fn view_mut(&mut self) -> MatrixViewMut<'_, T> {
         MatrixViewMut::new(self.window()).expect("checked when the matrix was made")
     }
@@ -64,7 +64,7 @@ impl<T: Element> Matrix<T> {
         Window::new(&self.storage, 0, self.layout).expect("the storage was made for this layout")
     }
 
-    /// The elements, row by row. Waits for work that is under way.
+    /// Copies the elements, row by row. Waits for enqueued work first.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed.
@@ -72,7 +72,7 @@ impl<T: Element> Matrix<T> {
         self.view().to_vec()
     }
 
-    /// Writes `row_major`, row by row. Waits until it is done.
+    /// Writes `row_major`, row by row. Waits until the copy is done.
     ///
     /// # Errors
     /// [`Error::ElementCount`] unless there are `rows · cols` elements.
@@ -103,12 +103,12 @@ impl Device {
         Matrix::zeroed(self, Layout::row_major(rows, cols))
     }
 
-    /// A `rows`×`cols` matrix of zeros with any strides, in elements: a pitch,
-    /// a column-major matrix, gaps.
+    /// A `rows`×`cols` matrix of zeros with any strides, in elements. This allows
+    /// a pitch, column-major matrices and gaps.
     ///
     /// # Errors
-    /// As [`Device::zeros`], and [`Error::Aliasing`] when two elements would
-    /// share a place.
+    /// The errors of [`Device::zeros`], and [`Error::Aliasing`] when two elements would
+    /// share an address.
     pub fn zeros_strided<T: Element>(
         &self,
         rows: usize,
@@ -128,7 +128,7 @@ impl Device {
     /// A `rows`×`cols` matrix, row-major, with the elements of `row_major`.
     ///
     /// # Errors
-    /// [`Error::ElementCount`] unless there are `rows · cols` elements; as
+    /// [`Error::ElementCount`] unless there are `rows · cols` elements, and the errors of
     /// [`Device::zeros`].
     pub fn from_slice<T: Element>(
         &self,

@@ -1,4 +1,5 @@
-//! What a plan is made for: how A, B and C lie in memory, and no address.
+//! [`Operands`]: the layouts and alignments of A, B and C that a plan is made for, without
+//! addresses.
 
 use gpu_kernels::{DType, GemmParams, OutputType};
 
@@ -7,16 +8,16 @@ use crate::layout::Layout;
 use crate::operand::Operand;
 use crate::problem::{Problem, Strides};
 
-/// Layouts and alignments of A, B and C, which belong together.
+/// Layouts and alignments of A, B and C. The shapes match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Operands {
     layouts: [Layout; 3],
-    /// As [`Strides::alignment`].
+    /// Alignments as in [`Strides::alignment`].
     alignments: [u64; 3],
 }
 
 impl Operands {
-    /// A, B and C of these layouts, at addresses aligned like `addresses`.
+    /// A, B and C with these layouts, and with the alignment of `addresses`.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`].
@@ -28,11 +29,12 @@ impl Operands {
         })
     }
 
-    /// A, B and C of these layouts, which begin where allocations do.
+    /// A, B and C with these layouts, at the start of allocations.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`]. Layouts that no matrices have: [`Error::SizeOverflow`]
-    /// for `element_bytes` (of A, B and C) past an address, [`Error::Aliasing`] of C.
+    /// [`Error::ShapeMismatch`]; [`Error::SizeOverflow`] if a matrix with `element_bytes`
+    /// (of A, B and C) is too large for an allocation; [`Error::Aliasing`] if two elements
+    /// of C share an address.
     pub(crate) fn of_layouts(
         layouts: [Layout; 3],
         element_bytes: [usize; 3],
@@ -49,7 +51,7 @@ impl Operands {
         Operands::new(layouts, [0; 3])
     }
 
-    /// The same, with no alignment larger than `bytes`, a power of two.
+    /// The same operands, with alignments reduced to at most `bytes`, a power of two.
     pub(crate) fn aligned_at_most(self, bytes: u64) -> Self {
         Operands {
             alignments: self.alignments.map(|alignment| alignment.min(bytes)),
@@ -86,7 +88,7 @@ impl Operands {
         })
     }
 
-    /// An error unless A, B and C have the layouts `found`.
+    /// Returns an error unless A, B and C have the layouts `found`.
     pub(crate) fn check_layouts(&self, found: [Layout; 3]) -> Result<(), Error> {
         for (index, operand) in Operand::ALL.into_iter().enumerate() {
             if found[index] != self.layouts[index] {
@@ -101,7 +103,7 @@ impl Operands {
     }
 }
 
-/// An error unless A is M×K, B K×N and C, if it is there, M×N.
+/// Returns an error unless A is M×K, B is K×N and C, if it is given, is M×N.
 pub(crate) fn check_shapes(a: Layout, b: Layout, c: Option<Layout>) -> Result<(), Error> {
     let product = (a.rows, b.cols);
     let c = c.map_or(product, |c| (c.rows, c.cols));
@@ -115,7 +117,7 @@ pub(crate) fn check_shapes(a: Layout, b: Layout, c: Option<Layout>) -> Result<()
     Ok(())
 }
 
-/// A dimension as the kernels count it.
+/// A dimension as a `u32`, as the kernels index it.
 fn dimension(dimension: &'static str, value: usize) -> Result<u32, Error> {
     if value as u64 > GemmParams::MAX_DIM {
         return Err(Error::DimensionTooLarge {
@@ -161,7 +163,7 @@ mod tests {
         };
         assert_eq!(alignments(operands), [128, 16, 2]);
         assert_eq!(alignments(operands.aligned_at_most(8)), [8, 8, 2]);
-        // An address of zero is as aligned as can be: that of a matrix without elements.
+        // A matrix without elements has address zero, which has every alignment.
         let allocations = Operands::of_layouts([square; 3], [2; 3]).unwrap();
         assert_eq!(alignments(allocations), [128; 3]);
     }

@@ -1,7 +1,7 @@
-//! The oracle for tests: products in f64, by the definition.
+//! The oracle for tests: products in f64, computed by the definition.
 //!
-//! Products of two 16-bit or two f32 elements are exact in f64, so what is
-//! left is the rounding of the sum, far below that of any f32 sum.
+//! Products of two 16-bit or two f32 elements are exact in f64. Only the sum is rounded,
+//! and its error is far below the error of any f32 sum.
 
 use gpu_kernels::DType;
 
@@ -10,10 +10,10 @@ use crate::error::Error;
 use crate::operands::check_shapes;
 use crate::view::MatrixView;
 
-/// A product in f64, and how large a rounding error may become.
+/// A product in f64, and the bounds of rounding errors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
-    /// Products in each sum: columns of A.
+    /// Number of terms in each sum: the columns of A.
     pub k: usize,
     /// C, row by row.
     pub values: Vec<f64>,
@@ -66,20 +66,20 @@ pub fn product<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> Result<Product
 }
 
 impl Product {
-    /// Largest error that element `index` may have when it was summed in f32,
-    /// in any order, and rounded to `output`; `input` says how the factors
-    /// were rounded before (only TF32 does).
+    /// The largest error that element `index` may have when it was summed in f32,
+    /// in any order, and rounded to `output`. `input` tells whether the factors were
+    /// rounded before, which only TF32 does.
     ///
     /// A sum of K terms is off by at most γ(K)·Σ|terms| with
     /// γ(K) = K·u / (1 - K·u) and u the unit roundoff (Higham, Accuracy and
     /// Stability of Numerical Algorithms, 3.1). Tensor cores truncate where
     /// IEEE rounds, so u is 2⁻²³ here. Outputs below the normal range are off
-    /// by half the smallest subnormal.
+    /// by at most half the smallest subnormal.
     pub fn bound(&self, index: usize, input: DType, output: DType) -> f64 {
         let u = f64::from(f32::EPSILON);
         let gamma = self.k as f64 * u / (1.0 - self.k as f64 * u);
         let factors = match input {
-            // Two factors, each rounded to 11 significant bits.
+            // Both factors are rounded to 11 significant bits.
             DType::Tf32 => 2.0_f64.powi(-10) + 2.0_f64.powi(-22),
             _ => 0.0,
         };
@@ -92,9 +92,9 @@ impl Product {
         sum + relative * (self.values[index].abs() + sum) + smallest
     }
 
-    /// The element of `found`, row by row, that is farthest past its
-    /// [`bound`](Product::bound): its index, and error over bound. `None` when
-    /// all are within. NaN is past every bound.
+    /// Finds the element of `found`, row by row, that exceeds its
+    /// [`bound`](Product::bound) the most. Returns its index and its error divided by the
+    /// bound; `None` when all elements are within their bounds. NaN exceeds every bound.
     pub fn worst<O: Element>(&self, found: &[O], input: DType) -> Option<(usize, f64)> {
         assert_eq!(found.len(), self.values.len(), "elements of C");
         let excess = |(index, found): (usize, &O)| {

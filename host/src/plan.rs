@@ -1,6 +1,7 @@
 //! [`Plan`]: a product ready to run.
 //!
-//! Running a plan checks that the operands lie as planned and enqueues one launch.
+//! Running a plan checks that the operands have the planned layouts and enqueues one
+//! launch.
 
 use std::marker::PhantomData;
 
@@ -14,8 +15,8 @@ use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
 /// C = A·B for operands of one device and of given layouts.
 ///
-/// A plan holds no operand. It remembers their layouts and alignment, and runs on any
-/// operands that have them.
+/// A plan holds no operand. It remembers the layouts and the alignment of the operands
+/// it was made for, and runs on any operands that have them.
 #[derive(Debug)]
 pub struct Plan<T, O> {
     device: Device,
@@ -24,7 +25,7 @@ pub struct Plan<T, O> {
 }
 
 impl<T: Element, O: Output<T>> Plan<T, O> {
-    /// `plan`, which was made for `device`, `T` and `O`.
+    /// Wraps `plan`, which was made for `device`, `T` and `O`.
     pub(crate) fn new(device: &Device, plan: UntypedPlan) -> Self {
         Plan {
             device: device.clone(),
@@ -33,25 +34,25 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         }
     }
 
-    /// What [`Plan::new`] was given.
+    /// The untyped plan that [`Plan::new`] was given.
     pub(crate) fn into_untyped(self) -> UntypedPlan {
         self.plan
     }
 
-    /// Computes C = A·B. Overwrites C; with K = 0 C becomes zeros; with M or
+    /// Computes C = A·B and overwrites C. With K = 0, C becomes zeros; with M = 0 or
     /// N = 0 there is nothing to do.
     ///
-    /// On a GPU this enqueues the work on [`Device::stream`] and returns:
-    /// [`Device::synchronize`], or reading C, waits for it. It allocates
-    /// nothing and may be captured into a graph, which then holds addresses of
-    /// the operands and of the plan: keep them as long as the graph. On the CPU
-    /// the work is done when it returns.
+    /// On a GPU, this call enqueues the work on [`Device::stream`] and returns;
+    /// [`Device::synchronize`], or reading C, waits for the work. The call allocates
+    /// nothing and may be captured into a CUDA graph. The graph then holds addresses of
+    /// the operands and of the plan: keep them as long as the graph. On the CPU, the work
+    /// is done when the call returns.
     ///
     /// # Errors
-    /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for other operands
-    /// than planned; [`Error::Misaligned`] and [`Error::Capturing`] for
-    /// addresses that kernels through TMA cannot take, or not now;
-    /// [`Error::Driver`] when the device has failed.
+    /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for operands other than
+    /// planned; [`Error::Misaligned`] for addresses that TMA cannot read;
+    /// [`Error::Capturing`] for new addresses during a graph capture, because the kernel
+    /// needs new tensor maps for them; [`Error::Driver`] when the device has failed.
     pub fn run(
         &mut self,
         a: impl AsView<T>,
@@ -85,13 +86,13 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         }
     }
 
-    /// What the plan does.
+    /// The description of the plan: its kernel, tile order, schedule and so on.
     pub fn info(&self) -> &PlanInfo {
         &self.plan.info
     }
 }
 
-/// An error unless A, B and C are on `expected`.
+/// Returns an error unless A, B and C are on `expected`.
 pub(crate) fn check_devices(expected: &Device, found: [&Device; 3]) -> Result<(), Error> {
     for (operand, found) in Operand::ALL.into_iter().zip(found) {
         if found != expected {

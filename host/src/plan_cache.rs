@@ -1,8 +1,9 @@
 //! [`PlanCache`]: the plans that a device keeps for [`Device::matmul`].
 //!
 //! A plan is taken out to run and put back afterwards, so that no lock is held while
-//! kernels are compiled or run: of two threads with the same product at once, each has a
-//! plan of its own. What is used longest ago goes first.
+//! kernels are compiled or run. Two threads that compute the same product at once
+//! therefore use two plans. When the cache is full, the least recently used plan is
+//! dropped.
 //!
 //! [`Device::matmul`]: crate::Device::matmul
 
@@ -14,18 +15,19 @@ use gpu_kernels::DType;
 use crate::operands::Operands;
 use crate::untyped_plan::UntypedPlan;
 
-/// Most plans that one device keeps: the products of a network's layers, forward and
-/// backward, are fewer.
+/// Most plans that one device keeps. The layers of a neural network, forward and
+/// backward, have fewer different products than this.
 pub(crate) const MAX_PLANS: usize = 64;
 
-/// Most bytes that the workspaces of these plans have together. A plan that alone needs
-/// more is not kept: its product takes so long that planning it again does not matter.
+/// Most bytes that the workspaces of these plans have together. A plan that needs more
+/// by itself is not kept: its product takes so long that planning again costs little in
+/// comparison.
 pub(crate) const MAX_WORKSPACE_BYTES: u64 = 256 << 20;
 
-/// What a plan in the cache is for.
+/// The products that a plan in the cache can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Of A, B and C.
+    /// The element type of A, B and C.
     pub(crate) dtype: DType,
     pub(crate) operands: Operands,
 }
@@ -33,26 +35,28 @@ pub(crate) struct Key {
 /// Plans of one device.
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache {
-    /// Used longest ago first.
+    /// Sorted by last use, the least recently used plan first.
     plans: Mutex<VecDeque<(Key, UntypedPlan)>>,
 }
 
 impl PlanCache {
-    /// Takes a plan for `key` out, if there is one.
+    /// Takes a plan for `key` out of the cache, if there is one.
     pub(crate) fn take(&self, key: &Key) -> Option<UntypedPlan> {
         let mut plans = self.lock();
         let index = plans.iter().rposition(|(other, _)| other == key)?;
         plans.remove(index).map(|(_, plan)| plan)
     }
 
-    /// Keeps `plan`, and drops those used longest ago that are past a bound.
+    /// Keeps `plan`, and drops the least recently used plans until the cache is within its
+    /// bounds.
     pub(crate) fn put(&self, key: Key, plan: UntypedPlan) {
         let bytes = |(_, plan): &(Key, UntypedPlan)| plan.info.workspace_bytes();
         let entry = (key, plan);
         if bytes(&entry) > MAX_WORKSPACE_BYTES {
             return;
         }
-        // Freeing a workspace may wait for the GPU: not under the lock.
+        // Freeing a workspace may wait for the GPU, so evicted plans are dropped after the
+        // lock is released.
         let mut evicted = Vec::new();
         let mut plans = self.lock();
         plans.push_back(entry);
@@ -92,7 +96,7 @@ mod tests {
         (Key { dtype, operands }, plan.unwrap())
     }
 
-    /// How many plans of `cache` there are for each of `keys`; takes them out.
+    /// Takes all plans for `keys` out of `cache` and returns their number for each key.
     fn count(cache: &PlanCache, keys: &[Key]) -> Vec<usize> {
         let takes = |key| std::iter::from_fn(|| cache.take(key)).count();
         keys.iter().map(takes).collect()
@@ -108,7 +112,7 @@ mod tests {
         let taken = cache.take(&key).unwrap();
         assert!(cache.take(&key).is_none(), "another thread needs its own");
         cache.put(key, taken);
-        // Both threads put theirs back.
+        // Both threads put their plans back.
         cache.put(key, plan(3).1);
         assert_eq!(count(&cache, &[key, other]), [2, 0]);
         assert!(!cache.clear());
@@ -124,7 +128,7 @@ mod tests {
                 key
             })
             .collect();
-        // The first is used again, so that the second is the oldest.
+        // Using the first plan again makes the second the least recently used.
         let first = cache.take(&keys[0]).unwrap();
         cache.put(keys[0], first);
         let (key, one_more) = plan(MAX_PLANS);
@@ -138,7 +142,8 @@ mod tests {
     #[test]
     fn workspaces_are_bounded_together_and_alone() {
         let cache = PlanCache::default();
-        // Panels of two vectors in f32: a little more than a third of the bound each.
+        // Each workspace holds two vectors widened to f32, a little more than a third of the
+        // bound.
         let third = MAX_WORKSPACE_BYTES as usize / 3 / 8 + 64;
         let keys = [0, 1, 2].map(|more| {
             let (key, plan) = plan(third + more);

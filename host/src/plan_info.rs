@@ -1,11 +1,11 @@
-//! [`PlanInfo`]: what a plan does, and who chose it.
+//! [`PlanInfo`]: what a plan does, and who made its choices.
 
 use std::fmt;
 use std::time::Duration;
 
 use gpu_kernels::{KernelInfo, Schedule, TileGrid, TileOrder};
 
-/// Who chose what a plan does.
+/// Who chose the kernel, the order and the schedule of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The rule of [`select`](crate::select), within what the caller forced.
@@ -16,10 +16,11 @@ pub enum Origin {
     Remembered,
 }
 
-/// What a plan will do, by the kind of its device.
+/// The description of a plan, with one variant for each kind of device.
 ///
-/// What every plan has is asked of the enum: [`PlanInfo::shape`], [`PlanInfo::estimate`].
-/// What only kernels have is in [`GpuPlanInfo`].
+/// Methods of the enum return the properties of every plan, such as
+/// [`PlanInfo::shape`] and [`PlanInfo::estimate`]. [`GpuPlanInfo`] holds the properties
+/// that only a plan on a GPU has.
 ///
 /// ```
 /// use tilewise::{Device, Gemm, Layout, PlanInfo, TileOrder};
@@ -31,7 +32,7 @@ pub enum Origin {
 /// assert_eq!(plan.info().shape(), [64, 64, 64]);
 /// match plan.info() {
 ///     PlanInfo::Gpu(gpu) => assert_eq!(gpu.order, TileOrder::Hilbert),
-///     // The CPU has no tiles, and says so.
+///     // The CPU has no tiles and reports that it ignored the order.
 ///     PlanInfo::Cpu(cpu) => assert_eq!(cpu.ignored_order, Some(TileOrder::Hilbert)),
 /// }
 /// # Ok(())
@@ -45,8 +46,8 @@ pub enum PlanInfo {
     Gpu(GpuPlanInfo),
 }
 
-/// What a plan on the CPU will do: one call of the `gemm` crate, which has no kernel to
-/// choose, and no tiles that an order or a schedule could place.
+/// The description of a plan on the CPU. The plan calls the `gemm` crate once; it has no
+/// kernel to choose, and no tiles that an order or a schedule could place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CpuPlanInfo {
@@ -56,16 +57,16 @@ pub struct CpuPlanInfo {
     pub n: usize,
     /// Columns of A and rows of B.
     pub k: usize,
-    /// The order that [`Gemm::order`](crate::Gemm::order) asked for, without effect.
+    /// The order that [`Gemm::order`](crate::Gemm::order) forced, which has no effect.
     pub ignored_order: Option<TileOrder>,
-    /// The schedule that [`Gemm::schedule`](crate::Gemm::schedule) asked for, without
+    /// The schedule that [`Gemm::schedule`](crate::Gemm::schedule) forced, which has no
     /// effect.
     pub ignored_schedule: Option<Schedule>,
     /// Memory in which 16-bit operands are widened to f32, bytes.
     pub workspace_bytes: u64,
 }
 
-/// What a plan on a GPU will do.
+/// The description of a plan on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GpuPlanInfo {
@@ -77,7 +78,7 @@ pub struct GpuPlanInfo {
     pub k: usize,
     /// The kernel.
     pub kernel: KernelInfo,
-    /// Who chose the kernel, and what is below.
+    /// Who chose the kernel and the fields below.
     pub origin: Origin,
     /// Whether the kernel computes Cᵀ = Bᵀ·Aᵀ.
     pub transposed: bool,
@@ -85,7 +86,7 @@ pub struct GpuPlanInfo {
     pub order: TileOrder,
     /// How CTAs get tiles.
     pub schedule: Schedule,
-    /// C (or Cᵀ) in tiles; for kernels with clusters, in tiles of a cluster.
+    /// C (or Cᵀ) divided into tiles; for kernels with clusters, into cluster tiles.
     pub grid: TileGrid,
     /// CTAs launched; 0 when there is nothing to compute.
     pub ctas: u32,
@@ -98,13 +99,13 @@ pub struct GpuPlanInfo {
     /// Device memory for packed operands, and for the accumulators of tiles that CTAs
     /// share under [`Schedule::StreamK`], bytes.
     pub workspace_bytes: u64,
-    /// What one run is estimated to take at the GPU's highest clock, without the copies of
-    /// packed operands. Good within a factor of a few: enough to say when a wait is too
-    /// long.
+    /// The estimated time of one run at the GPU's highest clock, without the copies of
+    /// packed operands. The estimate may be wrong by a factor of a few; it is meant for
+    /// choosing a timeout.
     pub estimate: Duration,
 }
 
-/// What both variants have.
+/// Reads fields that both variants have.
 macro_rules! common {
     ($info:expr, $($field:ident),+ => $value:expr) => {
         match $info {
@@ -120,23 +121,24 @@ impl PlanInfo {
         common!(self, m, n, k => [*m, *n, *k])
     }
 
-    /// Memory that the plan owns, on its device, bytes.
+    /// Bytes of memory that the plan owns on its device.
     pub fn workspace_bytes(&self) -> u64 {
         common!(self, workspace_bytes => *workspace_bytes)
     }
 
-    /// What one run is estimated to take: [`GpuPlanInfo::estimate`]; zero on the CPU,
-    /// which has done its work when a run returns.
+    /// The estimated time of one run: [`GpuPlanInfo::estimate`] on a GPU. Zero on the CPU,
+    /// where the work is done when a run returns.
     pub fn estimate(&self) -> Duration {
         self.gpu().map_or(Duration::ZERO, |gpu| gpu.estimate)
     }
 
-    /// Who chose. On the CPU there is nothing to measure: [`Origin::Rule`].
+    /// Who chose the kernel, the order and the schedule. On the CPU this is
+    /// [`Origin::Rule`], because there is nothing to measure.
     pub fn origin(&self) -> Origin {
         self.gpu().map_or(Origin::Rule, |gpu| gpu.origin)
     }
 
-    /// What only a GPU has; `None` on the CPU.
+    /// The description of a plan on a GPU; `None` on the CPU.
     pub fn gpu(&self) -> Option<&GpuPlanInfo> {
         match self {
             PlanInfo::Cpu(_) => None,
@@ -145,7 +147,7 @@ impl PlanInfo {
     }
 }
 
-/// How, in one line: kernel, order and schedule.
+/// Writes kernel, order and schedule in one line.
 impl fmt::Display for PlanInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -21,17 +21,17 @@ use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
 /// Whether probes run on `device`.
 ///
 /// # Errors
-/// [`Error::NoDevice`] for the CPU, for a GPU that they are not for, and where they
-/// were not built.
+/// [`Error::NoDevice`] for the CPU, for a GPU that the probes do not support, and if the
+/// probes were not built.
 pub fn check(device: &Device) -> Result<(), Error> {
     gpu(device).map(drop)
 }
 
 /// Loads `kernels` on `device`, as many at once as the host has cores. The driver takes
-/// seconds to compile one, and launches that find theirs loaded do not wait.
+/// seconds to compile a kernel; launches of loaded kernels do not wait for that.
 ///
 /// # Errors
-/// Those of [`check`], and the first that a kernel had.
+/// The errors of [`check`], and the first error of a kernel.
 pub fn load(device: &Device, kernels: &[KernelInfo]) -> Result<(), Error> {
     let gpu = gpu(device)?;
     let next = AtomicUsize::new(0);
@@ -49,7 +49,7 @@ pub fn load(device: &Device, kernels: &[KernelInfo]) -> Result<(), Error> {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        // Waits for all before it tells of one.
+        // Wait for all threads before returning the first error.
         loaded.collect::<Vec<_>>().into_iter().collect()
     })
 }
@@ -79,21 +79,21 @@ fn gpu(device: &Device) -> Result<&Arc<Gpu>, Error> {
 /// One launch of a probe, the same for a GPU and the emulator.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// Which probe.
+    /// The probe.
     pub probe: &'static Probe,
-    /// CTAs of the one-dimensional grid.
+    /// Number of CTAs of the one-dimensional grid.
     pub ctas: u32,
     /// The parameters. The launch fills in the addresses.
     pub params: GemmParams,
-    /// What operand A holds.
+    /// The bytes of operand A.
     pub a: Vec<u8>,
-    /// What operand B holds.
+    /// The bytes of operand B.
     pub b: Vec<u8>,
-    /// What operand C holds before the launch.
+    /// The bytes of operand C before the launch.
     pub c: Vec<u8>,
     /// The tensor map of operand A, its address counted from the operand's first byte.
     pub a_map: Option<TensorMap>,
-    /// The tensor map of operand C, likewise.
+    /// The tensor map of operand C, with its address counted likewise.
     pub c_map: Option<TensorMap>,
 }
 
@@ -101,7 +101,7 @@ impl Launch {
     /// A launch of the probe with entry point `name`, without operands.
     ///
     /// # Panics
-    /// There is none of that name.
+    /// Panics if no probe has that name.
     pub fn new(name: &str, ctas: u32) -> Self {
         let probe = PROBES.iter().find(|probe| probe.info.name == name);
         let nowhere = TensorRef {
@@ -135,10 +135,10 @@ impl Launch {
         }
     }
 
-    /// Runs it on `device`. Returns what C holds afterwards.
+    /// Runs the launch on `device`. Returns the bytes of C afterwards.
     ///
     /// # Errors
-    /// Those of [`check`], and what the driver says.
+    /// The errors of [`check`], and errors of the driver.
     pub fn run(&self, device: &Device) -> Result<Vec<u8>, Error> {
         let gpu = gpu(device)?;
         let operand = |bytes: &[u8]| {

@@ -1,14 +1,14 @@
-//! What the selection starts from: a product, a GPU, and the kernels there are.
+//! The input of the selection: a product, a GPU, and a catalog of kernels.
 
 use gpu_kernels::{DType, KernelInfo, Major, OutputType, TensorRef};
 
 use crate::l2::Machine;
 use crate::l2::gpu::l2_partitions;
 
-/// Bytes of a cache line of L2. A larger alignment gains nothing more.
+/// Bytes of a cache line of L2. A larger alignment brings no further gain.
 pub(crate) const CACHE_LINE: u64 = 128;
 
-/// How an operand lies in device memory: everything but its address.
+/// The strides and the alignment of an operand in device memory, without its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Strides {
     /// Elements between (r, c) and (r + 1, c). Zero repeats a row (inputs only).
@@ -20,8 +20,8 @@ pub struct Strides {
 }
 
 impl Strides {
-    /// Of a matrix that begins where an allocation does, which is aligned to a cache
-    /// line at least.
+    /// The strides of a matrix that begins at the start of an allocation. Allocations are
+    /// aligned at least to a cache line.
     pub const fn new(row_stride: u64, col_stride: u64) -> Strides {
         Strides {
             row_stride,
@@ -30,10 +30,10 @@ impl Strides {
         }
     }
 
-    /// The largest alignment, up to a cache line, of `address`, or of an element so many
-    /// bytes after the beginning of an allocation.
+    /// The largest alignment of `address`, up to a cache line. `address` may also be the
+    /// offset of an element in its allocation, in bytes.
     pub const fn alignment_of(address: u64) -> u64 {
-        // The lowest bit that is set in either.
+        // The lowest bit that is set in `address` or in `CACHE_LINE`.
         let bits = address | CACHE_LINE;
         bits & bits.wrapping_neg()
     }
@@ -47,7 +47,7 @@ impl Strides {
         }
     }
 
-    /// The launch parameter for a matrix that lies so, at `address`.
+    /// The launch parameter for a matrix with these strides at `address`.
     pub(crate) const fn at(self, address: u64) -> TensorRef {
         TensorRef {
             address,
@@ -70,11 +70,11 @@ pub struct Problem {
     pub input: DType,
     /// Element type of C.
     pub output: OutputType,
-    /// How A lies in memory.
+    /// Strides and alignment of A.
     pub a: Strides,
-    /// How B lies in memory.
+    /// Strides and alignment of B.
     pub b: Strides,
-    /// How C lies in memory.
+    /// Strides and alignment of C.
     pub c: Strides,
 }
 
@@ -91,12 +91,12 @@ impl Problem {
         }
     }
 
-    /// The direction in which A is contiguous, or more nearly so.
+    /// The direction along which A has the smaller stride.
     pub fn a_major(&self) -> Major {
         major(self.a.col_stride, self.a.row_stride)
     }
 
-    /// The direction in which B is contiguous, or more nearly so.
+    /// The direction along which B has the smaller stride.
     pub fn b_major(&self) -> Major {
         major(self.b.row_stride, self.b.col_stride)
     }
@@ -113,7 +113,7 @@ fn major(along_k: u64, along_mn: u64) -> Major {
 /// A GPU as the selection sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// (major, minor).
+    /// Compute capability, (major, minor).
     pub compute_capability: (u32, u32),
     /// Streaming multiprocessors.
     pub sms: u32,
@@ -124,8 +124,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// The GPU as the model of L2 sees it when `kernel` runs on it; a cluster is one CTA
-    /// there.
+    /// The GPU as the model of L2 sees it when `kernel` runs on it. The model treats a
+    /// cluster as one CTA.
     pub fn machine(&self, kernel: &KernelInfo) -> Machine {
         Machine {
             ctas: self.clusters_at_once(kernel),
@@ -134,7 +134,8 @@ impl Target {
         }
     }
 
-    /// Clusters of `kernel`, or CTAs where it has none, that run at once.
+    /// Number of clusters of `kernel` that run at once; for a kernel without clusters, the
+    /// number of CTAs.
     pub(crate) fn clusters_at_once(&self, kernel: &KernelInfo) -> u32 {
         (self.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
     }
@@ -143,8 +144,8 @@ impl Target {
 /// The kernels to select from.
 #[derive(Clone, Copy)]
 pub struct Catalog<'a> {
-    /// All of them; equal candidates are taken in this order.
+    /// All kernels. Ties between candidates go to the first in this order.
     pub kernels: &'a [KernelInfo],
-    /// Whether the PTX of a kernel is at hand.
+    /// Whether this build has the PTX of the kernel with this name.
     pub is_built: fn(&str) -> bool,
 }

@@ -1,4 +1,4 @@
-//! Why a kernel cannot run a problem, in types and in words.
+//! [`Rejection`]: the reasons why a kernel cannot run a problem.
 
 use gpu_kernels::{Arch, Block, DType, Family, Schedule};
 
@@ -9,21 +9,21 @@ use crate::tma;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// It copies operands for other kernels.
+    /// The kernel packs operands and computes no product.
     #[error("it packs operands and multiplies none")]
     NoProduct,
-    /// It reads another element type.
+    /// The kernel reads another element type.
     #[error("it multiplies {reads:?}, the problem is {problem:?}")]
     Input {
-        /// What the kernel reads.
+        /// The element type that the kernel reads.
         reads: DType,
-        /// What the problem has.
+        /// The element type of the problem.
         problem: DType,
     },
-    /// The library was built without its PTX.
+    /// The library was built without the kernel's PTX.
     #[error("this build has no PTX for it (no device toolchain was found)")]
     NotBuilt,
-    /// The device cannot run its PTX.
+    /// The device cannot run the kernel's PTX.
     #[error("{} does not run on compute capability {}.{}", needs.name(), has.0, has.1)]
     Device {
         /// The kernel's target.
@@ -31,7 +31,7 @@ pub enum Rejection {
         /// The device's compute capability.
         has: (u32, u32),
     },
-    /// Its shared memory does not fit.
+    /// The kernel needs more shared memory than a CTA may have.
     #[error("it needs {needs} bytes of shared memory a CTA, the device has {has}")]
     SharedMemory {
         /// Bytes the kernel uses.
@@ -39,13 +39,13 @@ pub enum Rejection {
         /// Bytes a CTA may have.
         has: u32,
     },
-    /// It belongs to another family than the one forced.
+    /// The kernel does not belong to the forced family.
     #[error("its family is {}", family.name())]
     Family {
         /// The kernel's family.
         family: Family,
     },
-    /// It computes another tile than the one forced.
+    /// The kernel does not compute the forced tile.
     #[error("its block is {}×{}×{}", block.m, block.n, block.k)]
     Block {
         /// The kernel's tile.
@@ -54,13 +54,13 @@ pub enum Rejection {
     /// Grid2d was forced on a kernel with clusters.
     #[error("its clusters of {cluster_ctas} CTAs need Grid1d or Persistent")]
     Clusters {
-        /// CTAs a cluster.
+        /// CTAs per cluster.
         cluster_ctas: u32,
     },
-    /// Another schedule was forced than it is made for.
+    /// The kernel does not run under the forced schedule.
     #[error("it does not run under {schedule:?}")]
     Schedule {
-        /// The schedule forced.
+        /// The forced schedule.
         schedule: Schedule,
     },
     /// TMA cannot read an operand.
@@ -71,18 +71,18 @@ pub enum Rejection {
         /// Why.
         reason: tma::Unreadable,
     },
-    /// It cannot write C as it is.
+    /// The kernel cannot write C in its layout or type.
     #[error(
         "it writes C in the type of A and B only, through TMA: rows of elements side by side, \
          their bytes, the bytes between them and the address multiples of 16"
     )]
     Output,
-    /// A kernel through TMA computes one k-block at least.
+    /// A hopper kernel computes at least one k-block, so it cannot run K = 0.
     #[error("K = 0, TMA kernels need K ≥ 1")]
     ZeroK,
 }
 
-/// A kernel that cannot run what was asked for.
+/// A kernel that cannot run the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// Its name.
@@ -94,9 +94,9 @@ pub struct Rejected {
 }
 
 impl Rejection {
-    /// How near the kernel came to running. Farthest from it is another element type, then
-    /// another choice than the caller forced, then the device and the build, and nearest
-    /// the operands.
+    /// How near the kernel came to running; greater is nearer. A wrong element type is the
+    /// farthest, followed by a forced choice that the kernel does not meet, then the device
+    /// and the build. Operands that the kernel cannot read are the nearest.
     fn nearness(&self) -> u32 {
         match self {
             Rejection::NoProduct | Rejection::Input { .. } => 0,

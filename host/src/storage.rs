@@ -18,14 +18,14 @@ pub(crate) struct Storage<T> {
 /// Where the elements are.
 #[derive(Debug)]
 pub(crate) enum Memory<T> {
-    /// In the process.
+    /// In the memory of the process.
     Host(HostBuffer<T>),
-    /// On the storage's device.
+    /// In the memory of the storage's GPU.
     Gpu(DeviceBuffer),
 }
 
 impl<T: Element> Storage<T> {
-    /// Zeros for every place `layout` reaches.
+    /// Allocates zeros for a matrix of `layout`.
     pub(crate) fn zeroed(device: &Device, layout: Layout) -> Result<Self, Error> {
         let len = layout
             .allocation(size_of::<T>())
@@ -45,7 +45,7 @@ impl<T: Element> Storage<T> {
         &self.device
     }
 
-    /// Elements.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

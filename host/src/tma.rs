@@ -1,11 +1,11 @@
-//! How TMA sees the operands of a hopper kernel: the one place that says which
-//! matrices it can read, and the shape of every box it copies.
+//! How TMA sees the operands of a hopper kernel. This module alone decides which
+//! matrices TMA can read, and the shape of every box that it copies.
 //!
 //! TMA copies boxes of a matrix whose elements are contiguous in one direction
-//! and whose lines, at a constant pitch, follow in the other (PTX ISA, "Tensors
-//! in the `cp.async.bulk.tensor` instructions"; CUDA driver API,
-//! `cuTensorMapEncodeTiled`). Everything is stored with the 128-byte swizzle,
-//! so a box is W = 128 bytes wide, 64 elements of 2 bytes or 32 of 4:
+//! and whose lines follow each other at a constant pitch in the other direction (PTX ISA,
+//! "Tensors in the `cp.async.bulk.tensor` instructions"; CUDA driver API,
+//! `cuTensorMapEncodeTiled`). All operands are stored with the 128-byte swizzle,
+//! so a box is W = 128 bytes wide: 64 elements of 2 bytes, or 32 elements of 4 bytes:
 //!
 //! | operand | contiguous along | dims | box |
 //! |---|---|---|---|
@@ -15,20 +15,20 @@
 //! | B | N | N, K | W, BLOCK_K |
 //! | C | N | N, M | W, 64 (16 where a cluster splits K) |
 //!
-//! `wgmma` reads 4-byte elements contiguous along K only (PTX ISA, "`wgmma`",
-//! "Matrix major-ness"), so that TF32 operands have the two rows along K alone.
+//! `wgmma` reads 4-byte elements only if they are contiguous along K (PTX ISA, "`wgmma`",
+//! "Matrix major-ness"), so only the two rows along K apply to TF32 operands.
 //! Operands that TMA cannot read are packed: [`select`](crate::select).
 //!
 //! The CTAs of a cluster that need the same rows of A, or columns of B, each fetch a
-//! part and multicast it: hence the divisions. Short operands take shorter boxes
-//! ([`box_rows`]).
+//! part and multicast it, hence the divisions in the table. Short operands take shorter
+//! boxes ([`box_rows`]).
 
 use gpu_kernels::kernels::hopper::{box_rows, store_rows};
 use gpu_kernels::{DType, KernelInfo, Major, OutputType};
 
 use crate::problem::Problem;
 
-/// Multiple that TMA asks of addresses and pitches, bytes.
+/// Addresses and pitches must be multiples of this many bytes.
 pub const ALIGNMENT: u64 = 16;
 
 /// Pitches must stay below this many bytes.
@@ -41,11 +41,11 @@ pub(crate) const BOX_BYTES: u32 = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// TMA moves f32 as it is (a TFLOAT32 map truncates, as seen on an H200), and
-    /// the tensor cores drop the low bits: the operand has to be rounded before.
+    /// TMA copies f32 unchanged (a TFLOAT32 map truncates, as seen on an H200), and
+    /// the tensor cores drop the low bits, so the operand has to be rounded before.
     #[error("TMA does not round f32 to TF32, accepted: a packed copy, which is rounded")]
     Unrounded,
-    /// The elements are not contiguous in the direction the kernel reads.
+    /// The elements are not contiguous in the direction that the kernel reads.
     #[error("its stride along {direction} is {stride}, accepted: 1")]
     Stride {
         /// `M`, `N` or `K`.
@@ -64,10 +64,10 @@ pub enum Unreadable {
         /// Bytes of a line.
         line: u64,
     },
-    /// Its address is not known to be a multiple of 16 bytes.
+    /// The address is not known to be a multiple of 16 bytes.
     #[error("its address is aligned to {alignment} bytes, accepted: 16 or more")]
     Alignment {
-        /// Bytes, a power of two.
+        /// The known alignment in bytes, a power of two.
         alignment: u64,
     },
 }
@@ -112,8 +112,8 @@ impl GlobalTensor {
     }
 
     /// C of `problem`, contiguous along N, if a hopper kernel can write it
-    /// through TMA. A store is clipped to 16 bytes, not to an element: a line that is no
-    /// multiple of 16 bytes would be overwritten past its end.
+    /// through TMA. TMA clips a store to multiples of 16 bytes, not to elements, so it would
+    /// write past the end of a line that is not a multiple of 16 bytes long.
     pub fn of_c(problem: &Problem) -> Option<GlobalTensor> {
         let along_m = (problem.m, problem.c.row_stride, "M");
         let along_n = (problem.n, problem.c.col_stride, "N");
@@ -123,9 +123,9 @@ impl GlobalTensor {
         line.is_multiple_of(ALIGNMENT).then_some(tensor)
     }
 
-    /// Lines of contiguous elements along one direction, given as (extent, stride, name),
-    /// that follow each other in another. A stride over an extent of 1 is never taken, so
-    /// any will do.
+    /// Lines of contiguous elements along one direction that follow each other in another.
+    /// Each direction is (extent, stride, name). The stride of an extent of 1 is never used,
+    /// so it may have any value.
     fn new(
         alignment: u64,
         element_bytes: u32,
@@ -178,7 +178,7 @@ pub fn b_box(kernel: &KernelInfo, major: Major, n: u32) -> [u32; 2] {
     }
 }
 
-/// Elements of type `dtype` across a box.
+/// Number of elements of type `dtype` across a box.
 fn box_width(dtype: DType) -> u32 {
     BOX_BYTES / dtype.bytes()
 }
@@ -335,10 +335,10 @@ mod tests {
 
     #[test]
     fn short_operands_take_short_boxes_of_whole_atoms() {
-        // 64 lines by one CTA, of a matrix that has 1, 8, 9, 63 or 65.
+        // One CTA copies 64 lines; the matrix has 1, 8, 9, 63 or 65 lines.
         let cut = [1, 8, 9, 63, 65].map(|extent| box_rows(64, 1, extent));
         assert_eq!(cut, [8, 8, 16, 64, 64]);
-        // Shared by two: each its half, whatever there is.
+        // Two CTAs share the lines: each copies half of them, however many there are.
         assert_eq!(box_rows(256, 2, 1), 128);
     }
 }

@@ -1,8 +1,8 @@
-//! Elements between a window and the caller's slices, and fills.
+//! Copies elements between a window and the caller's slices, and fills windows.
 //!
-//! A dense window moves as it is. A strided one on a GPU moves as the span it
-//! covers, and the host picks or places the elements. A fill happens where the window
-//! is.
+//! A dense window is copied directly. For a strided window on a GPU, the whole span that
+//! it covers is copied, and the host picks or places the elements. A fill runs on the
+//! window's device.
 
 use crate::element::Element;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::storage::Memory;
 use crate::window::Window;
 
-/// The elements of `window`, row by row.
+/// Copies the elements of `window`, row by row.
 pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {
     let layout = window.layout();
     if layout.is_empty() {
@@ -37,17 +37,17 @@ pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {
             if layout.is_dense_row_major() {
                 return Ok(span);
             }
-            // SAFETY: `span` holds every place of the layout.
+            // SAFETY: `span` holds every element of the layout.
             Ok(unsafe { gather(span.as_ptr(), layout) })
         }
     }
 }
 
-/// Writes `row_major` into `window`, leaving what lies between its elements.
+/// Writes `row_major` into `window`. Memory between its elements keeps its values.
 ///
 /// # Safety
-/// Nobody else reads or writes the storage meanwhile, and `row_major` has one
-/// element for each of the window.
+/// No other code reads or writes the storage meanwhile, and `row_major` has as many
+/// elements as the window.
 pub(crate) unsafe fn write<T: Element>(window: Window<T>, row_major: &[T]) -> Result<(), Error> {
     let layout = window.layout();
     if layout.is_empty() {
@@ -66,18 +66,19 @@ pub(crate) unsafe fn write<T: Element>(window: Window<T>, row_major: &[T]) -> Re
             }
             let mut span = vec![T::zeroed(); span(layout)];
             buffer.read(offset, bytemuck::cast_slice_mut(&mut span))?;
-            // SAFETY: `span` holds every place of the layout.
+            // SAFETY: `span` holds every element of the layout.
             unsafe { scatter(row_major, span.as_mut_ptr(), layout) };
             buffer.write(offset, bytemuck::cast_slice(&span))
         }
     }
 }
 
-/// Writes `value` to every element of `window`, leaving what lies between them.
+/// Writes `value` to every element of `window`. Memory between the elements keeps its
+/// values.
 ///
 /// # Safety
-/// Nobody else reads or writes the storage meanwhile, and no two elements of the window
-/// share a place.
+/// No other code reads or writes the storage meanwhile, and no two elements of the window
+/// share an address.
 pub(crate) unsafe fn fill<T: Element>(window: Window<T>, value: T) -> Result<(), Error> {
     let layout = window.layout();
     if layout.is_empty() {
@@ -118,26 +119,27 @@ pub(crate) unsafe fn fill<T: Element>(window: Window<T>, value: T) -> Result<(),
 /// `CU_DEVICE_ATTRIBUTE_MAX_PITCH`).
 const MAX_FILL_PITCH: usize = i32::MAX as usize;
 
-/// A matrix as groups of lines of contiguous elements.
+/// The elements of a matrix as groups of lines of contiguous elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lines {
-    /// Elements of a line.
+    /// Number of elements per line.
     length: usize,
-    /// Lines of a group.
+    /// Number of lines per group.
     count: usize,
     /// Elements from one line of a group to the next.
     pitch: usize,
-    /// Groups.
+    /// Number of groups.
     groups: usize,
     /// Elements from one group to the next.
     group_stride: usize,
 }
 
 impl Lines {
-    /// Of a layout that is not empty and in which no two elements share a place: in as few
-    /// groups as lines with a pitch up to `max_pitch` allow.
+    /// The lines of `layout`, in as few groups as lines with a pitch up to `max_pitch`
+    /// allow. The layout must not be empty, and no two of its elements may share an address.
     fn of(layout: Layout, max_pitch: usize) -> Lines {
-        // (extent, stride), the smaller stride first; that of one element does not matter.
+        // (extent, stride), the smaller stride first. The stride of an extent of one does
+        // not matter.
         let mut along = [
             (layout.cols, layout.col_stride),
             (layout.rows, layout.row_stride),
@@ -153,7 +155,7 @@ impl Lines {
         };
         let one = (1, 0);
         if inner > 1 && inner_stride != 1 {
-            // Not contiguous in either direction: lines of one element, along the longer.
+            // The layout is contiguous in neither direction, so lines have one element.
             let (many, few) = match inner >= outer && inner_stride <= max_pitch {
                 true => ((inner, inner_stride), (outer, outer_stride)),
                 false => ((outer, outer_stride), (inner, inner_stride)),
@@ -173,17 +175,17 @@ impl Lines {
     }
 }
 
-/// Rows and columns, row by row.
+/// The (row, column) indices of all elements, row by row.
 fn places(layout: Layout) -> impl Iterator<Item = (usize, usize)> {
     (0..layout.rows).flat_map(move |row| (0..layout.cols).map(move |col| (row, col)))
 }
 
-/// Elements from the first to one past the farthest.
+/// Number of elements from the first to one past the farthest.
 fn span(layout: Layout) -> usize {
     layout.span().expect("a window's span fits its allocation")
 }
 
-/// The elements of `layout`, row by row.
+/// Reads the elements of `layout`, row by row.
 ///
 /// # Safety
 /// `first` is element (0, 0) of memory that holds all of `layout`.
@@ -191,23 +193,23 @@ unsafe fn gather<T: Element>(first: *const T, layout: Layout) -> Vec<T> {
     let mut elements = Vec::with_capacity(layout.rows * layout.cols);
     for row in 0..layout.rows {
         for col in 0..layout.cols {
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller ensures it.
             elements.push(unsafe { *first.add(row * layout.row_stride + col * layout.col_stride) });
         }
     }
     elements
 }
 
-/// Places `row_major` as `layout` says.
+/// Writes `row_major` to the elements of `layout`.
 ///
 /// # Safety
 /// `first` is element (0, 0) of writable memory that holds all of `layout`, and
-/// `row_major` has one element for each of it.
+/// `row_major` has as many elements as the layout.
 unsafe fn scatter<T: Element>(row_major: &[T], first: *mut T, layout: Layout) {
     for (row, elements) in row_major.chunks_exact(layout.cols).enumerate() {
         for (col, element) in elements.iter().enumerate() {
             let place = row * layout.row_stride + col * layout.col_stride;
-            // SAFETY: the caller's duty.
+            // SAFETY: the caller ensures it.
             unsafe { *first.add(place) = *element };
         }
     }
@@ -217,7 +219,7 @@ unsafe fn scatter<T: Element>(row_major: &[T], first: *mut T, layout: Layout) {
 mod tests {
     use super::*;
 
-    /// Every element once, and nothing else, whatever the pitch may be.
+    /// For every maximum pitch, the lines cover every element once, and nothing else.
     #[test]
     fn lines_cover_a_layout() {
         for (rows, cols) in [(1, 1), (1, 5), (5, 1), (3, 4), (4, 3)] {

@@ -1,10 +1,8 @@
-//! Measuring what [`select`](crate::select) estimates: [`Tuner`] and
-//! [`Gemm::tune`].
+//! [`Tuner`] and [`Gemm::tune`] measure what [`select`](crate::select) only estimates.
 //!
-//! An autotuner like Triton's `@triton.autotune`: every configuration that could
-//! be the fastest runs on the operands themselves, the fastest is kept, and the
-//! next plan for such a problem, in this process or another, is made without
-//! measuring.
+//! This is an autotuner like Triton's `@triton.autotune`: every configuration that could
+//! be the fastest runs on the operands themselves, and the tuner keeps the fastest. The
+//! next plan for such a problem, in this process or another, is made without measuring.
 //!
 //! ```text
 //! problem → select::choices → race → cache → plan
@@ -13,15 +11,16 @@
 //! - **What is measured.** [`select::choices`](crate::select::choices), without the
 //!   choices for which [`select::cost`](crate::select::cost) estimates many times the
 //!   cycles of the best.
-//! - **How.** Each launch alone, on an overwritten L2 cache, with CUDA events, in
-//!   random turns until the budget is spent or the winner is clear.
-//! - **What is remembered.** The winner, for this GPU, driver and build of the
-//!   kernels, and for problems of the same shape, types, strides and alignment.
-//!   A remembered winner has to be one of the choices again, so that it has passed
+//! - **How it is measured.** Each launch is timed alone with CUDA events, after the L2
+//!   cache has been overwritten. Launches take random turns until the budget is spent or
+//!   the winner is clear.
+//! - **What is remembered.** The cache keeps the winner for this GPU, driver and build of
+//!   the kernels, and for problems of the same shape, types, strides and alignment.
+//!   A remembered winner is used only if it is again one of the choices, so it has passed
 //!   [`select::check`](crate::select::check).
-//! - **How long at most.** The tuner waits for a launch no longer than its estimate with
-//!   room ([`Tuner::wait_limit`]). A launch that takes longer ends the tuning with an error
-//!   that names it; the fastest of the launches before it is remembered.
+//! - **How long it takes at most.** The tuner waits for a launch no longer than a generous
+//!   multiple of its estimate ([`Tuner::wait_limit`]). A launch that takes longer ends the
+//!   tuning with an error that names it; the fastest of the earlier launches is remembered.
 
 mod cache;
 mod key;
@@ -48,39 +47,39 @@ use key::Machine;
 use measure::{Named, groups, measure};
 use race::Race;
 
-/// Time to measure one problem, unless [`Tuner::budget`] says otherwise.
+/// Time to measure one problem, unless [`Tuner::budget`] changes it.
 const BUDGET: Duration = Duration::from_secs(1);
 
-/// Multiple of the fewest cycles estimated beyond which a choice is not
-/// measured: the estimate is not that wrong, and one launch of a naive kernel
-/// can take longer than the budget.
+/// A choice is not measured if its estimate is more than this multiple of the lowest:
+/// the estimate is not that wrong, and one launch of a naive kernel can take longer than
+/// the budget.
 const HOPELESS: u64 = 6;
 
-/// A launch may take this long, whatever the estimate says: another process can have the
-/// GPU for seconds, and a debugger or a profiler under which the program runs adds its own.
+/// A launch may take this long even if its estimate is short: another process can occupy
+/// the GPU for seconds, and a debugger or a profiler adds its own time.
 const LEAST_WAIT: Duration = Duration::from_secs(10);
 
-/// Multiple of the estimate that a launch may take on top. The estimate is wrong by
-/// [`HOPELESS`] at worst, the clock half of the highest, and several processes may share the
-/// GPU; compute-sanitizer slows kernels down about a hundredfold.
+/// A launch may take this multiple of its estimate in addition to [`LEAST_WAIT`]. The
+/// estimate is wrong by [`HOPELESS`] at worst, the clock may be half of the highest, and
+/// several processes may share the GPU; compute-sanitizer slows kernels down about a
+/// hundredfold.
 const ROOM: u32 = 100;
 
-/// What was enqueued before the tuner began may take this long. Nothing is known of it: it
-/// is the caller's.
+/// Work that the caller enqueued before the tuner began may take this long. The tuner
+/// cannot estimate it.
 const EARLIER_WORK: Duration = Duration::from_secs(600);
 
 /// Measures configurations, and remembers the fastest for each problem.
 ///
-/// Winners are kept in a file, which several processes may share:
+/// The tuner keeps winners in a file that several processes may share:
 /// `tune.json` in the folder `$TILEWISE_CACHE`, else in
 /// `$XDG_CACHE_HOME/tilewise`, else in `~/.cache/tilewise`. A file that is
 /// damaged, or that another driver or version of this library wrote, is
-/// ignored and replaced. Warnings go to the [`log`] crate, winners too at its
-/// level `debug`, and each launch that was timed at `trace`.
+/// ignored and replaced. The tuner logs through the [`log`] crate: warnings, winners
+/// at level `debug`, and each timed launch at level `trace`.
 ///
-/// The times are those of single launches that find their operands in DRAM. A
-/// large product that runs over and over heats the GPU to its power limit, where
-/// another order may win.
+/// It times single launches that find their operands in DRAM. A large product that runs
+/// over and over brings the GPU to its power limit, where another order may win.
 ///
 /// ```
 /// use tilewise::{Device, Gemm, Tuner};
@@ -93,7 +92,7 @@ const EARLIER_WORK: Duration = Duration::from_secs(600);
 /// let a = device.from_slice(&[1.0_f32, 2.0], 1, 2)?;
 /// let b = device.from_slice(&[3.0_f32, 4.0], 2, 1)?;
 /// let mut c = device.zeros::<f32>(1, 1)?;
-/// // On a GPU this takes a second the first time. The CPU has nothing to measure.
+/// // On a GPU this takes about a second the first time. The CPU has nothing to measure.
 /// let mut plan = Gemm::new(&device).tune(&a, &b, &mut c, &mut tuner)?;
 /// plan.run(&a, &b, &mut c)?;
 /// assert_eq!(c.to_vec()?, [11.0]);
@@ -108,7 +107,7 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// A tuner with the cache file of the user.
+    /// A tuner that uses the user's cache file.
     pub fn new() -> Tuner {
         let file = cache::default_file();
         if file.is_none() {
@@ -120,13 +119,13 @@ impl Tuner {
         Tuner::with_cache(Cache::new(file))
     }
 
-    /// A tuner with a cache file of its own. Neither the file nor its folder
-    /// need exist.
+    /// A tuner that uses the cache file `file`. Neither the file nor its folder has to
+    /// exist.
     pub fn with_cache_file(file: impl Into<PathBuf>) -> Tuner {
         Tuner::with_cache(Cache::new(Some(file.into())))
     }
 
-    /// A tuner that remembers as long as it lives.
+    /// A tuner that keeps winners in memory only, as long as it lives.
     pub fn in_memory() -> Tuner {
         Tuner::with_cache(Cache::new(None))
     }
@@ -139,27 +138,26 @@ impl Tuner {
         }
     }
 
-    /// About how long the measuring of one problem may take; 1 s unless this is
-    /// called. The first launch that works is timed whatever it takes. The
-    /// driver's compilation of kernels comes on top; the driver keeps its
-    /// results, too.
+    /// Sets about how long measuring one problem may take; the default is 1 s. The first
+    /// launch that works is timed even if it exceeds the budget. The driver's compilation
+    /// of kernels does not count towards the budget; the driver caches its results.
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Tuner {
         self.budget = budget;
         self
     }
 
-    /// The longest that a launch which is measured may take, before the tuner gives up with
-    /// [`Error::TuningTimedOut`]; and what was enqueued before, with [`Error::TimedOut`].
-    /// Unless this is called, a launch has 10 s and a hundred times its estimate, and what
-    /// was enqueued before has ten minutes.
+    /// Sets how long the tuner waits for a measured launch before it gives up with
+    /// [`Error::TuningTimedOut`]. The same limit applies to work that was enqueued before
+    /// the tuner began; then the error is [`Error::TimedOut`]. By default, a launch has
+    /// 10 s plus a hundred times its estimate, and earlier work has ten minutes.
     #[must_use]
     pub fn wait_limit(mut self, limit: Duration) -> Tuner {
         self.wait_limit = Some(limit);
         self
     }
 
-    /// Where winners are kept; `None` when that is in memory only.
+    /// The file in which winners are kept; `None` when they are kept in memory only.
     pub fn cache_file(&self) -> Option<&Path> {
         self.cache.file()
     }
@@ -167,7 +165,7 @@ impl Tuner {
     /// The remembered or measured plan for `problem`, whose A, B and C are at `addresses`.
     ///
     /// # Safety
-    /// They are live on `gpu`, and C is the caller's alone, until this returns.
+    /// The operands are live on `gpu`, and no other code uses C, until this returns.
     unsafe fn plan(
         &mut self,
         gpu: &Arc<Gpu>,
@@ -199,12 +197,12 @@ impl Tuner {
         leave_out_hopeless(&mut choices, |choice| {
             cost::of_choice(choice, problem, &target).cycles
         });
-        // All of the first wait is then the first launch's.
+        // Waiting here keeps earlier work out of the time limit of the first launch.
         wait::within(gpu, self.wait_limit.unwrap_or(EARLIER_WORK))?;
         let race = Race::new(&groups(&choices), self.budget, 0);
         let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
         let time = |stopwatch: &Stopwatch, plan: &mut GpuPlan| {
-            // SAFETY: the caller's duty, and the stopwatch waits for the stream.
+            // SAFETY: the caller ensures it, and the stopwatch waits for the stream.
             stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
         };
         let (fastest, plan) = measure(gpu, problem, &choices, race, time);
@@ -224,22 +222,22 @@ impl Default for Tuner {
 }
 
 impl Gemm {
-    /// Plans C = A·B like [`Gemm::plan`], with what is not forced measured
-    /// instead of estimated: from the cache of `tuner` where this problem was
-    /// measured before, else by running the candidates now. Then C holds the
-    /// product, and what it held is lost. Waits for the GPU.
+    /// Plans C = A·B like [`Gemm::plan`], but measures the choices that are not forced
+    /// instead of estimating them. If this problem was measured before, the result comes
+    /// from the cache of `tuner`. Otherwise the candidates run now; this overwrites C with
+    /// the product and waits for the GPU.
     ///
-    /// On the CPU device, which has one way to multiply, this is [`Gemm::plan`].
+    /// On the CPU device there is only one way to multiply, and this is [`Gemm::plan`].
     /// [`PlanInfo::origin`](crate::PlanInfo::origin) tells who chose.
     ///
     /// # Errors
-    /// Those of [`Gemm::plan`], and [`Error::TuningWhileCapturing`].
-    /// [`Error::OutOfMemory`] also where the device cannot hold twice its L2
-    /// cache. Candidates that fail are left out with a warning; where all do,
-    /// the error is that of the first. One that does not end in time
+    /// The errors of [`Gemm::plan`], and [`Error::TuningWhileCapturing`].
+    /// [`Error::OutOfMemory`] also when the device has no memory left for a buffer of twice
+    /// the size of L2. Candidates that fail are left out with a warning; if all fail,
+    /// the error is the error of the first. A candidate that does not end in time
     /// ([`Tuner::wait_limit`]) ends the tuning: [`Error::TuningTimedOut`] names
     /// it, the GPU is overdue ([`Device::synchronize_within`]), and the fastest
-    /// of the others is remembered for the next process.
+    /// of the other candidates is remembered for the next process.
     ///
     /// [`Device::synchronize_within`]: crate::Device::synchronize_within
     pub fn tune<T: Element, O: Output<T>>(
@@ -254,15 +252,15 @@ impl Gemm {
         let addresses = [a.address(), b.address(), c.address()];
         let plan = self.plan_by::<T, O>(operands, |gpu, problem, request| {
             // SAFETY: the views are live until here, on this device and of the problem's
-            // layouts, and C is the caller's alone.
+            // layouts, and C is borrowed exclusively.
             unsafe { tuner.plan(gpu, problem, request, addresses) }
         })?;
         Ok(Plan::new(self.device(), plan))
     }
 }
 
-/// The plan for what was remembered; an error in words where it is none of
-/// `choices` any more, or cannot be planned.
+/// Plans the remembered `winner`. Returns the reason in words if the winner is no longer
+/// one of `choices`, or cannot be planned.
 fn recall<P>(
     winner: &Winner,
     choices: &[Choice],
@@ -273,8 +271,8 @@ fn recall<P>(
     plan(*choice).map_err(|error| format!("{} cannot be planned: {error}", Named(choice)))
 }
 
-/// Removes choices that are expected to take far more than the fewest `cycles`;
-/// never the first.
+/// Removes choices whose estimated `cycles` are far above the minimum, but never the
+/// first choice.
 fn leave_out_hopeless(choices: &mut Vec<Choice>, cycles: impl Fn(&Choice) -> u64) {
     let fewest = choices.iter().map(&cycles).min().unwrap_or_default();
     let mut is_first = true;
@@ -283,7 +281,7 @@ fn leave_out_hopeless(choices: &mut Vec<Choice>, cycles: impl Fn(&Choice) -> u64
     });
 }
 
-/// What a launch that is estimated to take `estimate` may take.
+/// The time limit of a launch that is estimated to take `estimate`.
 fn longest_wait(estimate: Duration) -> Duration {
     LEAST_WAIT.saturating_add(estimate.saturating_mul(ROOM))
 }

@@ -1,13 +1,14 @@
-//! [`UntypedPlan`]: a plan without its element types and its device, as it is kept.
+//! [`UntypedPlan`]: a plan without its element types and its device, as the plan cache
+//! keeps it.
 
 use crate::cpu::CpuPlan;
 use crate::gpu::plan::GpuPlan;
 use crate::operands::Operands;
 use crate::plan_info::PlanInfo;
 
-/// A product ready to run on the device and with the element types that it was planned
-/// for, which the owner knows. It holds no [`Device`](crate::Device), because the device
-/// keeps such plans.
+/// A product ready to run. The owner of the plan knows the device and the element types
+/// that it was made for. The plan holds no [`Device`](crate::Device), because the device
+/// keeps such plans and the two would keep each other alive.
 #[derive(Debug)]
 pub(crate) struct UntypedPlan {
     pub(crate) operands: Operands,
@@ -15,7 +16,7 @@ pub(crate) struct UntypedPlan {
     pub(crate) info: PlanInfo,
 }
 
-/// What runs.
+/// The implementation that runs the product.
 #[derive(Debug)]
 pub(crate) enum Work {
     Cpu(CpuPlan),

@@ -1,10 +1,10 @@
 //! Views: shape and strides over a matrix's memory.
 //!
-//! A view is a window that copies nothing: transposing, slicing, stepping and
-//! broadcasting only change shape and strides. Every view is checked against
-//! its allocation when it is made, so nothing that takes views can leave it.
-//! [`MatrixView`] reads; [`MatrixViewMut`] is the only way to its matrix while
-//! it lives, and no two of its elements share a place.
+//! A view copies nothing: transposing, slicing, stepping and broadcasting only change
+//! shape and strides. Every view is checked against its allocation when it is made, so
+//! code that takes views cannot access memory outside the allocation. [`MatrixView`]
+//! reads. [`MatrixViewMut`] writes: it borrows its matrix exclusively, and no two of its
+//! elements share an address.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -31,12 +31,12 @@ impl<T> Copy for MatrixView<'_, T> {}
 
 macro_rules! accessors {
     () => {
-        /// Rows.
+        /// Number of rows.
         pub fn rows(&self) -> usize {
             self.layout().rows
         }
 
-        /// Columns.
+        /// Number of columns.
         pub fn cols(&self) -> usize {
             self.layout().cols
         }
@@ -66,7 +66,7 @@ macro_rules! accessors {
             self.0.address()
         }
 
-        /// The elements, row by row. Waits for work that is under way.
+        /// Copies the elements, row by row. Waits for enqueued work first.
         ///
         /// # Errors
         /// [`Error::Driver`] when the device has failed.
@@ -84,7 +84,7 @@ impl<'a, T: Element> MatrixView<'a, T> {
         MatrixView(self.0.transposed())
     }
 
-    /// The rows `rows` and the columns `cols`.
+    /// The part of the view with the rows `rows` and the columns `cols`.
     ///
     /// # Errors
     /// [`Error::SliceRange`] when a range is backwards or leaves the view.
@@ -100,11 +100,11 @@ impl<'a, T: Element> MatrixView<'a, T> {
         self.0.step(row_step, col_step).map(MatrixView)
     }
 
-    /// Another shape and other strides from the same first element; a stride
+    /// A view with another shape and other strides from the same first element. A stride
     /// of 0 repeats a row or a column.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`] when they leave the allocation.
+    /// [`Error::OutOfBounds`] when the new view leaves the allocation.
     pub fn with_strides(
         self,
         rows: usize,
@@ -122,15 +122,15 @@ impl<'a, T: Element> MatrixView<'a, T> {
     }
 }
 
-/// A matrix to write: like [`MatrixView`], but unique, and no two of its
-/// elements share a place.
+/// A matrix to write: like [`MatrixView`], but it borrows the matrix exclusively, and no
+/// two of its elements share an address.
 #[derive(Debug)]
 pub struct MatrixViewMut<'a, T>(pub(crate) Window<'a, T>, PhantomData<&'a mut T>);
 
 impl<'a, T: Element> MatrixViewMut<'a, T> {
     accessors!();
 
-    /// The caller has exclusive access to the window's storage.
+    /// A view of `window`. The caller must have exclusive access to its storage.
     pub(crate) fn new(window: Window<'a, T>) -> Result<Self, Error> {
         let layout = window.layout();
         if layout.aliases() {
@@ -139,7 +139,7 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
         Ok(MatrixViewMut(window, PhantomData))
     }
 
-    /// The same view for a shorter time, to use it more than once.
+    /// The same view with a shorter lifetime, so that `self` can be used again afterwards.
     pub fn reborrow(&mut self) -> MatrixViewMut<'_, T> {
         MatrixViewMut(self.0, PhantomData)
     }
@@ -154,7 +154,7 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
         MatrixViewMut(self.0.transposed(), PhantomData)
     }
 
-    /// The rows `rows` and the columns `cols`.
+    /// The part of the view with the rows `rows` and the columns `cols`.
     ///
     /// # Errors
     /// [`Error::SliceRange`] when a range is backwards or leaves the view.
@@ -170,11 +170,11 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
         Self::new(self.0.step(row_step, col_step)?)
     }
 
-    /// Another shape and other strides from the same first element.
+    /// A view with another shape and other strides from the same first element.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`] when they leave the allocation,
-    /// [`Error::Aliasing`] when two elements would share a place.
+    /// [`Error::OutOfBounds`] when the new view leaves the allocation,
+    /// [`Error::Aliasing`] when two of its elements would share an address.
     pub fn with_strides(
         self,
         rows: usize,
@@ -191,8 +191,8 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
         Self::new(self.0.with_layout(layout)?)
     }
 
-    /// Writes `row_major`, row by row. Elements between the view's stay as
-    /// they are. Waits until it is done.
+    /// Writes `row_major`, row by row. Elements of the allocation that are not in the view
+    /// keep their values. Waits until the copy is done.
     ///
     /// # Errors
     /// [`Error::ElementCount`] unless there are `rows · cols` elements.
@@ -209,7 +209,7 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
         unsafe { crate::transfer::write(self.0, row_major) }
     }
 
-    /// Writes `value` to every element. Waits until it is done.
+    /// Writes `value` to every element. Waits until the writes are done.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed.
@@ -219,10 +219,10 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
     }
 }
 
-/// What can be read as a matrix: a [`MatrixView`], or a reference to a
+/// Types that can be read as a matrix: [`MatrixView`], and references to
 /// [`Matrix`](crate::Matrix).
 pub trait AsView<T> {
-    /// The whole of it, as a view.
+    /// A view of the whole matrix.
     fn as_view(&self) -> MatrixView<'_, T>;
 }
 
@@ -232,16 +232,16 @@ impl<T: Element> AsView<T> for MatrixView<'_, T> {
     }
 }
 
-/// What can be written as a matrix: a [`MatrixViewMut`], or a mutable reference to a
+/// Types that can be written as a matrix: [`MatrixViewMut`], and mutable references to
 /// [`Matrix`](crate::Matrix).
 pub trait AsViewMut<T> {
-    /// The whole of it, as a view to write.
+    /// A view of the whole matrix, to write.
     fn as_view_mut(&mut self) -> MatrixViewMut<'_, T>;
 }
 
 impl<T: Element> AsViewMut<T> for MatrixViewMut<'_, T> {
     fn as_view_mut(&mut self) -> MatrixViewMut<'_, T> {
-        // Lent on: while the result lives, `self` cannot be used.
+        // The result borrows `self` mutably, so the view stays exclusive.
         MatrixViewMut(self.0, PhantomData)
     }
 }

@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::storage::{Memory, Storage};
 
-/// A window on a storage. Invariant: `layout` starting at `offset` lies inside.
+/// A window on a storage. Invariant: `layout` starting at `offset` lies inside the
+/// storage.
 #[derive(Debug)]
 pub(crate) struct Window<'a, T> {
     storage: &'a Storage<T>,
@@ -60,8 +61,8 @@ impl<'a, T: Element> Window<'a, T> {
             cols: cols.len(),
             ..self.layout
         };
-        // An empty slice may start one past the last row, where there may be
-        // no memory; it needs none.
+        // An empty slice may start one past the last row, which may be outside the
+        // storage, so its offset stays where it is.
         let offset = if layout.is_empty() {
             self.offset
         } else {
@@ -79,7 +80,8 @@ impl<'a, T: Element> Window<'a, T> {
         let layout = Layout {
             rows: self.layout.rows.div_ceil(row_step),
             cols: self.layout.cols.div_ceil(col_step),
-            // A step past the only row or column may wrap; nothing uses it.
+            // The stride may only overflow if there is a single row or column, and then
+            // nothing uses it.
             row_stride: self.layout.row_stride.saturating_mul(row_step),
             col_stride: self.layout.col_stride.saturating_mul(col_step),
         };
@@ -94,7 +96,7 @@ impl<'a, T: Element> Window<'a, T> {
         self.storage
     }
 
-    /// The elements, which are in the process's memory: of the CPU device.
+    /// The elements of a window on the CPU device, whose memory is the process's.
     pub(crate) fn host_matrix(self) -> HostMatrix<T> {
         let Memory::Host(buffer) = self.storage.memory() else {
             unreachable!("the caller has checked the device");
@@ -114,7 +116,7 @@ impl<'a, T: Element> Window<'a, T> {
         self.layout
     }
 
-    /// Address of element (0, 0): in device memory on a GPU, else in the host's.
+    /// Address of element (0, 0), in device memory on a GPU, else in host memory.
     pub(crate) fn address(self) -> u64 {
         self.storage.address() + (self.offset * size_of::<T>()) as u64
     }

@@ -1,13 +1,14 @@
-//! The least time a product can take, and what limits it (a roofline: Williams, Waterman,
-//! Patterson, "Roofline: An Insightful Visual Performance Model", 2009).
+//! The least time that a product can take, and the unit that limits it, by the roofline
+//! model (Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance
+//! Model", 2009).
 
 use crate::gpu::Gpu;
 use crate::workload::{Traffic, Workload};
 
-/// What a product cannot be faster than.
+/// The unit that limits the speed of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Products and sums, at the peak of the tensor cores.
+    /// Multiply-adds, at the peak of the tensor cores.
     TensorCores,
     /// Bytes from L2 to the SMs.
     L2,
@@ -31,7 +32,7 @@ impl Limit {
 pub struct Bound {
     /// Seconds.
     pub seconds: f64,
-    /// The term that is the largest.
+    /// The unit that needs the most time.
     pub limit: Limit,
 }
 

@@ -3,28 +3,28 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Lines of a set, as NVIDIA's L2 is usually found to have them (Jia et al., "Dissecting
-/// the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 3).
+/// Number of lines per set that measurements of NVIDIA's L2 usually find (Jia et al.,
+/// "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 3).
 const WAYS: usize = 16;
 
-/// No unit has this number.
+/// Marks an empty place; no unit has this number.
 const EMPTY: u32 = u32::MAX;
 
-/// A cache of units of equal size, in sets that a hash of the unit's number chooses, the
-/// least recently used of a set out first.
+/// A set-associative cache of units of equal size. A hash of the unit's number chooses the
+/// set, and each set evicts its least recently used unit.
 ///
-/// Sets are what makes hit rates fall smoothly as data outgrow the cache. One list of
-/// everything drops from all to nothing where a loop over the data is a byte too long;
-/// no GPU does.
+/// Because of the sets, hit rates fall smoothly as the data outgrow the cache. In a fully
+/// associative cache, a loop over data that are a byte too large would have no hits at all,
+/// which is not how GPUs behave.
 pub(crate) struct Cache {
-    /// Sets of [`Self::ways`] numbers each, the most recently used first.
+    /// The sets, with [`Self::ways`] numbers each, the most recently used first.
     units: Vec<u32>,
     ways: usize,
     sets: u64,
 }
 
 impl Cache {
-    /// Room for `capacity` units.
+    /// An empty cache with room for `capacity` units.
     pub(crate) fn new(capacity: usize) -> Cache {
         let ways = capacity.min(WAYS);
         let sets = capacity.checked_div(ways).unwrap_or(0);
@@ -35,7 +35,7 @@ impl Cache {
         }
     }
 
-    /// Makes `unit` the most recently used of its set; returns whether it was there.
+    /// Makes `unit` the most recently used of its set. Returns whether it was in the cache.
     pub(crate) fn touch(&mut self, unit: u32) -> bool {
         if self.sets == 0 {
             return false;
@@ -43,7 +43,7 @@ impl Cache {
         let start = (hash(unit.into()) % self.sets) as usize * self.ways;
         let set = &mut self.units[start..start + self.ways];
         let found = set.iter().position(|&held| held == unit);
-        // What was used before it moves down a place, and the last one out.
+        // More recently used units move down a place, and on a miss the last is evicted.
         let last = found.unwrap_or(self.ways - 1);
         set.copy_within(..last, 1);
         set[0] = unit;
@@ -51,7 +51,7 @@ impl Cache {
     }
 }
 
-/// The finaliser of MurmurHash3 (Appleby, 2011): bits that depend on all of `value`'s.
+/// The finaliser of MurmurHash3 (Appleby, 2011): every bit depends on all bits of `value`.
 pub(crate) fn hash(value: u64) -> u64 {
     let mixed = (value ^ value >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let mixed = (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

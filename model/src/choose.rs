@@ -1,19 +1,19 @@
-//! The order that needs the fewest bytes from DRAM.
+//! Chooses the order that needs the fewest bytes from DRAM.
 
 use gpu_kernels::TileOrder;
 
 use crate::estimate::estimate;
 use crate::workload::{Machine, Workload};
 
-/// Heights of groups that are compared, besides the whole side.
+/// The group sizes that are compared, besides the whole side.
 const GROUPS: [u32; 5] = [4, 8, 16, 32, 64];
 
 /// The order for which [`estimate`] is lowest, among groups across the longer side of the
-/// CTA tile; of equals the lowest group.
+/// CTA tile. Ties go to the smallest group.
 ///
-/// Groups one way only, because CTAs that start after each other then share the larger of
-/// their two blocks, and requests for it that meet on the way to L2 are made once: at equal
-/// bytes from DRAM, measured, that way is the faster (`docs/tile-order.md`).
+/// Groups have one direction only: CTAs that start after each other then share the larger
+/// of their two blocks, and requests for it that meet on the way to L2 are merged. At equal
+/// bytes from DRAM, this direction was measured to be faster (`docs/tile-order.md`).
 ///
 /// ```
 /// use gpu_kernels::{Block, TileOrder};
@@ -26,7 +26,7 @@ const GROUPS: [u32; 5] = [4, 8, 16, 32, 64];
 /// };
 /// let h200 = GPUS[0].machine(1);
 /// assert_eq!(choose(&product(8192, 8192, 8192), h200), TileOrder::GroupedM { size: 16 });
-/// // All of A stays in L2: the columns of C one after the other, and B is read once.
+/// // All of A stays in L2, so the columns of C run one after the other and B is read once.
 /// assert_eq!(choose(&product(4096, 24576, 1536), h200), TileOrder::GroupedM { size: 32 });
 /// ```
 pub fn choose(workload: &Workload, machine: Machine) -> TileOrder {

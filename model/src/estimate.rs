@@ -1,34 +1,36 @@
-//! Bytes from DRAM in closed form: what [`traffic`](crate::traffic()) simulates, for a rule
-//! that has no time to simulate.
+//! Bytes from DRAM in closed form. This approximates the result of
+//! [`traffic`](crate::traffic()) for the selection, which has no time for a simulation.
 //!
-//! A wave covers R rows and C columns of tiles, R·C = W tiles in flight. Going through the
-//! grid, the rows of A that a wave needs are needed again by the next waves of its group,
-//! and all of B by the next group. Whether L2 still has them depends on the bytes touched
-//! in between. Hence, with s bytes an element and h(d) the chance to survive d bytes:
+//! A wave covers R rows and C columns of tiles, so that R·C = W tiles are in flight. The
+//! next waves of its group need the same rows of A again, and the next group needs all of
+//! B again. Whether they hit in L2 depends on the bytes touched in between. Hence, with s
+//! bytes per element, and h(d) the probability that data survive in L2 while d other bytes
+//! are touched:
 //!
 //! ```text
 //! A: M·K·s · (1 + (waves of a group − 1) · (1 − h(a wave)))
 //! B: N·K·s · (1 + (groups − 1) · (1 − h(a group)))
 //! ```
 //!
-//! and A is multiplied by what drift adds, when readers of one block come so far apart
-//! that L2 has dropped it between them. B is spared that: the readers of a block of B start
-//! right after each other, and stay close. `docs/tile-order.md` says how far it is off.
+//! The bytes of A are multiplied by a factor for drift: readers of one block may drift so
+//! far apart that L2 evicts the block between them. B has no such factor, because the
+//! readers of a block of B start right after each other and stay close together.
+//! `docs/tile-order.md` gives the errors of this estimate.
 
 use gpu_kernels::TileOrder;
 
 use crate::simulate::DRIFT_PERCENT;
 use crate::workload::{Machine, Workload};
 
-/// Standard deviation of a tile's time, as a share of it: that of the simulation.
+/// Standard deviation of a tile's time, as a share of that time, as in the simulation.
 const DRIFT: f64 = DRIFT_PERCENT as f64 / 100.0;
 
-/// Of the gap between two readers that loses a block: of 0.5, 1 and 1.5, what makes the
-/// choice lose the least time on the products of `docs/study`.
+/// Scales the gap between two readers at which L2 loses a block. Of the values 0.5, 1 and
+/// 1.5, this one makes the choice lose the least time on the products of `docs/study`.
 const SPACING: f64 = 0.5;
 
-/// Bytes read from DRAM, about. `order` is taken by its kind: groups as high as they are,
-/// curves as squares.
+/// The approximate number of bytes read from DRAM. Grouped orders count with their group
+/// size, and curves count as squares.
 ///
 /// ```
 /// use gpu_kernels::{Block, TileOrder};
@@ -41,7 +43,7 @@ const SPACING: f64 = 0.5;
 /// };
 /// let h200 = GPUS[0].machine(1);
 /// let gigabytes = |order| estimate(&product, order, h200) / 1e9;
-/// // Counted on an H200: 30.0 and 4.7.
+/// // An H200 counted 30.0 and 4.7.
 /// assert!(gigabytes(TileOrder::RowMajor) > 20.0);
 /// assert!(gigabytes(TileOrder::GroupedM { size: 16 }) < 5.0);
 /// ```
@@ -80,11 +82,11 @@ pub fn estimate(workload: &Workload, order: TileOrder, machine: Machine) -> f64 
 /// One direction of C.
 #[derive(Clone, Copy)]
 struct Side {
-    /// Elements.
+    /// Number of elements.
     extent: f64,
-    /// Tiles.
+    /// Number of tiles.
     tiles: f64,
-    /// Elements of a tile.
+    /// Number of elements of a tile.
     block: f64,
 }
 
@@ -97,7 +99,7 @@ fn grouped(workload: &Workload, machine: Machine, sides: [Side; 2], size: f64) -
     let bytes = f64::from(workload.input_bytes);
     let output_bytes = f64::from(workload.output_bytes);
     let l2 = machine.l2_bytes as f64;
-    // What SMs of every partition read is there as many times.
+    // Each partition of L2 holds a copy of the data that its SMs read.
     let copies = f64::from(machine.l2_partitions.max(1));
     let survives = |distance: f64| {
         let square = (distance / l2.max(1.0)) * (distance / l2.max(1.0));
@@ -105,7 +107,7 @@ fn grouped(workload: &Workload, machine: Machine, sides: [Side; 2], size: f64) -
     };
 
     let group = size.clamp(1.0, across.tiles);
-    // A wave is a part of a group, or groups over their whole length.
+    // A wave is either a part of a group, or consists of whole groups.
     let is_part = group * along.tiles >= in_flight;
     let (high, wide) = match is_part {
         true => (group, (in_flight / group).max(1.0)),
@@ -118,7 +120,7 @@ fn grouped(workload: &Workload, machine: Machine, sides: [Side; 2], size: f64) -
         copies * (high * across.block + along.extent) * depth * bytes
             + high * along.tiles * results,
     );
-    // The line of tiles that the end of a wave cuts is loaded by two waves.
+    // Two waves load the line of tiles in which one wave ends and the next begins.
     let cut = match is_part {
         true => 1.0 + (1.0 - again) * (group - 1.0) / in_flight,
         false => 1.0 + (1.0 - next_group) * (wide - 1.0) / in_flight,
@@ -130,24 +132,24 @@ fn grouped(workload: &Workload, machine: Machine, sides: [Side; 2], size: f64) -
         false => (first * cut, second),
     };
 
-    // Readers of a block come in a window of that many elements along K, at most all.
+    // Readers of a block are spread over this many elements along K, at most all of K.
     let waves = tiles / in_flight;
     let deviation = DRIFT * depth * square_root(waves) * 2.0 / 3.0;
     let window = (3.5 * deviation).min(depth);
-    // L2 holds that many.
+    // L2 holds this many elements along K.
     let held = l2 / (copies * lines * bytes);
     let lost = falling(SPACING * held * wide / window.max(1e-9));
     let drifted = 1.0 + (wide - 1.0).max(0.0) * lost;
     depth * bytes * (first * drifted + second)
 }
 
-/// e⁻ˣ for x ≥ 0, nearly: `core` has no exponential.
+/// An approximation of e⁻ˣ for x ≥ 0, because `core` has no exponential.
 fn falling(x: f64) -> f64 {
-    // One over the series of eˣ.
+    // The reciprocal of the series of eˣ.
     1.0 / (1.0 + x * (1.0 + x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0 * (1.0 + x / 5.0)))))
 }
 
-/// √x by Newton's iteration: `core` has no root.
+/// √x by Newton's iteration, because `core` has no square root.
 fn square_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

@@ -1,27 +1,27 @@
-//! GPUs that the model knows by name, for readers without one.
+//! GPUs that the model knows by name, so that it can be used without a GPU.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::workload::Machine;
 
-/// What the model needs of a GPU.
+/// The properties of a GPU that the model needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gpu {
-    /// As on the command line.
+    /// The name, as used on the command line.
     pub name: &'static str,
-    /// Major and minor.
+    /// Compute capability, (major, minor).
     pub compute_capability: (u32, u32),
     /// Streaming multiprocessors.
     pub sms: u32,
-    /// L2, bytes.
+    /// Capacity of L2, bytes.
     pub l2_bytes: u64,
-    /// Peak bandwidth from L2, bytes a second, where it is known.
+    /// Peak bandwidth of L2, bytes per second, where it is known.
     pub l2_bytes_per_second: Option<f64>,
-    /// Peak bandwidth of the DRAM, bytes a second.
+    /// Peak bandwidth of the DRAM, bytes per second.
     pub dram_bytes_per_second: f64,
-    /// Peak of the tensor cores for f16 with f32 sums, without sparsity, operations a
-    /// second. TF32 has half of it.
+    /// Peak of the tensor cores for f16 with f32 accumulators, without sparsity, in
+    /// operations per second. The peak for TF32 is half of it.
     pub f16_flops: f64,
 }
 
@@ -36,11 +36,12 @@ impl Gpu {
     }
 }
 
-/// SMs, L2 and tensor cores from NVIDIA's architecture white papers (Hopper, Ampere,
-/// Turing, Ada), DRAM from the products' data sheets; SXM boards where there is a choice,
-/// of the A100 that with 80 GB. The L2 of the H200 is what its driver says, 96 slices of
-/// 640 KiB; the white paper's 50 MB of the H100 are 80 such slices. A slice gives 64 bytes
-/// a clock (A100: 80 slices, 5120 bytes, in its white paper), at the boost clock.
+/// The known GPUs. SMs, L2 and tensor cores are from NVIDIA's architecture white papers
+/// (Hopper, Ampere, Turing, Ada), and DRAM is from the products' data sheets. The boards
+/// are SXM where there is a choice, and the A100 is the board with 80 GB. The driver of the
+/// H200 reports its L2, 96 slices of 640 KiB; the white paper's 50 MB of the H100 are 80
+/// such slices. A slice delivers 64 bytes per clock (the A100's white paper says 5120 bytes
+/// for 80 slices), at the boost clock.
 pub const GPUS: [Gpu; 5] = [
     Gpu {
         name: "h200",
@@ -89,8 +90,9 @@ pub const GPUS: [Gpu; 5] = [
     },
 ];
 
-/// Partitions of the L2 of a GPU of this compute capability: two on the large chips since
-/// the A100 (white paper, "A100 L2 cache": "divided into two partitions"), one on others.
+/// Number of L2 partitions of a GPU of this compute capability: two on the large chips
+/// since the A100 (white paper, "A100 L2 cache": "divided into two partitions"), one on
+/// other chips.
 ///
 /// ```
 /// use tilewise_model::gpu::l2_partitions;
@@ -103,7 +105,7 @@ pub fn l2_partitions(compute_capability: (u32, u32)) -> u32 {
     }
 }
 
-/// No GPU has this name here.
+/// The name is not the name of a known GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownGpu(alloc::string::String);
 

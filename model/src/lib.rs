@@ -1,16 +1,16 @@
-//! What a tile order asks of L2, and what L2 then asks of DRAM, by arithmetic alone: no
-//! GPU, no standard library, the same figures on every machine and in a web page.
+//! A model of the L2 and DRAM traffic of a tile order. It needs no GPU and no standard
+//! library, and computes the same figures on every machine and in a web page.
 //!
-//! Three answers, from the roughest to the finest:
+//! It has three levels, from the roughest to the finest:
 //!
-//! 1. [`block_loads`]: how many blocks of A and B does one wave touch? The count in
-//!    Triton's matmul tutorial, "L2 Cache Optimizations".
-//! 2. [`estimate`]: bytes from DRAM in closed form, in well under a microsecond; with
-//!    [`choose`], which takes the order that needs the fewest.
-//! 3. [`traffic`]: the same bytes by simulation of every CTA, every step along K, and an
-//!    L2 of two partitions; checked against the GPU's counters in `docs/tile-order.md`.
+//! 1. [`block_loads`] counts the blocks of A and B that one wave touches, as Triton's
+//!    matmul tutorial does in "L2 Cache Optimizations".
+//! 2. [`estimate`] computes the bytes from DRAM in closed form, in well under a
+//!    microsecond; [`choose`] takes the order that needs the fewest.
+//! 3. [`traffic`] simulates every CTA, every step along K, and an L2 of two partitions.
+//!    `docs/tile-order.md` checks it against the GPU's counters.
 //!
-//! All call [`TileOrder::tile`](gpu_kernels::TileOrder::tile), the function that the
+//! All three call [`TileOrder::tile`](gpu_kernels::TileOrder::tile), the function that the
 //! kernels call. A *wave* is the set of consecutive tile ids that run at once; a *block* is
 //! one step along K of one operand: BLOCK_M×BLOCK_K of A or BLOCK_K×BLOCK_N of B.
 

@@ -1,4 +1,4 @@
-//! A list of requests, run through an L2.
+//! Runs a list of requests through an L2.
 
 mod lru;
 
@@ -7,26 +7,27 @@ use alloc::vec::Vec;
 
 use lru::Lru;
 
-/// What [`replay`] counts.
+/// The counts of [`replay`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests that L2 answers itself.
+    /// Number of requests whose block is in L2.
     pub hits: u64,
-    /// Bytes of all of them.
+    /// Bytes of all requests.
     pub requested_bytes: u64,
-    /// Bytes of the requests that L2 does not have.
+    /// Bytes of the requests whose block is not in L2.
     pub dram_read_bytes: u64,
 }
 
-/// Runs requests through an L2 of `l2_bytes`, in their order: pairs of what is asked
-/// for, by any number, and its bytes. An emulated kernel makes such requests.
+/// Runs requests through an L2 of `l2_bytes`, in their order. A request is a pair: any
+/// number that identifies the requested block, and the block's bytes. The trace of an
+/// emulated kernel contains such requests.
 ///
 /// ```
 /// use tilewise_model::replay;
 ///
-/// // Room for two blocks: the third drives out the first.
+/// // There is room for two blocks: the third evicts the first.
 /// let replayed = replay([(1, 64), (2, 64), (1, 64), (2, 64), (3, 64), (1, 64)], 128);
 /// assert_eq!((replayed.requests, replayed.hits), (6, 2));
 /// assert_eq!(replayed.dram_read_bytes, 4 * 64);

@@ -1,20 +1,21 @@
-//! A product, CTA by CTA and step by step, through an L2 of several partitions.
+//! Simulates a product, CTA by CTA and step by step, with an L2 of several partitions.
 //!
-//! It models these effects, which the counters of a GPU show (`docs/tile-order.md`):
+//! The simulation models these effects, which the counters of a GPU show
+//! (`docs/tile-order.md`):
 //!
-//! - **Drift.** CTAs do not move in lock-step. Every tile takes a little longer or shorter
-//!   than the one before ([`DRIFT_PERCENT`]), and the next tile goes to the first CTA that
-//!   is free, so a long product comes apart: a block is wanted twice, and L2 may have
-//!   dropped it in between.
-//! - **Partitions.** On GPUs whose L2 has two, each holds the lines of half the memory,
-//!   and copies of those lines of the other half that its own SMs read. What SMs of both
-//!   sides read takes its room twice.
+//! - **Drift.** CTAs do not run in lock-step. Every tile takes a little longer or shorter
+//!   than the previous tile ([`DRIFT_PERCENT`]), and the next tile goes to the first CTA
+//!   that is free. In a long product, the CTAs that share a block therefore drift apart,
+//!   and L2 may evict the block between two requests.
+//! - **Partitions.** On GPUs whose L2 has two partitions, each partition holds the lines of
+//!   half the memory, and copies of lines of the other half that its own SMs read. Data that
+//!   SMs of both sides read take twice the room.
 //! - **C.** Results pass through L2 and take room in it.
-//! - **Sets** of the cache ([`Cache`]).
+//! - **Sets.** The cache is set-associative ([`Cache`]).
 //!
-//! It leaves out the time that a miss costs. It also leaves out that requests of
-//! neighbouring SMs for one line are merged on the way to L2, so
-//! [`Traffic::l2_to_sm_bytes`] is what the SMs ask for, and counters of L2 show less.
+//! The simulation ignores the time that a miss costs. It also ignores that requests of
+//! neighbouring SMs for the same line are merged on the way to L2, so
+//! [`Traffic::l2_to_sm_bytes`] counts the requests of the SMs, and counters of L2 show less.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -25,22 +26,25 @@ use gpu_kernels::{Tile, TileOrder};
 use crate::cache::{Cache, hash};
 use crate::workload::{Machine, Traffic, Workload};
 
-/// Standard deviation of a tile's time, in per cent of it: the one number that is fitted.
+/// Standard deviation of a tile's time, in percent of that time. It is the only fitted
+/// number of the simulation.
 pub(crate) const DRIFT_PERCENT: i64 = 2;
 
-/// Requests for units above which k-blocks are joined into one step, roughly.
+/// The approximate number of requests for units above which several k-blocks are joined
+/// into one step.
 const MOST_TOUCHES: u64 = 4 << 20;
 
-/// Most units that the longer side of a tile is cut into.
+/// The largest number of units into which the longer side of a tile is cut.
 const MOST_UNITS: u32 = 8;
 
-/// Ticks that a step of one block along K takes.
+/// Number of ticks that a step of one block along K takes.
 const STEP: i64 = 1 << 20;
 
 /// Runs a product through the L2 of `machine`.
 ///
-/// The cost grows with tiles · k-blocks, joined beyond some four million: 16384³ with
-/// 128×256×64 tiles takes about half a second. Memory grows with the blocks of A, B and C.
+/// The time grows with tiles · k-blocks up to some four million steps, beyond which k-blocks
+/// are joined: 16384³ with 128×256×64 tiles takes about half a second. Memory grows with the
+/// blocks of A, B and C.
 ///
 /// Blocks at the edge count the bytes they hold inside the matrix, so a cache that holds
 /// everything reads exactly `(m·k + k·n) · input_bytes`.
@@ -82,7 +86,7 @@ pub fn traffic(workload: &Workload, order: TileOrder, machine: Machine) -> Traff
         .map(|id| Cta::start(id, order.tile(grid, id)))
         .collect();
     let mut next = at_once;
-    // The earliest first; of two at one time, the one in the lower place.
+    // The earliest CTA comes first; ties go to the lower place.
     let mut queue: BinaryHeap<_> = (0..at_once).map(|place| Reverse((0_i64, place))).collect();
     while let Some(Reverse((now, place))) = queue.pop() {
         let cta = &mut ctas[place as usize];
@@ -109,7 +113,7 @@ struct Cta {
     id: u32,
     tile: Tile,
     step: u32,
-    /// Time of each step.
+    /// The time that each step takes.
     ticks: i64,
 }
 
@@ -129,21 +133,21 @@ impl Cta {
     }
 }
 
-/// How A, B and C are cut: into units of as many bytes, but at the edges.
+/// How A, B and C are cut into units, which have equal bytes except at the edges.
 struct Units {
     workload: Workload,
-    /// Rows of A, or columns of B, of a unit.
+    /// Number of rows of A, or columns of B, of a unit.
     lines: u32,
-    /// Columns of A, or rows of B.
+    /// Number of columns of A, or rows of B, of a unit.
     depth: u32,
-    /// Units along K.
+    /// Number of units along K.
     steps: u32,
-    /// Of a unit that is whole.
+    /// Bytes of a whole unit.
     bytes: u64,
-    /// Units of the first kind that a tile needs in one step, and of the second.
+    /// Number of units of A, and of units of B, that a tile needs in one step.
     of_a: u32,
     of_b: u32,
-    /// Units of a tile of C.
+    /// Number of units of a tile of C.
     of_c: u32,
     /// Number of the first unit of B, and of C.
     first_b: u32,
@@ -168,7 +172,7 @@ impl Units {
         let steps = k.div_ceil(depth);
         let bytes = u64::from(lines) * u64::from(depth) * u64::from(workload.input_bytes);
         let c_bytes = u64::from(block.m) * u64::from(block.n) * u64::from(workload.output_bytes);
-        // Numbers wrap past 2³², where two units would share one: a hit too many.
+        // Numbers wrap past 2³². Two units with the same number only cause a hit too many.
         let first_b = grid.tiles_m.wrapping_mul(of_a).wrapping_mul(steps);
         let first_c = grid.tiles_n.wrapping_mul(of_b).wrapping_mul(steps);
         Units {
@@ -185,7 +189,7 @@ impl Units {
         }
     }
 
-    /// Units of A, B and C, at most.
+    /// The largest possible number of units of A, B and C.
     fn in_all(&self) -> u64 {
         let grid = self.workload.grid();
         let (rows, cols) = (u64::from(grid.tiles_m), u64::from(grid.tiles_n));
@@ -227,7 +231,7 @@ impl Units {
     }
 }
 
-/// All partitions. Of each unit, every partition is home to an equal part.
+/// All partitions of L2. Every partition is the home of an equal part of each unit.
 struct L2 {
     caches: Vec<Cache>,
     partitions: u32,
@@ -238,8 +242,8 @@ struct L2 {
 impl L2 {
     fn new(machine: Machine, units: &Units) -> L2 {
         let partitions = machine.l2_partitions.max(1);
-        // A partition has a share of the bytes, and holds as small a share of each unit.
-        // Eight times the units there are is as good as endless: no set is ever full.
+        // A partition has a share of the bytes, and holds the same share of each unit.
+        // With eight times the existing units, no set is ever full, so more would not matter.
         let room = (machine.l2_bytes / units.bytes.max(1)).min(8 * units.in_all());
         L2 {
             caches: (0..partitions).map(|_| Cache::new(room as usize)).collect(),

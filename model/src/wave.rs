@@ -7,18 +7,18 @@ use gpu_kernels::{TileGrid, TileOrder};
 /// The blocks that one wave of tiles needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaveLoads {
-    /// Tiles in the wave; the last wave may be short.
+    /// Number of tiles in the wave; the last wave may be short.
     pub tiles: u32,
-    /// Loads if nothing were shared: each tile brings its own A and B.
+    /// Number of loads if tiles shared no blocks.
     pub uncached: u64,
-    /// Distinct blocks of A.
+    /// Number of distinct blocks of A.
     pub a: u64,
-    /// Distinct blocks of B.
+    /// Number of distinct blocks of B.
     pub b: u64,
 }
 
 impl WaveLoads {
-    /// Loads if the wave shares every block: [`Self::a`] + [`Self::b`].
+    /// Number of loads if the wave shares every block: [`Self::a`] + [`Self::b`].
     pub fn shared(&self) -> u64 {
         self.a + self.b
     }
@@ -27,7 +27,7 @@ impl WaveLoads {
 /// Block loads of each wave of `wave` consecutive tiles, for a product whose
 /// K is `tiles_k` blocks deep. A `wave` of 0 means 1.
 ///
-/// The example of Triton's tutorial: 9×9 tiles, 9 blocks deep, on 9 SMs.
+/// This is the example of Triton's tutorial: 9×9 tiles, 9 blocks deep, on 9 SMs.
 ///
 /// ```
 /// use gpu_kernels::{TileGrid, TileOrder};
@@ -36,12 +36,12 @@ impl WaveLoads {
 /// let grid = TileGrid { tiles_m: 9, tiles_n: 9 };
 /// let first = |order| block_loads(order, grid, 9, 9).next().unwrap();
 ///
-/// // One row of tiles: 9 blocks of A, and all 81 of B.
+/// // One row of tiles needs 9 blocks of A, and all 81 blocks of B.
 /// let row_major = first(TileOrder::RowMajor);
 /// assert_eq!(row_major.uncached, 162);
 /// assert_eq!((row_major.a, row_major.b, row_major.shared()), (9, 81, 90));
 ///
-/// // A 3×3 square of tiles: 27 blocks of each.
+/// // A 3×3 square of tiles needs 27 blocks of A and 27 of B.
 /// let grouped = first(TileOrder::GroupedM { size: 3 });
 /// assert_eq!(grouped.uncached, 162);
 /// assert_eq!((grouped.a, grouped.b, grouped.shared()), (27, 27, 54));

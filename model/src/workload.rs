@@ -1,4 +1,5 @@
-//! A product, the part of a GPU that the model knows, and what it predicts.
+//! The input and the output of the model: a product, the properties of a GPU, and the
+//! predicted traffic.
 
 use gpu_kernels::{Block, TileGrid};
 
@@ -25,40 +26,40 @@ impl Workload {
         TileGrid::cover(self.m, self.n, self.block.m, self.block.n)
     }
 
-    /// Steps along K.
+    /// Number of steps along K.
     pub fn tiles_k(&self) -> u32 {
         self.k.div_ceil(self.block.k.max(1))
     }
 }
 
-/// The part of a GPU that the model knows.
+/// The properties of a GPU that the model uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// CTAs that run at once: SMs × CTAs an SM holds. 0 means 1.
+    /// Number of CTAs that run at once: SMs × CTAs per SM. 0 means 1.
     pub ctas: u32,
     /// Capacity of L2, bytes, of all partitions together.
     pub l2_bytes: u64,
-    /// Parts of L2, each nearer to a share of the SMs. 0 means 1.
+    /// Number of partitions of L2, each of which is nearer to some of the SMs. 0 means 1.
     pub l2_partitions: u32,
 }
 
-/// What [`traffic`](crate::traffic) counts.
+/// The counts of [`traffic`](crate::traffic).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Blocks that CTAs ask L2 for: two for each tile and step along K.
+    /// Number of blocks that CTAs request from L2: two for each tile and step along K.
     pub requests: u64,
     /// Bytes of all requests, which travel from L2 to the SMs.
     pub l2_to_sm_bytes: u64,
-    /// Bytes that one partition of L2 asks another for.
+    /// Bytes that partitions of L2 request from each other.
     pub between_partitions_bytes: u64,
-    /// Bytes that L2 does not have when they are asked for.
+    /// Bytes that are not in L2 when they are requested.
     pub dram_read_bytes: u64,
-    /// Bytes of C, written once.
+    /// Bytes of C; each is written once.
     pub c_write_bytes: u64,
 }
 
 impl Traffic {
-    /// The share of the requested bytes that L2 has, 0 to 1; 1 when nothing was
+    /// The share of the requested bytes that hit in L2, 0 to 1; 1 when nothing was
     /// requested.
     pub fn hit_rate(&self) -> f64 {
         if self.l2_to_sm_bytes == 0 {

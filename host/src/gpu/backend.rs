@@ -1,7 +1,7 @@
-//! The seam between the library and a GPU.
+//! The interface between the library and a GPU.
 //!
-//! Everything that the library asks of a GPU is a function of [`Backend`]. All of it
-//! happens in the order of one stream; what is *enqueued* may happen after the call
+//! Every operation that the library needs from a GPU is a function of [`Backend`]. All
+//! work runs in the order of one stream; work that is *enqueued* may run after the call
 //! has returned.
 
 use std::ffi::c_void;
@@ -16,32 +16,33 @@ use crate::problem::Catalog;
 
 /// A GPU of the CUDA driver, or an emulated one.
 pub(crate) trait Backend: Send + Sync {
-    /// The kernels that this GPU can be given.
+    /// The kernels that can be loaded on this GPU.
     fn catalog(&self) -> Catalog<'static>;
 
-    /// Makes the GPU's context the calling thread's. Every other call comes after it.
+    /// Makes the GPU's context current on the calling thread. Every other call needs it.
     fn make_current(&self) -> Result<(), Error>;
 
-    /// Allocates `bytes`, at least one, at a multiple of 256; `None` where there is not
-    /// enough memory.
+    /// Allocates `bytes` bytes, at least one, at a multiple of 256. Returns `None` if there
+    /// is not enough memory.
     fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error>;
 
-    /// Bytes that could be allocated.
+    /// Number of free bytes.
     fn free_bytes(&self) -> Result<u64, Error>;
 
     /// Frees an allocation.
     ///
     /// # Safety
-    /// `address` is from [`Backend::allocate`], is freed once, and nothing enqueued uses it.
+    /// `address` is from [`Backend::allocate`] and is freed once, and no enqueued work uses
+    /// the allocation.
     unsafe fn free(&self, address: u64);
 
-    /// Enqueues zeros for `bytes` at `address`.
+    /// Enqueues zeros for `bytes` bytes at `address`.
     ///
     /// # Safety
-    /// They lie in one allocation.
+    /// The bytes lie in one allocation.
     unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error>;
 
-    /// Enqueues copies of one element.
+    /// Enqueues a fill of `lines` with one value.
     ///
     /// # Safety
     /// All of `lines` lies in one allocation.
@@ -50,23 +51,22 @@ pub(crate) trait Backend: Send + Sync {
     /// Enqueues a copy of `from` to `address`; `from` has been read when this returns.
     ///
     /// # Safety
-    /// As many bytes lie there, in one allocation.
+    /// The bytes at `address` lie in one allocation.
     unsafe fn write(&self, address: u64, from: &[u8]) -> Result<(), Error>;
 
     /// Enqueues a copy of the bytes at `address` to `to`.
     ///
     /// # Safety
-    /// As many bytes lie there, in one allocation. `to` is not touched before
+    /// The bytes at `address` lie in one allocation. `to` is not used before
     /// [`Backend::synchronize`] has returned.
     unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error>;
 
-    /// Says that the library has put nothing into `bytes` at `address` that a kernel may
-    /// count on. The emulator reports a kernel that reads them before one has written
-    /// them; to a GPU it makes no difference.
+    /// Marks `bytes` bytes at `address` as undefined. The emulator then reports a kernel
+    /// that reads them before a kernel has written them; on a GPU this call does nothing.
     fn leave_undefined(&self, _address: u64, _bytes: u64) {}
 
     /// The tensor map of `spec` at device address `address`, a multiple of 16. `operand`
-    /// is for the error.
+    /// is only for the error.
     fn encode(
         &self,
         operand: Operand,
@@ -74,15 +74,15 @@ pub(crate) trait Backend: Send + Sync {
         address: u64,
     ) -> Result<EncodedMap, Error>;
 
-    /// Loads a kernel of the catalog, unless it is loaded. Threads may load different
-    /// kernels at once.
+    /// Loads a kernel of the catalog, unless it is loaded already. Threads may load
+    /// different kernels at once.
     fn load(&self, kernel: &KernelInfo) -> Result<Function, Error>;
 
     /// Enqueues a launch.
     ///
     /// # Safety
-    /// `function` is from [`Backend::load`] of this GPU, and `params` describes live
-    /// allocations there, which nobody frees before the stream is through.
+    /// `function` is from [`Backend::load`] of this GPU. `params` describes live
+    /// allocations of this GPU, which stay allocated until the stream has finished.
     unsafe fn launch(
         &self,
         function: &Function,
@@ -93,10 +93,10 @@ pub(crate) trait Backend: Send + Sync {
     /// A timer for work on the stream.
     fn timer(&self) -> Result<Box<dyn Timer>, Error>;
 
-    /// Waits until the stream is through.
+    /// Waits until the stream has finished all work.
     fn synchronize(&self) -> Result<(), Error>;
 
-    /// Whether the stream is through.
+    /// Whether the stream has finished all work.
     fn is_done(&self) -> Result<bool, Error>;
 
     /// Whether the stream records a graph instead of running.
@@ -105,7 +105,7 @@ pub(crate) trait Backend: Send + Sync {
     /// The driver's handle of the stream; `None` where no driver is involved.
     fn stream(&self) -> Option<CudaStream>;
 
-    /// The same as `cust` has it.
+    /// The stream as a `cust` type.
     #[cfg(feature = "cust")]
     fn cust_stream(&self) -> Option<&cust::stream::Stream> {
         None
@@ -117,36 +117,36 @@ pub(crate) trait Backend: Send + Sync {
         false
     }
 
-    /// What the emulator counted in the last launch.
+    /// The emulator's counts of the last launch.
     #[cfg(feature = "emulator")]
     fn counts(&self) -> Option<tilewise_emulator::Counts> {
         None
     }
 }
 
-/// Two events on the stream of a GPU, whose context is current at every call.
+/// Two events on the stream of a GPU. The GPU's context is current at every call.
 pub(crate) trait Timer: Send + Sync + fmt::Debug {
     /// Enqueues the start.
     fn start(&self) -> Result<(), Error>;
     /// Enqueues the stop.
     fn stop(&self) -> Result<(), Error>;
-    /// Milliseconds between the two, which have happened. Of an emulated GPU: a number
-    /// that grows with the instructions executed.
+    /// Milliseconds between the two events, which must have happened. On an emulated GPU,
+    /// this is a number that grows with the instructions executed.
     fn milliseconds(&self) -> Result<f32, Error>;
 }
 
 /// A loaded kernel, valid while its GPU is open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Function {
-    /// What it was loaded from.
+    /// The kernel that was loaded.
     pub(crate) kernel: KernelInfo,
     /// CTAs that one SM holds at once.
     pub(crate) ctas_per_sm: u32,
-    /// What the backend knows it by.
+    /// The backend's handle of the function.
     pub(super) handle: FunctionHandle,
 }
 
-/// A function's handle, which only the backend that gave it understands.
+/// A function's handle; its meaning depends on the backend.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FunctionHandle(pub(super) *mut c_void);
 
@@ -155,24 +155,25 @@ unsafe impl Send for FunctionHandle {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for FunctionHandle {}
 
-/// The launch configuration that a kernel's constants leave open.
+/// The part of the launch configuration that the kernel's constants do not fix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaunchConfig {
-    /// CTAs along x and y. For a kernel with clusters x is a multiple of the cluster.
+    /// CTAs along x and y. For a kernel with clusters, x is a multiple of the cluster's
+    /// CTAs.
     pub(crate) ctas: (u32, u32),
-    /// Whether the grid may start, and wait by itself, while the kernel ahead of it
-    /// in the stream still runs. Its kernel executes `griddepcontrol.wait`.
+    /// Whether the grid may start while the previous kernel in the stream still runs. The
+    /// kernel then waits for it with `griddepcontrol.wait`.
     pub(crate) overlaps: bool,
 }
 
 /// Lines of contiguous elements at a pitch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lines {
-    /// Of the first element.
+    /// Address of the first element.
     pub(crate) address: u64,
-    /// Elements of a line.
+    /// Number of elements per line.
     pub(crate) length: usize,
-    /// Lines.
+    /// Number of lines.
     pub(crate) count: usize,
     /// Bytes from one line to the next.
     pub(crate) pitch_bytes: usize,
@@ -181,14 +182,14 @@ pub(crate) struct Lines {
 /// The bits of one element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pattern {
-    /// Of two bytes.
+    /// An element of two bytes.
     Two(u16),
-    /// Of four bytes.
+    /// An element of four bytes.
     Four(u32),
 }
 
-/// A stream of the CUDA driver, for calls of the driver of your own: the handle that its
-/// API names `CUstream`. Valid as long as the device it came from.
+/// A stream of the CUDA driver, for your own calls of the driver. It is the handle that
+/// the driver API names `CUstream`, and is valid as long as the device it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CudaStream(pub(super) *mut c_void);
 

@@ -6,7 +6,7 @@ use super::backend::{Lines, Pattern};
 use super::opened::Gpu;
 use crate::error::Error;
 
-/// Bytes in the memory of one GPU, freed on drop.
+/// An allocation in the memory of one GPU, which is freed on drop.
 #[derive(Debug)]
 pub(crate) struct DeviceBuffer {
     gpu: Arc<Gpu>,
@@ -16,7 +16,7 @@ pub(crate) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// `bytes` zeros.
+    /// Allocates `bytes` bytes and enqueues zeros for them.
     pub(crate) fn zeroed(gpu: &Arc<Gpu>, bytes: usize) -> Result<Self, Error> {
         gpu.make_current()?;
         let address = match bytes {
@@ -41,8 +41,8 @@ impl DeviceBuffer {
         Ok(buffer)
     }
 
-    /// Overwrites all of it with zeros, after all work enqueued so far. The
-    /// context is current.
+    /// Enqueues zeros for the whole buffer, after all work enqueued so far. The context
+    /// is current.
     pub(crate) fn enqueue_zeros(&self) -> Result<(), Error> {
         if self.bytes == 0 {
             return Ok(());
@@ -51,7 +51,7 @@ impl DeviceBuffer {
         unsafe { self.gpu.backend().zero(self.address, self.bytes) }
     }
 
-    /// Its size.
+    /// Size of the buffer, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -65,14 +65,14 @@ impl DeviceBuffer {
     pub(crate) fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), Error> {
         self.check_range(offset, to.len());
         self.gpu.make_current()?;
-        // SAFETY: both ranges exist; `to` is not touched before the
+        // SAFETY: both ranges exist; `to` is not used before the
         // synchronisation below.
         unsafe { self.gpu.backend().read(self.address + offset as u64, to)? };
         self.gpu.synchronize()
     }
 
     /// Copies `from` to the bytes from `offset` on, after all work enqueued so
-    /// far, and waits.
+    /// far, and waits for the copy.
     pub(crate) fn write(&self, offset: usize, from: &[u8]) -> Result<(), Error> {
         self.gpu.make_current()?;
         self.enqueue_write(offset, from)?;
@@ -89,8 +89,8 @@ impl DeviceBuffer {
     }
 
     /// Fills `count` lines of `length` elements with one value, after all work enqueued
-    /// so far, and waits. The first line begins at byte `offset`, and each of
-    /// the others `pitch_bytes` after the one before.
+    /// so far, and waits. For each of `offsets`, the first line begins at that byte, and
+    /// each further line begins `pitch_bytes` after the previous line.
     pub(crate) fn fill(
         &self,
         offsets: impl IntoIterator<Item = usize>,
@@ -117,7 +117,7 @@ impl DeviceBuffer {
         self.gpu.synchronize()
     }
 
-    /// Says that `len` bytes from `offset` on hold nothing that a kernel may count on:
+    /// Marks `len` bytes from `offset` on as undefined:
     /// see [`Backend::leave_undefined`](super::backend::Backend::leave_undefined).
     pub(crate) fn leave_undefined(&self, offset: usize, len: usize) {
         self.check_range(offset, len);
@@ -142,7 +142,7 @@ impl Drop for DeviceBuffer {
         }
         // Enqueued work may still use the memory. Waiting fails when the
         // context is broken, the GPU is overdue, or the stream records a graph
-        // that may use the memory later: then it stays allocated.
+        // that may use the memory later; the memory then stays allocated.
         if self.gpu.synchronize().is_ok() {
             // SAFETY: allocated by `zeroed`, and nothing is under way.
             unsafe { self.gpu.backend().free(self.address) };

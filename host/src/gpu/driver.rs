@@ -1,8 +1,8 @@
 //! The GPUs of the CUDA driver.
 //!
-//! `cust` manages contexts, streams and device queries. What it does not wrap
-//! (one error code too few, the compiler's log, function attributes, tensor
-//! maps) goes through `cust_raw`, with each `CUresult` checked by [`check`].
+//! `cust` manages contexts, streams and device queries. Calls that it does not wrap, or
+//! not well enough (some error codes, the compiler's log, function attributes, tensor
+//! maps), go through `cust_raw`, and [`check`] checks each `CUresult`.
 
 mod calls;
 mod launch;
@@ -18,7 +18,7 @@ use cust_raw::{CUresult, cudaError_enum as Code};
 
 use crate::error::Error;
 
-/// An error unless `result` is success.
+/// Returns an error unless `result` is success.
 fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
     match result {
         Code::CUDA_SUCCESS => Ok(()),
@@ -31,7 +31,7 @@ fn cust_failure(call: &'static str) -> impl FnOnce(cust::error::CudaError) -> Er
     move |error| failure(call, error as u32)
 }
 
-/// The error for `call`, which answered `code`.
+/// The error for `call`, which returned `code`.
 fn failure(call: &'static str, code: u32) -> Error {
     if let Some(function) = libcuda::take_missing_function() {
         return Error::DriverTooOld {
@@ -58,8 +58,9 @@ fn code_name(code: u32) -> String {
     type GetErrorName = unsafe extern "C" fn(u32, *mut *const std::ffi::c_char) -> u32;
     let mut name = std::ptr::null();
     if let Some(address) = libcuda::symbol(c"cuGetErrorName") {
-        // By address: an enum argument could not hold a code newer than it.
-        // SAFETY: the signature is that of the driver API, "Error Handling";
+        // The function is called by address, because `cust_raw` declares the argument as an
+        // enum, which must not hold an unknown code.
+        // SAFETY: the driver API documents this signature in "Error Handling";
         // `name` is written with a static string or null.
         unsafe {
             std::mem::transmute::<*const std::ffi::c_void, GetErrorName>(address)(code, &mut name)

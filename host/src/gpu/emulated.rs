@@ -1,6 +1,6 @@
-//! An emulated GPU behind the seam: memory, tensor maps and launches of the emulator.
+//! The [`Backend`] of an emulated GPU: memory, tensor maps and launches of the emulator.
 //!
-//! Whatever is enqueued has happened when the call returns.
+//! All enqueued work is done when the call returns.
 
 pub(crate) mod estimate;
 pub(crate) mod options;
@@ -26,7 +26,7 @@ use crate::problem::Catalog;
 use estimate::time;
 use options::EmulatedGpu;
 
-/// `CUDA_ERROR_INVALID_VALUE`: what the driver answers to what it cannot encode.
+/// `CUDA_ERROR_INVALID_VALUE`, which the driver returns for maps that it cannot encode.
 const INVALID_VALUE: u32 = 1;
 
 /// Highest SM clock of an H200, kHz (data sheet).
@@ -36,18 +36,18 @@ const CLOCK_KHZ: u32 = 1_980_000;
 struct Emulated {
     gpu: EmulatedGpu,
     state: Mutex<State>,
-    /// Instructions that have been executed: its time.
+    /// Number of executed instructions, which serves as the time.
     clock: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
 struct State {
     memory: Memory,
-    /// Of the last launch.
+    /// The counts of the last launch.
     counts: Option<Counts>,
 }
 
-/// Opens an emulated GPU, another at each call.
+/// Opens an emulated GPU; every call opens a new one.
 pub(crate) fn open(gpu: EmulatedGpu) -> Result<Arc<Gpu>, Error> {
     static OPENED: AtomicUsize = AtomicUsize::new(0);
     gpu.check()?;
@@ -75,7 +75,7 @@ impl Emulated {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the emulator is to run a launch of `clusters`.
+    /// The options of the emulator for a launch of `clusters`.
     fn options(&self, clusters: u32, is_stream_k: bool, overlaps: bool) -> Options {
         let EmulatedGpu { slots, .. } = self.gpu;
         Options {
@@ -94,7 +94,7 @@ impl Emulated {
     }
 }
 
-/// What a thread of `kernel` runs.
+/// The function that a thread of `kernel` runs.
 fn body_of(kernel: &KernelInfo) -> Option<unsafe fn(&GemmParams)> {
     let named = |other: &KernelInfo| other.name == kernel.name;
     if let Some(place) = KERNELS.iter().position(named) {
@@ -237,8 +237,8 @@ impl Backend for Emulated {
         let run = unsafe {
             std::mem::transmute::<*mut c_void, unsafe fn(&GemmParams)>(function.handle.0)
         };
-        // SAFETY: launched as its constants say, with parameters that describe emulated
-        // allocations, in which every access is looked up.
+        // SAFETY: the launch has the configuration of the kernel's constants. The parameters
+        // describe emulated allocations, in which every access is looked up.
         let body = || unsafe { run(params) };
         let grid = Grid {
             kernel: kernel.name,
@@ -296,7 +296,7 @@ impl Backend for Emulated {
     }
 }
 
-/// The library's error for one of the emulator.
+/// The library's error for an error of the emulator.
 fn failure(kernel: &'static str, error: machine::Error) -> Error {
     match error {
         machine::Error::Broken(reports) => Error::KernelBroken { reports },
@@ -307,7 +307,7 @@ fn failure(kernel: &'static str, error: machine::Error) -> Error {
     }
 }
 
-/// The library's error for an access of its own that leaves emulated memory.
+/// The error for an access by the library itself outside emulated memory.
 fn outside(error: NoSuchMemory) -> Error {
     Error::Driver {
         call: "the emulated memory",
@@ -316,7 +316,7 @@ fn outside(error: NoSuchMemory) -> Error {
     }
 }
 
-/// Two readings of the clock that counts instructions: a time that is the same each time.
+/// A timer that reads the clock of executed instructions, so that times are repeatable.
 #[derive(Debug)]
 struct InstructionTimer {
     clock: Arc<AtomicU64>,
@@ -341,7 +341,7 @@ impl Timer for InstructionTimer {
         Ok(())
     }
 
-    /// A nanosecond an instruction.
+    /// Each instruction counts as a nanosecond.
     fn milliseconds(&self) -> Result<f32, Error> {
         let [start, stop] =
             [&self.start, &self.stop].map(|reading| reading.load(Ordering::Relaxed));

@@ -1,7 +1,7 @@
 //! The three tensor maps of a hopper launch, in memory that the plan owns.
 //!
-//! A map holds an address, so new operands need new maps, while the shapes are
-//! the plan's. [`HopperMaps::update`] copies them only when an address changed.
+//! The plan fixes the shapes, but a map also holds an address, so new operands need new
+//! maps. [`HopperMaps::update`] copies maps to the device only when an address changed.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::tma::{self, GlobalTensor};
 pub(crate) struct HopperMaps {
     device: DeviceBuffer,
     kernel: &'static str,
-    /// Whether the kernel has no other way to write C.
+    /// Whether the kernel can write C through TMA only.
     c_by_tma_only: bool,
     a: TensorMapSpec,
     b: TensorMapSpec,
@@ -32,12 +32,12 @@ pub(crate) struct HopperMaps {
     copied: Option<[u64; 3]>,
 }
 
-/// What the device needs to know of the maps.
+/// The launch parameters for the maps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapsInUse {
     /// Device address of the three maps.
     pub(crate) address: u64,
-    /// Whether the map of C is there.
+    /// Whether there is a map of C.
     pub(crate) store_by_tma: bool,
 }
 
@@ -58,7 +58,7 @@ impl HopperMaps {
         let b_major = b_major(kernel, problem);
         let a = GlobalTensor::of_a(problem, a_major).map_err(unreadable(Operand::A))?;
         let b = GlobalTensor::of_b(problem, b_major).map_err(unreadable(Operand::B))?;
-        // C may move to another address, which `update` looks at.
+        // The alignment of C is left out here, because `update` checks each new address.
         let c = GlobalTensor::of_c(&Problem {
             c: Strides::new(problem.c.row_stride, problem.c.col_stride),
             ..*problem
@@ -82,8 +82,8 @@ impl HopperMaps {
         })
     }
 
-    /// Makes the device's maps those of operands at these addresses, in the
-    /// stream's order. The context of `gpu` is current.
+    /// Enqueues a copy of the maps for operands at these addresses, if they have changed.
+    /// The context of `gpu` is current.
     pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
         let [a, b, c] = addresses;
         let through_tma = [
@@ -101,7 +101,7 @@ impl HopperMaps {
             }
         }
         let c_map = self.c.filter(|_| c.is_multiple_of(tma::ALIGNMENT));
-        // Where C is not written through TMA, its address does not matter.
+        // Where C is not written through TMA, a new address needs no new map.
         let addresses = [a, b, c_map.map_or(0, |_| c)];
         if self.copied != Some(addresses) {
             if gpu.backend().is_capturing()? {
@@ -122,7 +122,7 @@ impl HopperMaps {
                         .copy_from_slice(map.bytes());
                 }
             }
-            // Should the copy fail, what the device holds is unknown.
+            // If the copy fails, the contents of the device's maps are unknown.
             self.copied = None;
             self.device.enqueue_write(0, &bytes)?;
             self.copied = Some(addresses);

@@ -1,4 +1,4 @@
-//! One opened GPU: what it is, what stands behind it, whether it is overdue.
+//! One opened GPU: its properties, its backend, and whether it is overdue.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use super::backend::{Backend, Function};
 use crate::error::Error;
 use crate::problem::Target;
 
-/// What the driver says of a GPU.
+/// The properties of a GPU that the driver reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuInfo {
     /// Product name.
@@ -45,7 +45,7 @@ impl GpuInfo {
         }
     }
 
-    /// What cycles of an SM take at its highest clock.
+    /// The time that `cycles` cycles of an SM take at its highest clock.
     pub(crate) fn time_of(&self, cycles: u64) -> Duration {
         let per_second = 1e3 * f64::from(self.max_clock_khz.max(1));
         Duration::try_from_secs_f64(cycles as f64 / per_second).unwrap_or(Duration::MAX)
@@ -72,8 +72,7 @@ impl Gpu {
         &self.info
     }
 
-    /// What carries out the calls. Whatever may block is called after
-    /// [`Gpu::make_current`].
+    /// The backend of this GPU. Call [`Gpu::make_current`] before any call that may block.
     pub(crate) fn backend(&self) -> &dyn Backend {
         &*self.backend
     }
@@ -82,7 +81,7 @@ impl Gpu {
         &self.overdue
     }
 
-    /// The error of a wait of this GPU that took `waited`.
+    /// The error for a wait for this GPU that timed out after `waited`.
     pub(crate) fn timed_out(&self, waited: Duration) -> Error {
         Error::TimedOut {
             device: self.to_string(),
@@ -90,8 +89,8 @@ impl Gpu {
         }
     }
 
-    /// Makes this GPU's context the calling thread's. Whatever may block begins with this,
-    /// because it fails while the GPU is overdue.
+    /// Makes this GPU's context current on the calling thread. Every function that may
+    /// block calls this first, because this fails while the GPU is overdue.
     pub(crate) fn make_current(&self) -> Result<(), Error> {
         match self.overdue.waited() {
             None => self.backend.make_current(),
@@ -99,7 +98,7 @@ impl Gpu {
         }
     }
 
-    /// The function of `kernel`, loaded if it was not.
+    /// The function of `kernel`, which is loaded if necessary.
     pub(crate) fn load(&self, kernel: &KernelInfo) -> Result<Function, Error> {
         self.make_current()?;
         self.backend.load(kernel)
@@ -110,7 +109,7 @@ impl Gpu {
         self.backend.synchronize()
     }
 
-    /// CTAs of `function` that run at once.
+    /// Number of CTAs of `function` that run at once.
     pub(crate) fn resident_ctas(&self, function: &Function) -> u32 {
         self.info.sms.saturating_mul(function.ctas_per_sm)
     }
@@ -118,14 +117,14 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        // The fields' own drops need the context current; should that fail,
-        // they fail too, and the driver frees everything with the process. An
+        // The fields' own drops need the context to be current. If that fails, they
+        // fail too, and the driver frees everything when the process ends. An
         // overdue GPU is never dropped.
         let _ = self.make_current();
     }
 }
 
-/// The same text as the device's.
+/// Writes the same text as for the device.
 impl fmt::Display for Gpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GPU {} ({})", self.info.ordinal, self.info.name)
@@ -143,14 +142,14 @@ impl fmt::Debug for Gpu {
 /// Whether a wait for a GPU has timed out.
 #[derive(Default)]
 pub(crate) struct Overdue {
-    /// Nanoseconds that were waited in vain; 0 where nothing is overdue.
+    /// Nanoseconds of the wait that timed out; 0 if the GPU is not overdue.
     waited: AtomicU64,
-    /// The GPU itself while it is overdue: closing it might wait for ever.
+    /// Keeps the GPU open while it is overdue, because closing it might wait forever.
     kept: Mutex<Option<Arc<Gpu>>>,
 }
 
 impl Overdue {
-    /// How long it was waited in vain, if it was.
+    /// The time of the wait that timed out; `None` if the GPU is not overdue.
     pub(crate) fn waited(&self) -> Option<Duration> {
         match self.waited.load(Ordering::Acquire) {
             0 => None,
@@ -160,7 +159,7 @@ impl Overdue {
 
     pub(super) fn set(&self, gpu: &Arc<Gpu>, waited: Duration) {
         let nanoseconds = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-        // A limit of zero is a limit, too.
+        // A wait with a limit of zero can time out, too, and 0 means "not overdue".
         self.store(nanoseconds.max(1), Some(gpu.clone()));
     }
 
@@ -173,7 +172,7 @@ impl Overdue {
     fn store(&self, waited: u64, gpu: Option<Arc<Gpu>>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         self.waited.store(waited, Ordering::Release);
-        // The caller has a handle of its own: no GPU is closed here.
+        // This closes no GPU, because the caller has a handle of its own.
         *kept = gpu;
     }
 }

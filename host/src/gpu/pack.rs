@@ -1,4 +1,4 @@
-//! A copy of an operand that TMA can read, made before each product.
+//! Packing: before each product, an operand is copied so that TMA can read it.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::select::pack::PackedMatrix;
 #[cfg(feature = "emulator")]
 use crate::select::{choice::Choice, grid};
 
-/// A launch that copies a matrix, of the kernel's type, to other strides.
+/// A launch that copies a matrix of the kernel's element type to other strides.
 #[derive(Debug)]
 pub(crate) struct Copy {
     function: Function,
     config: LaunchConfig,
-    /// The matrix as A, its copy as C.
+    /// A is the matrix, and C is its copy.
     params: GemmParams,
 }
 
 impl Copy {
-    /// Loads `kernel`, which is to copy `from` to `to`, both `rows`×`cols`.
+    /// Loads `kernel` for a copy of `from` to `to`, both `rows`×`cols`.
     pub(crate) fn new(
         gpu: &Gpu,
         kernel: &KernelInfo,
@@ -31,7 +31,7 @@ impl Copy {
         from: TensorRef,
         to: TensorRef,
     ) -> Result<Self, Error> {
-        // What has found memory has fewer tiles than a launch can number.
+        // A matrix that fits in memory has fewer tiles than a launch can number.
         let grid = TileGrid::cover(rows, cols, kernel.block.m, kernel.block.n);
         Ok(Copy {
             function: gpu.load(kernel)?,
@@ -61,7 +61,8 @@ impl Copy {
         })
     }
 
-    /// Copies tile by tile as `choice`, of the same kernel and matrix, says.
+    /// Sets the order and the schedule of the copy from `choice`, which is for the same
+    /// kernel and matrix.
     #[cfg(feature = "emulator")]
     pub(crate) fn walk(&mut self, gpu: &Gpu, choice: &Choice) {
         self.config.ctas = grid::ctas(choice, gpu.resident_ctas(&self.function));
@@ -72,8 +73,8 @@ impl Copy {
     /// Enqueues the copy of the matrix at `address`. The context of `gpu` is current.
     ///
     /// # Safety
-    /// The matrix is live on `gpu`, in the planned layout, and it and its copy stay until
-    /// the stream is through.
+    /// The matrix is live on `gpu`, in the planned layout. The matrix and its copy stay
+    /// allocated until the stream has finished.
     pub(crate) unsafe fn run(&self, gpu: &Gpu, address: u64) -> Result<(), Error> {
         let params = GemmParams {
             a: TensorRef {
@@ -82,7 +83,7 @@ impl Copy {
             },
             ..self.params
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller ensures it.
         unsafe { gpu.backend().launch(&self.function, self.config, &params) }
     }
 }
@@ -95,7 +96,7 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
-    /// Loads `kernel`, which is to copy `from` to a workspace as `packed` says.
+    /// Loads `kernel` for a copy of `from` to a workspace with the layout of `packed`.
     pub(crate) fn new(
         gpu: &Arc<Gpu>,
         kernel: &KernelInfo,
@@ -126,10 +127,10 @@ impl Pack {
     /// current.
     ///
     /// # Safety
-    /// The operand is live on `gpu`, in the planned layout, and it and this
-    /// plan stay until the stream is through.
+    /// The operand is live on `gpu`, in the planned layout. The operand and this
+    /// value stay allocated until the stream has finished.
     pub(crate) unsafe fn run(&self, gpu: &Gpu, address: u64) -> Result<(), Error> {
-        // SAFETY: the caller's duty; the workspace is ours and large enough.
+        // SAFETY: the caller ensures it; `self` owns the workspace, which is large enough.
         unsafe { self.copy.run(gpu, address) }
     }
 }

@@ -17,32 +17,32 @@ use crate::select::choice::Choice;
 use crate::select::pack::PackedMatrix;
 use crate::select::{cost, grid};
 
-/// Products up to this many cycles, by [`cost`], may start while the kernel ahead
-/// still runs. Back to back on an H200 that wins 5 % at 512³ and 1024³ and 4 % at
-/// 2048³; larger ones, which run at the power or memory limit without a pause,
-/// lose up to 6 % (`docs/perf-log.md`).
+/// Products up to this many cycles, by [`cost`], may start while the previous kernel in
+/// the stream still runs. For products back to back on an H200, this gains 5 % at 512³
+/// and 1024³ and 4 % at 2048³. Larger products already run at the power or memory limit
+/// and would lose up to 6 % (`docs/perf-log.md`).
 const SHORT_CYCLES: u64 = 40_000;
 
-/// Bytes at the end of the workspace of a CTA that shares tiles: its flag, on a line of its
-/// own.
+/// Bytes of the flag at the end of each CTA's stream-K workspace. The flag has a cache
+/// line of its own.
 const FLAG_BYTES: usize = 128;
 
-/// Everything a launch needs but the addresses.
+/// Everything that a launch needs except the addresses.
 #[derive(Debug)]
 pub(crate) struct GpuPlan {
     gpu: Arc<Gpu>,
     choice: Choice,
     function: Function,
     config: LaunchConfig,
-    /// By [`cost`], at the highest clock.
+    /// The estimated time by [`cost`], at the highest clock.
     estimate: Duration,
-    /// Copies of A and B, as the kernel sees them, made before the product.
+    /// The copies of A and B, as the kernel sees them, that are made before the product.
     packs: [Option<Pack>; 2],
-    /// Of the problem as the kernel sees it. The addresses are those of the
-    /// last run; of packed operands, the workspace's.
+    /// The parameters for the problem as the kernel sees it. The addresses are from the
+    /// last run; packed operands have the address of their workspace.
     params: GemmParams,
     maps: Option<HopperMaps>,
-    /// Where CTAs leave the sums of tiles that they share.
+    /// The stream-K workspace, in which CTAs leave the accumulators of shared tiles.
     sums: Option<DeviceBuffer>,
 }
 
@@ -116,12 +116,12 @@ impl GpuPlan {
         })
     }
 
-    /// What the product is estimated to take, at the GPU's highest clock.
+    /// The estimated time of the product, at the GPU's highest clock.
     pub(crate) fn estimate(&self) -> Duration {
         self.estimate
     }
 
-    /// What it does, chosen by `origin`.
+    /// The description of the plan, whose choices were made by `origin`.
     pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
         let (x, y) = self.config.ctas;
         let (m, n) = if self.choice.transposed {
@@ -158,8 +158,8 @@ impl GpuPlan {
     /// Enqueues the product of operands at the addresses of A, B and C.
     ///
     /// # Safety
-    /// They are live on the plan's GPU, in the planned layouts, and stay until
-    /// the stream is through.
+    /// The operands are live on the plan's GPU, in the planned layouts, and stay allocated
+    /// until the stream has finished.
     pub(crate) unsafe fn run(&mut self, [a, b, c]: [u64; 3]) -> Result<(), Error> {
         if self.params.m == 0 || self.params.n == 0 {
             return Ok(());
@@ -187,20 +187,20 @@ impl GpuPlan {
         }
         for (pack, address) in [(pack_a, a), (pack_b, b)] {
             if let Some(pack) = pack {
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller ensures it.
                 unsafe { pack.run(&self.gpu, address) }?;
             }
         }
         let backend = self.gpu.backend();
-        // SAFETY: the caller's duty; the function takes `GemmParams` like every
+        // SAFETY: the caller ensures it; the function takes `GemmParams` like every
         // entry point.
         unsafe { backend.launch(&self.function, self.config, &self.params) }
     }
 }
 
-/// Where `sharers` CTAs leave the sums of tiles that they share, for `kernel`: for each
-/// of them the sums, and at the end a flag, which is 0 before the first launch. Nothing
-/// else need be.
+/// The stream-K workspace of `kernel` for `sharers` CTAs. Each CTA has room for its
+/// accumulators, and at the end a flag. The flags must be 0 before the first launch; the
+/// rest may be undefined.
 fn workspace_of_sharers(
     gpu: &Arc<Gpu>,
     kernel: &KernelInfo,

@@ -1,9 +1,9 @@
-//! How long work takes on a GPU that did something else before.
+//! Timing of work on a GPU with a cold L2 cache.
 //!
-//! As Triton's `do_bench` does: the L2 cache is overwritten first, so that the
-//! work finds its operands in DRAM, whatever ran before, and two events on the
-//! stream take the time on the GPU's own clock. The overwrite also keeps the
-//! GPU busy while the host enqueues the work, so that no gap is timed.
+//! The method is the same as in Triton's `do_bench`. First, the L2 cache is overwritten,
+//! so that the work finds its operands in DRAM, whatever ran before. Then two events on
+//! the stream take the time on the GPU's own clock. The overwrite also keeps the GPU busy
+//! while the host enqueues the work, so that no gap is timed.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::error::Error;
 /// Times work on the stream of one GPU.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
-    /// Start and stop.
+    /// The start and stop events.
     timer: ManuallyDrop<Box<dyn Timer>>,
-    /// What overwrites L2: twice as large.
+    /// Writing this buffer overwrites L2; it is twice as large as L2.
     overwrite: DeviceBuffer,
-    // Last: dropping the others needs the context.
+    // This field is dropped last, because dropping the others needs the context.
     gpu: Arc<Gpu>,
 }
 
@@ -37,8 +37,8 @@ impl Stopwatch {
         })
     }
 
-    /// Milliseconds that the GPU takes for what `work` enqueues. Waits for it, but no
-    /// longer than `limit`: [`Error::TimedOut`].
+    /// The milliseconds that the GPU takes for the work that `work` enqueues. Waits for
+    /// the GPU, and returns [`Error::TimedOut`] if that takes longer than `limit`.
     pub(crate) fn time(
         &self,
         limit: Duration,
@@ -56,7 +56,7 @@ impl Stopwatch {
 
 impl Drop for Stopwatch {
     fn drop(&mut self) {
-        // An overdue GPU might be waited for.
+        // Destroying the events of an overdue GPU might wait for it, so they are leaked.
         if self.gpu.make_current().is_ok() {
             // SAFETY: it is dropped here, and this value is gone.
             unsafe { ManuallyDrop::drop(&mut self.timer) };

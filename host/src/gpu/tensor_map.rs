@@ -1,12 +1,12 @@
-//! Tensor maps: what TMA must know of a matrix to copy boxes of it.
+//! Tensor maps: the descriptions of matrices that TMA needs to copy boxes of them.
 //!
-//! A map is 128 opaque bytes that the backend encodes from the matrix's base, shape and
-//! pitch (CUDA driver API, "Tensor Map Object Management"). Elements outside the matrix
-//! read as zeros and are not written.
+//! A map consists of 128 opaque bytes that the backend encodes from the matrix's base,
+//! shape and pitch (CUDA driver API, "Tensor Map Object Management"). Elements outside the
+//! matrix read as zeros and are not written.
 
 use gpu_kernels::DType;
 
-/// An encoded map. The driver asks for 64-byte alignment.
+/// An encoded map. The driver requires 64-byte alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct EncodedMap(pub(super) [u8; EncodedMap::BYTES]);
@@ -21,8 +21,8 @@ impl EncodedMap {
     }
 }
 
-/// A matrix as TMA sees it, wherever it is; index 0 is the direction in which elements are
-/// contiguous.
+/// A matrix as TMA sees it, without its address. Index 0 is the direction in which
+/// elements are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TensorMapSpec {
     /// Element type.
@@ -32,8 +32,8 @@ pub(crate) struct TensorMapSpec {
     /// Bytes from one line of contiguous elements to the next: a multiple of
     /// 16, below 2⁴⁰.
     pub(crate) pitch_bytes: u64,
-    /// Elements one copy moves in each direction, at most 256; as many bytes as
-    /// the swizzle spans or fewer along the first.
+    /// Elements that one copy moves in each direction, at most 256. Along the first
+    /// direction, they have at most as many bytes as the swizzle spans.
     pub(crate) box_dims: [u32; 2],
     /// Bytes within which the swizzle permutes 16-byte chunks: 32, 64 or 128;
     /// 16 for none.

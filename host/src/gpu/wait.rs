@@ -1,10 +1,10 @@
-//! Waiting for the stream of a GPU no longer than a limit.
+//! Waits for the stream of a GPU with a time limit.
 //!
-//! A kernel that never ends cannot be cancelled, and most calls of the driver may wait for
-//! it: freeing memory, destroying events, unloading modules, releasing the context. So once
-//! a wait has timed out, the GPU is overdue: every call that could block answers
-//! [`Error::TimedOut`] instead, destructors leave to the process's end what they would
-//! free, and the GPU's own handle is kept, so that opening it again finds it overdue.
+//! CUDA cannot cancel a kernel that never ends, and most calls of the driver may wait for
+//! it: freeing memory, destroying events, unloading modules, releasing the context. So
+//! once a wait has timed out, the GPU is overdue: every call that could block returns
+//! [`Error::TimedOut`] instead, destructors free nothing, and the GPU's own handle is
+//! kept, so that opening the GPU again finds it overdue.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,19 +13,20 @@ use std::time::{Duration, Instant};
 use super::opened::Gpu;
 use crate::error::Error;
 
-/// Time in which a wait asks again and again: a small product is done by then, and a sleep
-/// would be the longest part of its time.
+/// For this long, a wait polls without sleeping. A small product is done by then, and a
+/// sleep would take longer than the product.
 const ASK: Duration = Duration::from_micros(200);
 
-/// Longest sleep between two questions. A thousandth of the shortest limits that make
-/// sense for a GPU, and too long to load the CPU.
+/// Longest sleep between two polls. It is a thousandth of the shortest limits that make
+/// sense for a GPU, and long enough to leave the CPU idle.
 const LONGEST_SLEEP: Duration = Duration::from_millis(2);
 
-/// Waits until the stream of `gpu` has done everything, or else makes the GPU overdue.
-/// One that was overdue is so no more when everything is done.
+/// Waits until the stream of `gpu` has finished all work. If that takes longer than
+/// `limit`, the GPU becomes overdue. An overdue GPU whose work is finished is no longer
+/// overdue.
 ///
 /// # Errors
-/// [`Error::TimedOut`], and what the driver says of the work.
+/// [`Error::TimedOut`], and errors that the driver reports for the work.
 pub(crate) fn within(gpu: &Arc<Gpu>, limit: Duration) -> Result<(), Error> {
     let backend = gpu.backend();
     backend.make_current()?;
@@ -37,7 +38,8 @@ pub(crate) fn within(gpu: &Arc<Gpu>, limit: Duration) -> Result<(), Error> {
     Err(gpu.timed_out(limit))
 }
 
-/// Asks until the answer is yes; `Ok(false)` when the limit has passed. Asks once at least.
+/// Calls `is_done` until it returns true, at least once. Returns `Ok(false)` when the
+/// limit has passed.
 fn poll(limit: Duration, mut is_done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
     let start = Instant::now();
     loop {
@@ -52,7 +54,7 @@ fn poll(limit: Duration, mut is_done: impl FnMut() -> Result<bool, Error>) -> Re
         if waited < ASK {
             thread::yield_now();
         } else {
-            // The end is noticed late by an eighth of the wait at most.
+            // A sleep of an eighth of the wait delays the result by an eighth at most.
             thread::sleep((waited / 8).min(LONGEST_SLEEP).min(left));
         }
     }
@@ -82,7 +84,7 @@ mod tests {
         });
         assert_eq!(done, Ok(false));
         assert!(start.elapsed() >= limit);
-        // Sleeps of 25 microseconds and more, most of them of two milliseconds.
+        // Sleeps take 25 microseconds and more, most of them two milliseconds.
         assert!(asked_asleep < 200, "{asked_asleep}");
         assert_eq!(poll(Duration::ZERO, || Ok(false)), Ok(false));
     }

@@ -1,4 +1,4 @@
-//! Whether a kernel can run a problem, and if not, why.
+//! Checks whether a kernel can run a problem, and gives the reason if it cannot.
 
 use gpu_kernels::{DType, Family, KernelInfo, Major, OutputType, Schedule};
 
@@ -8,7 +8,7 @@ use crate::problem::{Catalog, Problem, Target};
 use crate::rejection::Rejection;
 use crate::tma;
 
-/// Why `kernel` cannot run `problem` on `target`, as it is, if it cannot.
+/// Checks that `kernel` can run `problem` on `target` without packing.
 ///
 /// # Errors
 /// The first [`Rejection`] found.
@@ -79,7 +79,7 @@ pub(crate) fn b_major(kernel: &KernelInfo, problem: &Problem) -> Major {
     kernel.b_major.unwrap_or(problem.b_major())
 }
 
-/// Why `request` does not allow `kernel`, if it does not.
+/// Checks that `request` allows `kernel`.
 pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<(), Rejection> {
     if request.family.is_some_and(|family| family != kernel.family) {
         return Err(Rejection::Family {

@@ -1,4 +1,4 @@
-//! What the caller forces, and what is selected.
+//! The choices that the caller forces ([`Request`]), and the selection ([`Choice`]).
 
 use gpu_kernels::{Block, Family, KernelInfo, Schedule, TileGrid, TileOrder};
 
@@ -7,10 +7,10 @@ use crate::problem::Problem;
 /// Whether operands that TMA cannot read may be packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Packing {
-    /// Where it pays, and wherever a hopper kernel or the family is forced.
+    /// Pack where it pays, and wherever a hopper kernel or the family is forced.
     #[default]
     Auto,
-    /// Never: then hopper kernels refuse such operands.
+    /// Never pack. Hopper kernels then refuse operands that TMA cannot read.
     Never,
 }
 
@@ -29,20 +29,20 @@ impl Packed {
         self.a || self.b
     }
 
-    /// Elements copied for `problem`, as the kernel sees it.
+    /// Number of elements copied for `problem`, as the kernel sees it.
     pub(super) fn elements(self, problem: &Problem) -> u64 {
         let of = |packed, lines: u32| u64::from(packed) * u64::from(lines) * u64::from(problem.k);
-        // Each is below 2⁶².
+        // Each term is below 2⁶², so the sum cannot overflow.
         of(self.a, problem.m) + of(self.b, problem.n)
     }
 }
 
-/// What the caller forces; `None` leaves it to the rule.
+/// The choices that the caller forces; `None` leaves a choice to the rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// A kernel by name.
     pub kernel: Option<String>,
-    /// A step of the ladder.
+    /// A family of kernels.
     pub family: Option<Family>,
     /// A CTA tile.
     pub block: Option<Block>,
@@ -54,7 +54,7 @@ pub struct Request {
     pub packing: Packing,
 }
 
-/// What was selected.
+/// A complete configuration: kernel, tile order and schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The kernel.
@@ -65,13 +65,13 @@ pub struct Choice {
     pub packed: Packed,
     /// The kernel that packs them; `None` where nothing is packed.
     pub pack: Option<KernelInfo>,
-    /// C in tiles, or in the tiles of a whole cluster; of Cᵀ if transposed.
+    /// C divided into CTA tiles, or into cluster tiles; Cᵀ if transposed.
     pub grid: TileGrid,
     /// The order of those tiles.
     pub order: TileOrder,
-    /// How CTAs get them.
+    /// How CTAs get tiles.
     pub schedule: Schedule,
-    /// Under [`Schedule::StreamK`], CTAs that compute the tiles of the last wave, cut
-    /// along K; else 0.
+    /// Under [`Schedule::StreamK`], the number of CTAs that compute the tiles of the last
+    /// wave, which are cut along K; else 0.
     pub stream_k_ctas: u32,
 }

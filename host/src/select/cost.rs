@@ -1,4 +1,4 @@
-//! What a kernel is expected to take, in cycles of an SM.
+//! The estimated time of a kernel, in cycles of an SM.
 //!
 //! ```text
 //! waves   = clusters that have a tile / clusters that run at once, rounded up
@@ -8,30 +8,31 @@
 //! cycles  = start + waves · (k_blocks · k_block + store)
 //! ```
 //!
-//! Under the ping-pong schedule one consumer stores while the other multiplies: the longer
-//! of the two counts, and of the stores only that of the last tile shows. An order barrier
-//! stands between the consumers' main loops:
+//! Under the ping-pong schedule, one consumer stores its tile while the other multiplies.
+//! The longer of the two phases counts, and only the store of the last tile is not hidden.
+//! An order barrier separates the main loops of the two consumers:
 //!
 //! ```text
 //! cycles = start + waves · (max(k_blocks · k_block, store) + order_barrier) + store
 //! ```
 //!
-//! Under stream-K the number of waves is rounded down, and the tiles that are left are cut
-//! along K among some of the CTAs. The CTA that finishes a tile adds up the accumulators of
-//! all its parts, which the other CTAs leave in a workspace (the paper's *fix-up*):
+//! Under stream-K, the number of waves is rounded down, and the remaining tiles are cut
+//! along K and shared among some of the CTAs. The other CTAs write the accumulators of
+//! their parts to a workspace, and the CTA that finishes a tile adds up the accumulators
+//! of all its parts (the paper's *fix-up*):
 //!
 //! ```text
 //! last wave = tiles · k_blocks / ctas · k_block + write
 //!             + latency + (ctas / tiles − 1) · read + store
 //! ```
 //!
-//! With more CTAs each computes less, and the finishing CTA reads more; the number with the
-//! fewest cycles is taken. (The paper's "grid size selection", section 5.1, weighs the
-//! same.)
+//! With more CTAs, each CTA computes less, but the finishing CTA reads more; the estimate
+//! takes the number of CTAs with the fewest cycles. (The paper's "grid size selection",
+//! section 5.1, makes the same trade-off.)
 //!
 //! The number of waves decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates below
-//! are those of an SM of an H100 or H200. Other devices have other rates, but
+//! are the rates of an SM of an H100 or H200. Other devices have other rates, but
 //! similar ratios between their units, and a comparison needs only the ratios.
 
 use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
@@ -41,8 +42,8 @@ use super::choice::{Choice, Packed};
 use crate::problem::{CACHE_LINE, Problem, Target};
 use crate::tma::{GlobalTensor, Unreadable};
 
-/// Which operands have lines that begin in the middle of a cache line, so that each
-/// 128 bytes of them take two.
+/// The operands whose lines begin in the middle of a cache line, so that each 128 bytes
+/// of them touch two cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MidLine {
     /// A.
@@ -52,8 +53,8 @@ pub struct MidLine {
 }
 
 impl MidLine {
-    /// As `kernel` reads the operands of `problem`, where it reads them through TMA.
-    /// Those that are packed first begin on cache lines.
+    /// The flags for `kernel` and the operands of `problem`. Only kernels that read
+    /// through TMA count. Packed operands begin on cache lines.
     pub(super) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
         if kernel.family != Family::Hopper {
             return MidLine::default();
@@ -70,9 +71,9 @@ impl MidLine {
     }
 }
 
-/// FLOP a cycle that an SM sustains in the main loop of a kernel: for hopper
-/// the peak of `wgmma` (4096 for 16-bit types), for the others the share of
-/// their unit's peak seen at 4096³ on an H200.
+/// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
+/// the peak of `wgmma` (4096 for 16-bit types); for the other families it is the rate
+/// measured at 4096³ on an H200.
 fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
     match (kernel.family, kernel.input) {
         (Family::Hopper, DType::Tf32) => 2048,
@@ -84,78 +85,78 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
     }
 }
 
-/// Tenths of a cycle that the SM needs to ask for 128 bytes: a cache line, and the
-/// ends of two. On an H200 the first is what limits 64×64 and 64×128 tiles at 2048³,
-/// the second that of ten kernels at 3000³ and 4104³.
+/// Tenths of a cycle that the SM needs to request 128 bytes: first where they are one
+/// cache line, then where they straddle two. On an H200, the first rate limits 64×64 and
+/// 64×128 tiles at 2048³; the second was fitted to ten kernels at 3000³ and 4104³.
 const ASKING: (u64, u64) = (17, 38);
 
-/// What L2 is asked for, of the lines that CTAs next to each other in the order
-/// ask for. Such CTAs run on the same GPC, whose requests for a line are made once
-/// if they meet (`docs/tile-order.md`): counted on an H200, 0.4 to 0.65 of the bytes
-/// get through, 0.66 to 0.88 with one tile a CTA. Those of clusters hardly meet, for
-/// the clusters are dealt out over all GPCs: 0.86 to 1.0.
+/// The fraction of the lines requested by CTAs next to each other in the tile order that
+/// reaches L2. Such CTAs run on the same GPC, which merges requests for the same line if
+/// they meet (`docs/tile-order.md`). Counted on an H200, 0.4 to 0.65 of the bytes reach
+/// L2, 0.66 to 0.88 with one tile per CTA. Requests of clusters hardly meet, because the
+/// clusters are distributed over all GPCs: 0.86 to 1.0.
 const MADE_ONCE: (u64, u64) = (2, 3);
 
-/// Bytes a cycle that L2 delivers to one SM, counting the requests that reach L2. From the
-/// same tiles; with the requests that meet before L2 it is 75.
+/// Bytes per cycle that L2 delivers to one SM, counting only the requests that reach L2.
+/// Fitted to the same tiles as [`ASKING`]; if merged requests count too, the rate is 75.
 const LOADED_PER_CYCLE: u64 = 50;
 
-/// Loads that cost a cycle although arithmetic hides them: a large product runs
-/// at the power limit, where bytes moved are taken from the clock. From 128×128
-/// against 128×256 tiles at 4096³ on an H200: in as many cycles 1 % slower cold,
-/// 3 % sustained, with 4/3 of the bytes.
+/// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
+/// at the power limit, where moving bytes lowers the clock. Fitted to 128×128 against
+/// 128×256 tiles at 4096³ on an H200: with the same number of cycles and 4/3 of the
+/// bytes, the smaller tile is 1 % slower cold and 3 % slower sustained.
 const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
 
-/// Cycles a k-block that the tensor cores wait where a CTA has one consumer: they are idle
-/// while it waits for a stage and releases one. From 64×128 against
-/// 128×64 tiles at 1024³ on an H200, 4 % slower cold, 10 % sustained.
+/// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
+/// it waits for a stage and releases one. Fitted to 64×128 against 128×64 tiles at 1024³
+/// on an H200: 4 % slower cold, 10 % slower sustained.
 const ALONE: u64 = 40;
 
-/// Cycles a k-block that CTAs which share loads wait for each other. From 128×64 tiles at
-/// 256×4096×4096 on an H200: in clusters of 1×2 10 % slower, with a third fewer bytes.
+/// Cycles per k-block that CTAs with shared loads wait for each other. Fitted to 128×64
+/// tiles at 256×4096×4096 on an H200: clusters of 1×2 are 10 % slower, although they load
+/// a third fewer bytes.
 const COUPLED: u64 = 100;
 
-/// Cycles that the first tiles wait longer for their operands, which come from DRAM, the
-/// smaller the pipeline is: none where it fills shared memory, and all of these where it
-/// has no stage.
-/// From 128×256 tiles at 2048³ on an H200: with four stages for three 2 % faster
-/// cold.
+/// Extra cycles that the first tiles wait for their operands, which come from DRAM. A
+/// pipeline that fills shared memory costs none of these cycles, a pipeline without
+/// stages would cost all of them, and [`fill`] interpolates. Fitted to 128×256 tiles at
+/// 2048³ on an H200: four stages instead of three are 2 % faster cold.
 const FILL: u64 = 4000;
 
 /// Bytes of a pipeline that fills shared memory.
 const FULL_PIPELINE: u64 = 192 << 10;
 
-/// Cycles that a tile's store takes longer where the m64 tiles of a consumer are staged in
-/// parts. From the same two kernels: alike at two waves of tiles, 0.5 % slower at
+/// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
+/// Fitted to the same two kernels: equally fast at two waves of tiles, 0.5 % slower at
 /// four and more.
 const STAGED_IN_PARTS: u64 = 600;
 
-/// Bytes a cycle that leave an SM for C.
+/// Bytes of C per cycle that an SM stores.
 const STORED_PER_CYCLE: u64 = 64;
 
-/// Cycles between the multiplies of one tile and the multiplies of the next, without
-/// the cycles that C takes to leave. By the SM's clock on an H200: 1,640 in all for
-/// 128×256 tiles of f16.
+/// Cycles between the multiplies of one tile and the multiplies of the next, without the
+/// cycles of the stores of C. Measured with the SM's clock on an H200: 1,640 cycles in
+/// all for 128×256 tiles of f16.
 const BETWEEN_TILES: u64 = 600;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
-/// consumer to the first of the other. From 128×192 tiles at 8192×8192×1024 on an H200,
-/// where ping-pong is 7 % faster than the cooperative schedule.
+/// consumer to the first of the other. Fitted to 128×192 tiles at 8192×8192×1024 on an
+/// H200, where ping-pong is 7 % faster than the cooperative schedule.
 const ORDER_BARRIER: u64 = 450;
 
-/// Cycles to start clusters and stop them together. On an H200, at 2048³.
+/// Cycles to start clusters and stop them together. Measured on an H200, at 2048³.
 const CLUSTER_LATENCY: u64 = 1200;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
-/// many CTAs there are: all send at once, before one barrier.
+/// many CTAs there are: all CTAs send at once, before one barrier.
 const EXCHANGE_LATENCY: u64 = 1500;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them: two to three microseconds.
 const FIX_UP_LATENCY: u64 = 4000;
 
-/// By how much stream-K has to be better, in percent: its gain depends on rates that do
-/// not enter the other estimates.
+/// The percentage by which stream-K has to be better: its gain depends on rates that the
+/// other estimates do not use.
 const STREAM_K_MARGIN: u64 = 5;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
@@ -167,7 +168,7 @@ pub struct Cost {
     pub loads: u64,
 }
 
-/// What `choice` takes for `problem`.
+/// The estimate for `choice` and `problem`.
 pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> Cost {
     let (kernel, packed) = (&choice.kernel, choice.packed);
     let mid_line = match choice.transposed {
@@ -177,8 +178,8 @@ pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> 
     estimate(kernel, choice.grid, problem.k, mid_line, target)
 }
 
-/// What `kernel` takes for `grid` tiles (of its clusters) and a depth of `k`. The estimate
-/// of a kernel for stream-K includes the margin by which it has to be better.
+/// The estimate for `kernel`, a `grid` of (cluster) tiles and a depth of `k`. For a
+/// stream-K kernel, the estimate includes the margin by which it has to be better.
 pub fn estimate(
     kernel: &KernelInfo,
     grid: TileGrid,
@@ -203,26 +204,27 @@ pub fn estimate(
     }
 }
 
-/// How many CTAs compute the tiles that fill no wave of `grid`, by a kernel for stream-K.
+/// The number of CTAs with which a stream-K kernel computes the tiles of `grid` that do
+/// not fill a wave.
 ///
-/// At least one for each of those tiles, and two where a tile has two k-blocks and there
-/// are CTAs; at most the CTAs that run at once; 1 where no tile is left over. The operands
-/// are taken to begin on cache lines, whether they do or not: the place at which a tile is
-/// cut decides the order in which its products are added up, and the result must not
-/// depend on an address.
+/// Each of these tiles gets at least one CTA, and at least two where it has two k-blocks
+/// and there are enough CTAs. The number is at most the number of CTAs that run at once,
+/// and 1 where no tile remains. The estimate assumes that operands begin on cache lines,
+/// whether they do or not: the place at which a tile is cut decides the order in which
+/// its products are added up, and the result must not depend on an address.
 pub fn stream_k_ctas(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
     let (_, ctas) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
     ctas as u32
 }
 
-/// Whether `kernel` may be worth measuring: a kernel for stream-K only where there is more
-/// than one wave of tiles and the last one is not full.
+/// Whether `kernel` may be worth measuring. A stream-K kernel is worth it only where
+/// there is more than one wave of tiles and the last wave is not full.
 pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> bool {
     let (tiles, at_once) = (grid.tiles(), target.clusters_at_once(kernel));
     kernel.stream_k_bytes == 0 || tiles > at_once && !tiles.is_multiple_of(at_once)
 }
 
-/// Cycles that the first tiles of a hopper kernel wait longer than behind the largest
+/// Extra cycles that the first tiles of a hopper kernel wait, compared to the largest
 /// pipeline.
 fn fill(kernel: &KernelInfo) -> u64 {
     match kernel.family {
@@ -233,27 +235,27 @@ fn fill(kernel: &KernelInfo) -> u64 {
     }
 }
 
-/// Whether a consumer of a hopper kernel has no room to stage 64 rows of a 16-bit
-/// tile at once.
+/// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
+/// type per consumer.
 fn stages_in_parts(kernel: &KernelInfo) -> bool {
     kernel.staging_bytes < kernel.consumers * 64 * kernel.block.n * 2
 }
 
-/// What an estimate is made from; all times in cycles.
+/// The quantities that an estimate is made from; all times are in cycles.
 struct Work {
-    /// Tiles of a cluster.
+    /// Number of cluster tiles.
     tiles: u64,
-    /// Those that run at once.
+    /// Number of cluster tiles that run at once.
     at_once: u64,
-    /// K-blocks of one CTA for one tile.
+    /// Number of k-blocks of one CTA for one tile.
     k_blocks: u64,
-    /// One k-block.
+    /// Time of one k-block.
     k_block: u64,
-    /// Bytes that one k-block takes from L2.
+    /// Bytes that one k-block loads from L2.
     loads: u64,
-    /// From a tile's last k-block to its last byte of C.
+    /// Time from a tile's last k-block to its last byte of C.
     store: u64,
-    /// Whether it is hidden behind the main loop of the next tile.
+    /// Whether the main loop of the next tile hides the store.
     ping_pong: bool,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
@@ -264,7 +266,7 @@ impl Work {
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-        // One CTA's share of what its cluster loads together.
+        // One CTA's share of the lines that its cluster loads together.
         let (rows, columns) = (m / u64::from(cluster.n), n / u64::from(cluster.m));
         let bytes = depth * u64::from(kernel.input.bytes());
         let asking = |mid_line| if mid_line { ASKING.1 } else { ASKING.0 };
@@ -280,7 +282,7 @@ impl Work {
         let arrived = (asked * bytes / (10 * CACHE_LINE)).max(loads / LOADED_PER_CYCLE);
         let k_block = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
 
-        // Each CTA stores one part of the tile, and sends the others away as f32.
+        // Each CTA stores one part of the tile, and sends the other parts away as f32.
         let parts = u64::from(cluster.k);
         let part = m * n / parts;
         let exchange = if parts > 1 {
@@ -303,7 +305,7 @@ impl Work {
         }
     }
 
-    /// A wave of whole tiles.
+    /// Time of a wave of whole tiles.
     fn wave(&self) -> u64 {
         let multiply = self.k_blocks * self.k_block;
         if self.ping_pong {
@@ -313,29 +315,29 @@ impl Work {
         }
     }
 
-    /// What of the last wave's store is not in [`Work::wave`].
+    /// The part of the last wave's store that [`Work::wave`] does not count.
     fn last_store(&self) -> u64 {
         if self.ping_pong { self.store } else { 0 }
     }
 
-    /// Under stream-K: cycles, and the number of CTAs in the last wave that makes them
-    /// fewest.
+    /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
+    /// achieves them.
     fn stream_k(&self) -> (u64, u64) {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let whole = waves * self.wave();
         if left == 0 {
             return (whole, 1);
         }
-        // The same number of CTAs for every tile, two or more; or all CTAs, some of which
-        // then have parts of two tiles.
+        // Either every tile gets the same number of CTAs, two or more; or all CTAs take
+        // part, and some of them have parts of two tiles.
         let most = self.k_blocks.min(self.at_once / left);
         let all = self.at_once.min(left * self.k_blocks);
         let counts = (2..=most).map(|each| each * left).chain([all]);
         let last = |ctas: u64| {
-            // CTAs whose accumulators the one that finishes a tile reads.
+            // The number of CTAs whose accumulators the CTA that finishes a tile reads.
             let peers = match ctas % left {
                 0 => ctas / left - 1,
-                // A CTA's k-blocks do not end with a tile: one CTA more has some of it.
+                // A CTA's k-blocks do not end with a tile, so one more CTA has a part of it.
                 _ => ctas.div_ceil(left),
             };
             if peers == 0 {

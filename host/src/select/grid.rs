@@ -1,17 +1,17 @@
-//! C in tiles, and how many CTAs a launch has for them.
+//! The division of C into tiles, and the number of CTAs of a launch.
 
 use gpu_kernels::{KernelInfo, Schedule, TileGrid};
 
 use super::choice::Choice;
 
-/// An M×N matrix in tiles of `kernel`: of a CTA, or of a whole cluster, whose
-/// CTAs stand one above the other.
+/// Divides an M×N matrix into tiles of `kernel`: into CTA tiles, or into cluster tiles
+/// for kernels with clusters.
 pub fn tile_grid(kernel: &KernelInfo, m: u32, n: u32) -> TileGrid {
     let (height, width) = kernel.cluster_tile();
     TileGrid::cover(m, n, height, width)
 }
 
-/// CTAs to launch along x and y, where `resident` CTAs run at once.
+/// Number of CTAs to launch along x and y, where `resident` CTAs run at once.
 pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
     let TileGrid { tiles_m, tiles_n } = choice.grid;
     let cluster = choice.kernel.cluster.ctas();
@@ -29,7 +29,8 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
     }
 }
 
-/// Tiles that are cut along K among several of `ctas` CTAs: the tiles that fill no wave.
+/// Number of tiles that are cut along K and shared among several of `ctas` CTAs: the
+/// tiles that do not fill a wave.
 pub(crate) fn stream_k_tiles(choice: &Choice, ctas: (u32, u32)) -> u32 {
     match choice.schedule {
         Schedule::StreamK => choice.grid.tiles().checked_rem(ctas.0).unwrap_or(0),

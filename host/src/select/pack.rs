@@ -1,22 +1,22 @@
 //! Packing: operands that TMA cannot read are copied, then read from the copy.
 //!
-//! The copy is what GotoBLAS and BLIS call a packed panel, of a whole operand
+//! The copy is like a packed panel of GotoBLAS and BLIS, but of a whole operand
 //! (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
-//! 2008): contiguous in the direction the kernel reads, lines a multiple of 128
-//! bytes apart.
+//! 2008): it is contiguous in the direction that the kernel reads, and its lines are a
+//! multiple of 128 bytes apart.
 //!
-//! **When it pays.** To pack A moves 2·M·K elements through DRAM, and spares
-//! 2·M·N·K operations the slower kernel. Both grow with M·K, so N decides, and
-//! M for B. The thresholds below are break-even points with a margin. They take
-//! 2.7 TB/s for the copy: one of two 4096×4096 f16 matrices, read and written,
-//! takes about 0.05 ms on an H200.
+//! **When it pays.** Packing A moves 2·M·K elements through DRAM, and lets the faster
+//! kernel do 2·M·N·K operations. Both grow with M·K, so N decides for A, and M decides
+//! for B. The thresholds below are break-even points with a margin. They assume a copy
+//! at 2.7 TB/s: copying two 4096×4096 f16 matrices, read and written, takes about
+//! 0.05 ms on an H200.
 //!
 //! - Where the alternative is tensor_core's element by element path (57
-//!   TFLOP/s f16, measured at 4095×4097×4099; hopper, ten times that), packing
+//!   TFLOP/s f16, measured at 4095×4097×4099; hopper is ten times as fast), packing
 //!   breaks even at about N = 50: [`MIN_REUSE_OF_ELEMENTS`].
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper
-//!   only wants it rounded or in another direction (TF32, always packed), the
-//!   gain is smaller: 170 TFLOP/s against 360 at 4096³. That breaks even at
+//!   only needs it rounded or in another direction (TF32 is always packed), the
+//!   gain is smaller: 170 TFLOP/s against 360 at 4096³. Packing then breaks even at
 //!   about N = 1000, for both operands: [`MIN_REUSE_OF_LINES`].
 //! - The launch of the copy takes some µs, as long as one k-block of one tile on the
 //!   element by element path: [`MIN_K`].
@@ -30,29 +30,28 @@ use crate::problem::{Catalog, Problem, Strides, Target};
 use crate::rejection::Rejection;
 use crate::tma::GlobalTensor;
 
-/// N from which A is packed, and M from which B is, where they would else be
-/// read element by element.
+/// Smallest N for which A is packed, and smallest M for which B is packed, where the
+/// operands would otherwise be read element by element.
 const MIN_REUSE_OF_ELEMENTS: u32 = 256;
 
-/// The same, where both could else be read in whole lines.
+/// The same threshold where both operands could otherwise be read in whole lines.
 const MIN_REUSE_OF_LINES: u32 = 2048;
 
-/// K from which operands are packed.
+/// Smallest K for which operands are packed.
 const MIN_K: u32 = 64;
 
-/// Lines of a packed operand are a multiple of this many bytes apart. TMA asks
-/// for 16 only; but a box row of 128 bytes that straddles two cache lines is
-/// fetched as two, which costs the hopper kernels a quarter of their speed
+/// Lines of a packed operand are a multiple of this many bytes apart. TMA requires
+/// only 16; but a box row of 128 bytes that straddles two cache lines is
+/// fetched as two lines, which costs the hopper kernels a quarter of their speed
 /// (4095×4096×4099 on an H200: 572 TFLOP/s with lines of 8208 bytes, 734 with
 /// 8320).
 const PITCH_BYTES: u64 = 128;
 
-/// Which operands must be packed for `kernel` to run `problem`, if `request`
-/// lets it.
+/// The operands that must be packed for `kernel` to run `problem`.
 ///
 /// # Errors
-/// Why it cannot run; what TMA cannot read where packing is not possible, not
-/// allowed, or does not pay.
+/// The reason why the kernel cannot run; [`Rejection::Tma`] where TMA cannot read an
+/// operand and packing is not possible, not allowed, or does not pay.
 pub(super) fn needed(
     catalog: Catalog,
     kernel: &KernelInfo,
@@ -65,7 +64,7 @@ pub(super) fn needed(
         Err(reason @ Rejection::Tma { .. }) => reason,
         Err(reason) => return Err(reason),
     };
-    // The copy is where TF32 is rounded.
+    // The pack kernel rounds to TF32 while it copies.
     let rounds = kernel.input == DType::Tf32;
     let packed = Packed {
         a: rounds || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
@@ -82,7 +81,7 @@ pub(super) fn needed(
     }
 }
 
-/// The rule of the module.
+/// Whether packing pays, by the thresholds of this module.
 fn pays(packed: Packed, problem: &Problem) -> bool {
     let lines_of_a = [Major::K, Major::Mn].map(|major| GlobalTensor::of_a(problem, major));
     let lines_of_b = [Major::K, Major::Mn].map(|major| GlobalTensor::of_b(problem, major));
@@ -96,14 +95,15 @@ fn pays(packed: Packed, problem: &Problem) -> bool {
     problem.k >= MIN_K && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
 }
 
-/// The kernel that packs operands of type `input`, where it is built and runs.
+/// The kernel that packs operands of type `input`; `None` if this build has none that
+/// runs on `target`.
 pub(super) fn kernel_for<'a>(
     catalog: Catalog<'a>,
     input: DType,
     target: &Target,
 ) -> Option<&'a KernelInfo> {
     let copies = match input {
-        // 16 bits are 16 bits.
+        // Copying needs only the size of the elements.
         DType::F16 | DType::Bf16 => DType::F16,
         DType::F32 | DType::Tf32 => input,
     };
@@ -123,7 +123,7 @@ pub(crate) struct PackedMatrix {
     pub(crate) rows: u32,
     /// Columns of the operand.
     pub(crate) cols: u32,
-    /// Whether its rows are the contiguous lines; else its columns.
+    /// Whether the contiguous lines are rows; otherwise they are columns.
     rows_are_lines: bool,
     element_bytes: u32,
 }
@@ -159,7 +159,7 @@ impl PackedMatrix {
         u64::from(line).next_multiple_of(PITCH_BYTES / u64::from(self.element_bytes))
     }
 
-    /// Bytes of the workspace; `None` when an address cannot count them.
+    /// Bytes of the workspace; `None` when the number exceeds `usize`.
     pub(crate) fn bytes(self) -> Option<usize> {
         let lines = if self.rows_are_lines {
             self.rows
@@ -171,7 +171,7 @@ impl PackedMatrix {
         usize::try_from(bytes).ok()
     }
 
-    /// How the operand lies in its workspace.
+    /// The strides of the operand in its workspace.
     pub(crate) fn strides(self) -> Strides {
         if self.rows_are_lines {
             Strides::new(self.pitch(), 1)
@@ -180,7 +180,7 @@ impl PackedMatrix {
         }
     }
 
-    /// Shape and strides, for errors.
+    /// Shape and strides of the packed operand, for error messages.
     pub(crate) fn layout(self) -> Layout {
         let strides = self.strides();
         Layout {

@@ -1,7 +1,7 @@
 //! Steps 5 and 6 of the rule: tile orders and schedules for one kernel.
 //!
-//! A kernel made for stream-K has one schedule, and the CTAs that share the last
-//! wave are as many as [`cost::stream_k_ctas`] says.
+//! A stream-K kernel has one schedule, and [`cost::stream_k_ctas`] gives the number of
+//! CTAs that share its last wave.
 
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
@@ -20,7 +20,7 @@ const MAX_GRID_X: u64 = (1 << 31) - 1;
 /// Most CTAs along y of a grid.
 const MAX_GRID_Y: u64 = 65_535;
 
-/// What `kernel` may do with `problem`: first the rule's order and schedule,
+/// The configurations of `kernel` for `problem`: first the rule's order and schedule,
 /// then other orders, then the other schedule.
 ///
 /// # Errors
@@ -84,9 +84,9 @@ pub(super) fn choices(
     Ok(choices)
 }
 
-/// An M×N×K product by `kernel` (of Cᵀ where it computes that), as the model of L2 sees
-/// it. A cluster loads what its CTAs share once (TMA multicast), so it counts as one CTA
-/// with the tile of the whole cluster.
+/// An M×N×K product by `kernel` (of Cᵀ if the kernel computes Cᵀ), as the model of L2
+/// sees it. A cluster loads the data that its CTAs share only once (TMA multicast), so it
+/// counts as one CTA with the tile of the whole cluster.
 pub fn workload(
     kernel: &KernelInfo,
     [m, n, k]: [u32; 3],
@@ -127,7 +127,7 @@ fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Resu
     Ok(())
 }
 
-/// Stream-K counts the k-blocks of the tiles of a wave in 32 bits.
+/// Checks the limit of stream-K, which counts the k-blocks of a wave in 32 bits.
 fn check_k_blocks(
     kernel: &KernelInfo,
     grid: TileGrid,
@@ -146,9 +146,10 @@ fn check_k_blocks(
     Ok(())
 }
 
-/// The order of step 5, and steps from it: half and double the group, groups
-/// the other way, no groups. Those only that walk the tiles differently; one wave
-/// has all tiles in it whatever the order.
+/// The order of step 5, and its neighbours: half and double the group size, groups
+/// along the other direction, no groups. Orders that walk the tiles the same way appear
+/// once. A grid of a single wave, row or column has only the order of step 5, because
+/// other orders make no difference.
 fn orders(kernel: &KernelInfo, workload: &Workload, target: &Target) -> Vec<TileOrder> {
     let machine = target.machine(kernel);
     let grid = workload.grid();
@@ -157,7 +158,7 @@ fn orders(kernel: &KernelInfo, workload: &Workload, target: &Target) -> Vec<Tile
     if grid.tiles_m <= 1 || grid.tiles_n <= 1 || grid.tiles() <= machine.ctas {
         return orders;
     }
-    // As many elements the other way.
+    // A group along the other direction covers about as many elements.
     let Block { m, n, .. } = workload.block;
     let neighbours = match chosen {
         TileOrder::GroupedN { size } => [
@@ -172,7 +173,7 @@ fn orders(kernel: &KernelInfo, workload: &Workload, target: &Target) -> Vec<Tile
             TileOrder::GroupedN { size: size * m / n },
             TileOrder::RowMajor,
         ],
-        // The rule chooses groups.
+        // `l2::choose` returns grouped orders only.
         _ => return orders,
     };
     for other in neighbours {
@@ -184,8 +185,8 @@ fn orders(kernel: &KernelInfo, workload: &Workload, target: &Target) -> Vec<Tile
     orders
 }
 
-/// The order without groups that `order` is, where its groups are of one tile
-/// or the whole grid.
+/// The order without groups that is equal to `order`, if its groups have one tile or
+/// cover the whole grid; otherwise `order`.
 fn ungrouped(order: TileOrder, grid: TileGrid) -> TileOrder {
     match order {
         TileOrder::GroupedM { size: 0 | 1 } => TileOrder::RowMajor,

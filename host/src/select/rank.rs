@@ -14,21 +14,22 @@ use crate::error::Error;
 use crate::problem::{Catalog, Problem, Target};
 use crate::rejection::{Rejected, Rejection};
 
-/// What it takes for a kernel to run a problem.
+/// How a kernel can run a problem.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fit {
-    /// It runs the transposed problem.
+    /// Whether the kernel runs the transposed problem.
     pub(super) transposed: bool,
-    /// What is packed first.
+    /// The operands that are packed first.
     pub(super) packed: Packed,
 }
 
-/// Rows or columns of C up to which both the problem and its transpose are worth
-/// measuring: C then has few elements beside A or B, and the direction along which it is
-/// written matters little.
+/// The number of rows or columns of C up to which both the problem and its transpose are
+/// worth measuring: such a C has few elements compared to A or B, and the direction of
+/// its writes matters little.
 const NARROW: u32 = 64;
 
-/// The kernels worth running, best first, and what it takes. At least one.
+/// The kernels worth running, best first, and how each can run the problem. There is at
+/// least one.
 ///
 /// # Errors
 /// [`Error::UnknownKernel`], [`Error::KernelCannotRun`], [`Error::NoKernel`].
@@ -93,7 +94,7 @@ pub(super) fn ranked(
             cost::can_gain(kernel, tile_grid(kernel, seen.m, seen.n), target)
         });
     }
-    // Stable: equal ones stay in the catalog's order.
+    // The sort is stable: kernels of equal rank stay in the catalog's order.
     ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
     let mut first_of_group = ranked[0].0;
     ranked.retain(|(rank, ..)| {
@@ -122,7 +123,7 @@ fn allowed<'a>(catalog: Catalog<'a>, request: &Request) -> Result<&'a [KernelInf
         })
 }
 
-/// The error where no kernel fits.
+/// The error when no kernel can run the problem.
 fn why_none(
     catalog: Catalog,
     problem: &Problem,
@@ -170,18 +171,18 @@ fn asked(problem: &Problem, request: &Request) -> String {
     asked
 }
 
-/// How much the rule likes a kernel that can run; greater is better. The
-/// fields are compared from the first on.
+/// The rank of a kernel that can run; greater is better. Fields are compared in the
+/// order of their declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     family: Family,
-    /// Runs the problem the way round that step 3 of the rule says.
+    /// Whether the kernel runs the problem transposed or not as step 3 of the rule says.
     usual: bool,
-    /// Elements packed.
+    /// Number of packed elements; fewer are better.
     packed: Reverse<u64>,
-    /// Hopper writes C fastest along rows.
+    /// Whether C is written along its rows, which is fastest for hopper kernels.
     writes_along_rows: bool,
-    /// Operands whose contiguous direction is the kernel's.
+    /// Number of operands whose contiguous direction matches the kernel's.
     layouts: u32,
     cost: Reverse<Cost>,
 }
@@ -211,7 +212,7 @@ impl Rank {
         }
     }
 
-    /// Whether nothing but the estimated cost speaks for `best`.
+    /// Whether this rank and `best` differ in the estimated cost only.
     fn reads_as_well_as(&self, best: &Rank) -> bool {
         Rank {
             cost: best.cost,

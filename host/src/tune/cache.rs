@@ -1,14 +1,13 @@
 //! The winners of earlier measurements, in memory and in a file.
 //!
-//! The file is JSON, small, and read and written whole. A writer reads it again
-//! first, adds its winner, and renames a finished copy over it, so that readers
-//! see one state or the other, never a half. Of two writers at the same moment, one
-//! may lose the winner it added. A damaged file costs a warning and a new
-//! measurement, no more.
+//! The file is small JSON, and is read and written as a whole. A writer reads it again
+//! first, adds its winner, and renames a finished copy over it, so that readers never
+//! see a partial file. If two processes write at the same moment, the winner that one of
+//! them added may be lost. A damaged file only causes a warning and a new measurement.
 //!
 //! Winners of another driver or another build of the kernels are stale. Each
-//! GPU has one section, which names both, and the first winner of a new driver
-//! or build replaces the section.
+//! GPU has one section that names its driver and its build, and the first winner of a new
+//! driver or build replaces the section.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -23,19 +22,20 @@ use serde::{Deserialize, Serialize};
 use super::key::Machine;
 use crate::select::Choice;
 
-/// Goes up when older versions of this library cannot read the file any more.
+/// The version of the file format. Increase it when older versions of this library can
+/// no longer read the file.
 const FORMAT: u32 = 1;
 
 /// Winners, by machine and problem.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    /// `None`: in memory only.
+    /// `None` if winners are kept in memory only.
     file: Option<PathBuf>,
-    /// `None`: the file is not read yet.
+    /// `None` until the file is read.
     contents: Option<Contents>,
 }
 
-/// What the file holds.
+/// The contents of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Contents {
     format: u32,
@@ -57,7 +57,7 @@ impl Default for Contents {
 struct Section {
     driver: String,
     kernels: String,
-    /// By what [`super::key::of_problem`] says.
+    /// By the key from [`super::key::of_problem`].
     winners: BTreeMap<String, Winner>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Winner {
     transposed: bool,
     order: String,
     schedule: String,
-    /// Its median; only people read it.
+    /// The median of its times. It is only for people who read the file.
     milliseconds: f64,
 }
 
@@ -100,14 +100,14 @@ impl Winner {
         }
     }
 
-    /// Whether `choice` is what won.
+    /// Whether `choice` is this winner.
     pub(crate) fn is(&self, choice: &Choice) -> bool {
         *self == Winner::new(choice, self.milliseconds)
     }
 }
 
 impl Cache {
-    /// Of `file`, which need not exist; without one, in memory.
+    /// A cache in `file`, which does not have to exist; without a file, a cache in memory.
     pub(crate) fn new(file: Option<PathBuf>) -> Cache {
         Cache {
             file,
@@ -146,7 +146,7 @@ impl Cache {
     /// Keeps the winner of `problem` on `machine`.
     pub(crate) fn remember(&mut self, machine: &Machine, problem: &str, winner: Winner) {
         let mut contents = match (&self.file, self.contents.take()) {
-            // Other processes may have added to it.
+            // Other processes may have added winners to the file.
             (Some(file), _) => read_or_empty(Some(file)),
             (None, contents) => contents.unwrap_or_default(),
         };
@@ -172,7 +172,7 @@ impl Cache {
     }
 }
 
-/// What `file` holds; nothing, with a warning, if it cannot be read.
+/// The contents of `file`. If it cannot be read, logs a warning and returns no winners.
 fn read_or_empty(file: Option<&Path>) -> Contents {
     let Some(file) = file else {
         return Contents::default();
@@ -184,7 +184,7 @@ fn read_or_empty(file: Option<&Path>) -> Contents {
 }
 
 fn read(file: &Path) -> Result<Contents, String> {
-    /// What every format has.
+    /// The field that every version of the format has.
     #[derive(Deserialize)]
     struct Head {
         format: u32,
@@ -202,7 +202,7 @@ fn read(file: &Path) -> Result<Contents, String> {
     serde_json::from_str(&text).map_err(no_cache)
 }
 
-/// Replaces `file`, as a whole or not at all.
+/// Replaces `file` atomically.
 fn write(file: &Path, contents: &Contents) -> io::Result<()> {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -211,19 +211,19 @@ fn write(file: &Path, contents: &Contents) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut temporary = tempfile::Builder::new()
         .prefix(".tune-")
-        // As other new files: the user's mask applies.
+        // Permissions like other new files: the user's umask applies.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)?;
     let mut text = serde_json::to_string_pretty(contents)?;
     text.push('\n');
     temporary.write_all(text.as_bytes())?;
-    // The bytes before the name: a crash must not leave an empty file.
+    // The bytes must be on disk before the rename, or a crash could leave an empty file.
     temporary.as_file().sync_all()?;
     temporary.persist(file)?;
     Ok(())
 }
 
-/// The cache file where the program names none: `tune.json` in `$TILEWISE_CACHE`, else in
+/// The default cache file: `tune.json` in `$TILEWISE_CACHE`, else in
 /// `tilewise` in the user's cache folder, which is `$XDG_CACHE_HOME` (if absolute) or
 /// `~/.cache` (XDG Base Directory Specification). `None` for a user without a home folder.
 pub(crate) fn default_file() -> Option<PathBuf> {

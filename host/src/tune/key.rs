@@ -1,5 +1,5 @@
-//! What a measurement holds for: a machine with a build of the kernels, and a
-//! problem with what was forced.
+//! The keys of the cache. A measurement is valid for a machine with a build of the
+//! kernels, and for a problem with its forced choices.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use crate::embedded;
 use crate::gpu::opened::GpuInfo;
 use crate::select::{Packing, Problem, Request, Strides};
 
-/// A GPU, and what makes old measurements of it useless.
+/// A GPU, and the versions whose change makes old measurements stale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
-    /// Name and SMs of the GPU: parts of one name differ in those.
+    /// Name and number of SMs of the GPU: GPUs of the same name may differ in their SMs.
     pub(crate) gpu: String,
     /// The driver, which compiles the kernels.
     pub(crate) driver: String,
@@ -25,7 +25,7 @@ impl Machine {
     pub(crate) fn of(gpu: &GpuInfo) -> Machine {
         let (major, minor) = gpu.driver_version;
         let mut driver = format!("CUDA {major}.{minor}");
-        // The full version, where the kernel module of Linux tells it.
+        // The Linux kernel module reports the full version.
         if let Ok(version) = fs::read_to_string("/sys/module/nvidia/version") {
             driver += &format!(", {}", version.trim());
         }
@@ -37,8 +37,8 @@ impl Machine {
     }
 }
 
-/// `problem` and what is forced, in words: types, M×N×K, and for A, B and C the
-/// strides and what their addresses are multiples of.
+/// `problem` and the forced choices in words: types, M×N×K, and the strides and
+/// alignments of A, B and C.
 pub(crate) fn of_problem(problem: &Problem, request: &Request) -> String {
     let Problem {
         m,
@@ -62,8 +62,8 @@ pub(crate) fn of_problem(problem: &Problem, request: &Request) -> String {
     )
 }
 
-/// `4096:1@128`: strides, and the alignment. TMA asks for 16 bytes; lines that
-/// straddle two cache lines cost more.
+/// Strides and alignment, such as `4096:1@128`. The alignment matters because TMA
+/// requires 16 bytes, and lines that straddle two cache lines cost more.
 fn strides(operand: &Strides) -> String {
     let Strides {
         row_stride,

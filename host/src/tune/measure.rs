@@ -11,9 +11,10 @@ use crate::gpu::plan::GpuPlan;
 use crate::gpu::stopwatch::Stopwatch;
 use crate::select::{Choice, Problem};
 
-/// Runs `choices` against each other; `time` runs a plan once, and says in how many
-/// milliseconds. Returns the fastest that was timed, with the median of its times, and the
-/// winner's plan: none, if a launch did not end.
+/// Runs `choices` against each other; `time` runs a plan once and returns the
+/// milliseconds. Returns the fastest choice with the median of its times, and the
+/// winner's plan. If a launch did not end in time, the plan is an error, but the fastest
+/// of the earlier choices is returned.
 pub(super) fn measure(
     gpu: &Arc<Gpu>,
     problem: &Problem,
@@ -34,7 +35,7 @@ pub(super) fn measure(
         };
         let begin = Instant::now();
         if is_new {
-            // The first launch of a plan is slower: it copies tensor maps.
+            // The first launch of a plan is slower, because it copies tensor maps.
             time(&stopwatch, &mut plan)?;
         }
         let milliseconds = time(&stopwatch, &mut plan)?;
@@ -68,7 +69,7 @@ pub(super) fn measure(
                 first_error.get_or_insert(error);
             }
         }
-        // The workspaces of contenders that left are free for others.
+        // Dropping the plans of contenders that left frees their workspaces.
         for (index, plan) in plans.iter_mut().enumerate() {
             if race.has_left(index) {
                 *plan = None;
@@ -85,7 +86,7 @@ pub(super) fn measure(
     }
 }
 
-/// The error of a launch of `choice` that did not end.
+/// The error for a launch of `choice` that did not end in time.
 fn timed_out(device: String, waited: Duration, problem: &Problem, choice: &Choice) -> Error {
     Error::TuningTimedOut {
         device,
@@ -97,8 +98,8 @@ fn timed_out(device: String, waited: Duration, problem: &Problem, choice: &Choic
     }
 }
 
-/// A number for each choice: the same for the choices of one kernel that all compute C, or
-/// all its transpose. These stand together.
+/// The group number of each choice. Adjacent choices have the same number if they use
+/// the same kernel and all compute C, or all compute its transpose.
 pub(super) fn groups(choices: &[Choice]) -> Vec<usize> {
     let same =
         |a: &Choice, b: &Choice| (a.kernel.name, a.transposed) == (b.kernel.name, b.transposed);
@@ -107,7 +108,7 @@ pub(super) fn groups(choices: &[Choice]) -> Vec<usize> {
         .collect()
 }
 
-/// A choice in the words of a log.
+/// Displays a choice for log messages.
 pub(super) struct Named<'a>(pub(super) &'a Choice);
 
 impl fmt::Display for Named<'_> {

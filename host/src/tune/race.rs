@@ -1,20 +1,20 @@
-//! A race between candidates: which one is timed next, and when the winner is known.
-//! It uses no GPU.
+//! A race between candidates: it decides which candidate is timed next, and when the
+//! winner is known. It uses no GPU.
 //!
-//! A racing algorithm (Birattari and others, "A Racing Algorithm for Configuring
+//! This is a racing algorithm (Birattari and others, "A Racing Algorithm for Configuring
 //! Metaheuristics", 2002): all contenders are timed in turns, and a contender that is
 //! clearly slower than the leader leaves, so that the budget goes to the contenders that
 //! are hard to tell apart.
 //!
-//! - **Heats.** Contenders come in groups, a kernel with its orders. At first only the
-//!   first contender of each group runs, in the given order, the best guess first: if the
-//!   budget does not suffice, the guess has been timed. The others of a group join if its
-//!   first came near the leader.
-//! - **Turns.** After that, each round has a new random order, so that a drifting clock
-//!   and the contender before affect all alike.
-//! - **Leaving.** A contender leaves that is never near the leader's median ([`is_far`]);
-//!   later also one that has three quarters of its times above three quarters of the
-//!   leader's. Times on a GPU are skewed, for slow ones happen; hence quartiles.
+//! - **Heats.** A group of contenders is a kernel with its orders. At first only the
+//!   first contender of each group runs. The groups run in the given order, the best guess
+//!   first, so that the best guess is timed even if the budget is short. The other
+//!   contenders of a group join if its first contender came near the leader.
+//! - **Turns.** After the heats, each round has a new random order, so that a drifting
+//!   clock and the previous contender affect all contenders alike.
+//! - **Leaving.** A contender leaves if it is never near the leader's median ([`is_far`]).
+//!   After enough rounds, it also leaves if its lower quartile is above the leader's upper
+//!   quartile. Quartiles are used because times on a GPU are skewed: some are far too slow.
 
 use std::time::Duration;
 
@@ -22,21 +22,21 @@ use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom as _;
 
-/// Rounds in which only the first of each group runs.
+/// Number of rounds in which only the first contender of each group runs.
 const HEATS: usize = 2;
 
-/// Times a contender has before its quartiles count, and the winner at least
-/// unless the budget ends first.
+/// Number of times that a contender needs before its quartiles count. The winner has at
+/// least as many, unless the budget ends first.
 const ENOUGH: usize = 7;
 
-/// Rounds after which more would tell little.
+/// Number of rounds after which the race ends, because more would tell little.
 const MAX_ROUNDS: usize = 60;
 
 /// A race under way.
 #[derive(Debug)]
 pub(crate) struct Race {
     contenders: Vec<Contender>,
-    /// Turns left of this round, last first.
+    /// Remaining turns of this round, the last turn first.
     turns: Vec<usize>,
     rounds: usize,
     budget: Duration,
@@ -47,21 +47,21 @@ pub(crate) struct Race {
 struct Contender {
     group: usize,
     state: State,
-    /// In the order taken.
+    /// In the order in which they were taken.
     times: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// For the heats to end.
+    /// The contender waits for the heats to end.
     Waits,
     Runs,
     Left,
 }
 
 impl Race {
-    /// One contender for each of `groups`, which are runs of equal numbers; the
-    /// best guess first.
+    /// A race with one contender for each element of `groups`, the best guess first.
+    /// Contenders of the same group are adjacent and have the same number.
     pub(crate) fn new(groups: &[usize], budget: Duration, seed: u64) -> Race {
         let mut contenders: Vec<Contender> = Vec::new();
         for &group in groups {
@@ -83,8 +83,8 @@ impl Race {
         race
     }
 
-    /// Who is timed next; `None` when the race is over. `spent` is the time
-    /// since it began.
+    /// The contender that is timed next; `None` when the race is over. `spent` is the
+    /// time that the race has taken so far.
     pub(crate) fn next(&mut self, spent: Duration) -> Option<usize> {
         if spent >= self.budget && self.leader().is_some() {
             return None;
@@ -108,25 +108,25 @@ impl Race {
         self.turns.pop()
     }
 
-    /// What `contender` took.
+    /// Records that `contender` took `time`.
     pub(crate) fn time(&mut self, contender: usize, time: f64) {
         self.contenders[contender].times.push(time);
     }
 
-    /// `contender` cannot run.
+    /// Records that `contender` cannot run.
     pub(crate) fn fail(&mut self, contender: usize) {
         let contender = &mut self.contenders[contender];
         contender.state = State::Left;
         contender.times.clear();
     }
 
-    /// Whether `contender` runs no more.
+    /// Whether `contender` has left the race.
     pub(crate) fn has_left(&self, contender: usize) -> bool {
         self.contenders[contender].state == State::Left
     }
 
-    /// Who has the lowest median so far, and that median; of equal ones the
-    /// first.
+    /// The contender with the lowest median so far, and that median. Ties go to the first
+    /// contender.
     pub(crate) fn leader(&self) -> Option<(usize, f64)> {
         self.running()
             .filter_map(|index| Some((index, quantile(&self.contenders[index].times, 0.5)?)))
@@ -155,7 +155,7 @@ impl Race {
         }
     }
 
-    /// After the heats: those whose group has a contender left.
+    /// After the heats, lets waiting contenders join if their group still has a contender.
     fn let_join(&mut self) {
         let groups: Vec<usize> = self
             .running()
@@ -173,8 +173,8 @@ impl Race {
     }
 }
 
-/// Whether the fastest of some times is hopelessly behind the leader's median:
-/// twice that for a single one, which may have been disturbed.
+/// Whether the fastest of some times is hopelessly behind the leader's median. A single
+/// time may have been disturbed, so its limit is twice the median.
 fn is_far(times: usize, fastest: f64, median: f64) -> bool {
     fastest > median * if times < 2 { 2.0 } else { 1.3 }
 }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     /// Runs a race on times from `stopwatch`, which also says how long a sample
-    /// keeps the race busy. Returns the turns and the race.
+    /// takes from the budget. Returns the turns and the race.
     fn run(
         groups: &[usize],
         budget: Duration,
@@ -224,7 +224,7 @@ mod tests {
         let times = [1.2, 1.0, 1.1, 5.0];
         let (turns, race) = run(&[0, 1, 2, 3], LONG, |contender, _| times[contender]);
         assert_eq!(race.leader(), Some((1, 1.0)));
-        // Hopeless after one look, slower after enough; then one is left.
+        // Contender 3 leaves after one time, the others after enough times.
         assert_eq!(count(&turns, 3), 1);
         assert_eq!(count(&turns, 0), ENOUGH);
         assert_eq!(count(&turns, 1), ENOUGH);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn noise_is_seen_through() {
-        // 1 % apart under noise of 4 %, with a slow outlier now and then.
+        // The times are 1 % apart under noise of 4 %, with some slow outliers.
         let mut random = SmallRng::seed_from_u64(7);
         let (_, race) = run(&[0, 1, 2], LONG, |contender, turn| {
             let noise = random.random_range(0.0..0.04);
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn drift_meets_all_alike() {
-        // The clock falls to half; who is always timed late must not lose for it.
+        // The clock slows down to half; a contender must not lose because its turn is late.
         let (_, race) = run(&[0, 1], LONG, |contender, turn| {
             [1.0, 0.98][contender] * (1.0 + turn as f64 / 200.0)
         });
@@ -287,7 +287,7 @@ mod tests {
         race.fail(0);
         assert_eq!(race.next(Duration::ZERO), Some(2));
         race.time(2, 1.0);
-        // Of group 0 nobody is left to speak for it.
+        // Contender 1 does not join, because no contender of its group is left.
         while let Some(next) = race.next(Duration::ZERO) {
             assert_eq!(next, 2);
             race.time(next, 1.0);

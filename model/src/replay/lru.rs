@@ -42,7 +42,7 @@ impl Lru {
         self.links.len() - 1
     }
 
-    /// Makes `block` the most recently used; returns whether it was there.
+    /// Makes `block` the most recently used. Returns whether it was in the cache.
     /// A block larger than the whole cache is never kept.
     pub(super) fn touch(&mut self, block: usize, bytes: u64) -> bool {
         let hit = self.links[block].bytes != 0;

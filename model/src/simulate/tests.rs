@@ -67,7 +67,7 @@ fn one_partition_asks_no_other_and_two_ask_at_most_once_a_line() {
 
 #[test]
 fn copies_halve_what_two_partitions_hold() {
-    // A and B together are 48 MiB: they fit once, not twice.
+    // A and B together are 48 MiB, which fits once but not twice.
     let product = f16_product(4096, 8192, 2048);
     let read = |l2_partitions| {
         let machine = Machine {

@@ -1,4 +1,4 @@
-//! The driver's side of the seam: a call of the driver for each call of the library.
+//! The [`Backend`] of the CUDA driver. Each function is one call of the driver.
 
 use cust::context::CurrentContext;
 use cust_raw::{CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
@@ -40,12 +40,12 @@ impl Backend for DriverGpu {
     }
 
     unsafe fn free(&self, address: u64) {
-        // SAFETY: the caller's duty. A failure would be an earlier call's.
+        // SAFETY: the caller ensures it. A failure would come from an earlier call.
         unsafe { cust_raw::cuMemFree_v2(address) };
     }
 
     unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller ensures it.
         check("cuMemsetD8Async", unsafe {
             cust_raw::cuMemsetD8Async(address, 0, bytes, DriverGpu::stream(self))
         })
@@ -62,24 +62,24 @@ impl Backend for DriverGpu {
         let is_one_line = count == 1;
         match value {
             Pattern::Two(bits) if is_one_line => {
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller ensures it.
                 let result = unsafe { cust_raw::cuMemsetD16Async(address, bits, length, stream) };
                 check("cuMemsetD16Async", result)
             }
             Pattern::Four(bits) if is_one_line => {
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller ensures it.
                 let result = unsafe { cust_raw::cuMemsetD32Async(address, bits, length, stream) };
                 check("cuMemsetD32Async", result)
             }
             Pattern::Two(bits) => {
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller ensures it.
                 let result = unsafe {
                     cust_raw::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
                 };
                 check("cuMemsetD2D16Async", result)
             }
             Pattern::Four(bits) => {
-                // SAFETY: the caller's duty.
+                // SAFETY: the caller ensures it.
                 let result = unsafe {
                     cust_raw::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
                 };
@@ -88,10 +88,10 @@ impl Backend for DriverGpu {
         }
     }
 
-    /// The driver has read `from` when this returns: pageable memory is staged (CUDA
+    /// The driver has read `from` when this returns, because it stages pageable memory (CUDA
     /// driver API, "API synchronization behavior").
     unsafe fn write(&self, address: u64, from: &[u8]) -> Result<(), Error> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller ensures it.
         check("cuMemcpyHtoDAsync", unsafe {
             cust_raw::cuMemcpyHtoDAsync_v2(
                 address,
@@ -103,7 +103,7 @@ impl Backend for DriverGpu {
     }
 
     unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller ensures it.
         check("cuMemcpyDtoHAsync", unsafe {
             cust_raw::cuMemcpyDtoHAsync_v2(
                 to.as_mut_ptr().cast(),
@@ -133,7 +133,7 @@ impl Backend for DriverGpu {
         config: LaunchConfig,
         params: &GemmParams,
     ) -> Result<(), Error> {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller ensures it.
         unsafe { launch::launch(DriverGpu::stream(self), function, config, params) }
     }
 
@@ -142,13 +142,13 @@ impl Backend for DriverGpu {
     }
 
     fn synchronize(&self) -> Result<(), Error> {
-        // SAFETY: the stream is ours.
+        // SAFETY: `self` owns the stream.
         let result = unsafe { cust_raw::cuStreamSynchronize(DriverGpu::stream(self)) };
         check("cuStreamSynchronize", result)
     }
 
     fn is_done(&self) -> Result<bool, Error> {
-        // SAFETY: the stream is ours.
+        // SAFETY: `self` owns the stream.
         match unsafe { cust_raw::cuStreamQuery(DriverGpu::stream(self)) } {
             Code::CUDA_ERROR_NOT_READY => Ok(false),
             result => check("cuStreamQuery", result).map(|()| true),
@@ -157,7 +157,7 @@ impl Backend for DriverGpu {
 
     fn is_capturing(&self) -> Result<bool, Error> {
         let mut status = CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: `status` outlives the call, and the stream is ours.
+        // SAFETY: `status` outlives the call, and `self` owns the stream.
         let result = unsafe { cust_raw::cuStreamIsCapturing(DriverGpu::stream(self), &mut status) };
         check("cuStreamIsCapturing", result)?;
         Ok(status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)

@@ -45,26 +45,27 @@ mod extended {
     ) -> u32;
 }
 
-/// First driver whose stream capture knows launches that overlap (CUDA 12.3
+/// The first driver whose stream capture supports overlapping launches (CUDA 12.3
 /// release notes).
 const OVERLAP_SINCE: (u32, u32) = (12, 3);
 
-/// `cuLaunchKernelEx`, if the driver has it and may be asked for overlap.
+/// `cuLaunchKernelEx`, if the driver has it and supports overlapping launches in stream
+/// captures.
 fn launch_extended() -> Option<extended::Launch> {
     static LAUNCH: OnceLock<Option<extended::Launch>> = OnceLock::new();
     *LAUNCH.get_or_init(|| {
         let symbol =
             libcuda::symbol(c"cuLaunchKernelEx").filter(|_| driver_version() >= OVERLAP_SINCE)?;
-        // SAFETY: the signature is that of the driver API since CUDA 11.8.
+        // SAFETY: the driver API has had this signature since CUDA 11.8.
         Some(unsafe { std::mem::transmute::<*const c_void, extended::Launch>(symbol) })
     })
 }
 
-/// Enqueues `function` with `params` on `stream`, whose context is current.
+/// Enqueues `function` with `params` on `stream`. The stream's context is current.
 ///
 /// # Safety
-/// `function` is loaded in that context and takes a [`GemmParams`]; `params` describes
-/// live allocations there, which nobody frees before the stream is through.
+/// `function` is loaded in that context and takes a [`GemmParams`]. `params` describes
+/// live allocations of that context, which stay allocated until the stream has finished.
 pub(super) unsafe fn launch(
     stream: CUstream,
     function: &Function,
@@ -94,7 +95,7 @@ pub(super) unsafe fn launch(
             attributes: &overlap,
             attribute_count: 1,
         };
-        // SAFETY: the caller's duty; config and arguments outlive the call.
+        // SAFETY: the caller ensures it; config and arguments outlive the call.
         let code = unsafe {
             launch(
                 &launch_config,
@@ -108,7 +109,7 @@ pub(super) unsafe fn launch(
             code => Err(failure("cuLaunchKernelEx", code)),
         };
     }
-    // SAFETY: the caller's duty.
+    // SAFETY: the caller ensures it.
     let result = unsafe {
         cust_raw::cuLaunchKernel(
             handle,

@@ -2,15 +2,15 @@
 //!
 //! `cust` expects the linker to find `libcuda`, which exists only where an
 //! NVIDIA driver is installed. This module defines every driver function that
-//! `cust` and tilewise call, so the link needs no driver: each is a forwarder
-//! that opens `libcuda.so.1` on first use. One binary runs on a laptop (every
-//! call answers `CUDA_ERROR_NO_DEVICE`) and on a GPU server.
+//! `cust` and tilewise call, so linking needs no driver: each definition is a forwarder
+//! that opens `libcuda.so.1` on first use. The same binary runs on a laptop, where every
+//! call returns `CUDA_ERROR_NO_DEVICE`, and on a GPU server.
 //!
 //! A forwarder passes on twelve integer registers and stack slots, whatever the
 //! function takes. That is sound for this API on the 64-bit Linux ABIs: its
-//! functions take at most twelve arguments, all integers or pointers and none
-//! by value on the stack; integer arguments beyond the arguments that the callee
-//! declares are ignored by it (System V psABI, "Parameter Passing"; AAPCS64,
+//! functions take at most twelve arguments, all of them integers or pointers, and no
+//! argument is passed by value on the stack. A callee ignores integer arguments beyond
+//! the arguments that it declares (System V psABI, "Parameter Passing"; AAPCS64,
 //! "Parameter passing").
 
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 
 use cust_raw::cudaError_enum as Code;
 
-/// The forwarders' one signature.
+/// The signature of all forwarders.
 type Function = unsafe extern "C" fn(
     usize,
     usize,
@@ -35,16 +35,16 @@ type Function = unsafe extern "C" fn(
     usize,
 ) -> u32;
 
-/// The driver, opened once; `None` where there is none.
+/// The driver library, opened once; `None` if there is no driver.
 fn library() -> Option<&'static libloading::Library> {
     static LIBRARY: OnceLock<Option<libloading::Library>> = OnceLock::new();
     LIBRARY
-        // SAFETY: the driver's initialisers are made to run in any process.
+        // SAFETY: the driver's initialisers can run in any process.
         .get_or_init(|| unsafe { libloading::Library::new("libcuda.so.1").ok() })
         .as_ref()
 }
 
-/// Whether this machine has a driver to call.
+/// Whether this machine has a driver.
 pub fn is_present() -> bool {
     library().is_some()
 }
@@ -61,8 +61,8 @@ thread_local! {
     static MISSING: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// The function that this thread last called in vain because the driver is too
-/// old to have it. Asking forgets it.
+/// The function that this thread last called although the driver is too old to have it.
+/// Resets it to `None`.
 pub fn take_missing_function() -> Option<&'static str> {
     MISSING.take()
 }
@@ -81,12 +81,12 @@ impl Forwarder {
         }
     }
 
-    /// The function, or the code that says why there is none.
+    /// The function, or the error code that a call of it returns.
     fn function(&self) -> Result<Function, Code> {
         let function = self.function.get_or_init(|| {
             symbol(self.name).map(|address| {
-                // SAFETY: the name belongs to a driver function, and those
-                // accept this signature (see the module's head).
+                // SAFETY: the name is that of a driver function, and driver functions
+                // accept this signature (see the module documentation).
                 unsafe { std::mem::transmute::<*const c_void, Function>(address) }
             })
         });
@@ -101,8 +101,8 @@ impl Forwarder {
     }
 }
 
-/// Turns codes that `cust_raw` 0.11 has no name for into `CUDA_ERROR_UNKNOWN`:
-/// it reads a driver's answer as a Rust enum, where an unnamed value would be
+/// Turns codes that `cust_raw` 0.11 has no name for into `CUDA_ERROR_UNKNOWN`.
+/// `cust_raw` reads the returned code as a Rust enum, where an unnamed value would be
 /// undefined behaviour.
 fn named(code: u32) -> u32 {
     match code {
@@ -147,8 +147,8 @@ macro_rules! forward {
     )*};
 }
 
-// What `cust` 0.3.2 references, and what tilewise, its tests and its benchmarks
-// call through `cust_raw`.
+// The functions that `cust` 0.3.2 references, and the functions that tilewise, its tests
+// and its benchmarks call through `cust_raw`.
 forward! {
     cuArray3DCreate_v2 cuArray3DGetDescriptor_v2 cuArrayDestroy
     cuCtxCreate_v2 cuCtxDestroy_v2 cuCtxGetApiVersion cuCtxGetCacheConfig cuCtxGetCurrent

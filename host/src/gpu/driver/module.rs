@@ -1,7 +1,8 @@
-//! From embedded PTX to a function that can be launched.
+//! Loads embedded PTX as functions that can be launched.
 //!
-//! One module a kernel, loaded when a plan first asks for it: the driver then
-//! compiles only what is used, and keeps the result in its own cache on disk.
+//! Each kernel is a module of its own, which is loaded when a plan first needs it. So the
+//! driver compiles only the kernels that are used, and keeps the results in its own cache
+//! on disk.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -18,11 +19,11 @@ use crate::embedded;
 use crate::error::Error;
 use crate::gpu::backend::{Function, FunctionHandle};
 
-/// Shared memory that a CTA may have without being allowed more (CUDA C++
+/// Shared memory that a CTA may have without opt-in (CUDA C++
 /// programming guide, "Technical specifications per compute capability").
 const SHARED_BYTES_WITHOUT_OPT_IN: u32 = 48 * 1024;
 
-/// Bytes for the driver's compiler to explain itself.
+/// Size of the buffer for the log of the driver's compiler, in bytes.
 const LOG_BYTES: usize = 8 * 1024;
 
 /// The kernels that one GPU has loaded.
@@ -31,7 +32,7 @@ pub(super) struct Modules {
     loaded: Mutex<HashMap<&'static str, Loaded>>,
 }
 
-/// A loaded module; unloaded on drop, while the context is current.
+/// A loaded module. The context must be current when it is dropped, which unloads it.
 struct Loaded {
     module: CUmodule,
     function: Function,
@@ -40,15 +41,15 @@ struct Loaded {
 // SAFETY: driver handles may be used from any thread.
 unsafe impl Send for Loaded {}
 
-/// The function of `kernel`, loaded into the current context if it is not among
-/// `modules`. Threads load different kernels at once: the driver's compiler takes seconds
-/// for one.
+/// The function of `kernel`, which is loaded into the current context if it is not among
+/// `modules`. The lock is not held while loading, so that threads can load different
+/// kernels at once: the driver's compiler takes seconds for one kernel.
 pub(super) fn function(modules: &Modules, kernel: &KernelInfo) -> Result<Function, Error> {
     if let Some(found) = modules.lock().get(kernel.name) {
         return Ok(found.function);
     }
     let module = Loaded::new(kernel)?;
-    // Should another thread have loaded it meanwhile, ours is unloaded.
+    // If another thread has loaded the kernel meanwhile, this module is unloaded.
     Ok(modules.lock().entry(kernel.name).or_insert(module).function)
 }
 
@@ -150,7 +151,7 @@ fn load(kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
     }
 }
 
-/// What a PTX text's `.version` directive says.
+/// The version in the `.version` directive of a PTX text.
 fn ptx_version(ptx: &str) -> &str {
     ptx.lines()
         .find_map(|line| line.trim().strip_prefix(".version"))

@@ -1,4 +1,4 @@
-//! Opening a GPU of the driver, each once.
+//! Opens GPUs of the driver, each GPU once.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -13,13 +13,13 @@ use crate::gpu::opened::{Gpu, GpuInfo};
 
 /// A GPU of the driver: its primary context, its stream, its loaded kernels.
 pub(super) struct DriverGpu {
-    // Dropped in this order, with the context current: the context last.
+    // The fields are dropped in this order, with the context current; the context is last.
     pub(super) modules: Modules,
     stream: Stream,
     pub(super) context: Context,
 }
 
-/// GPUs the driver offers.
+/// Number of GPUs that the driver offers.
 pub(crate) fn count() -> Result<usize, Error> {
     let mut count = 0;
     // SAFETY: `count` outlives its call.
@@ -30,7 +30,7 @@ pub(crate) fn count() -> Result<usize, Error> {
     Ok(count as usize)
 }
 
-/// Opens GPU `ordinal`, or finds it opened: two handles of one GPU share its
+/// Opens GPU `ordinal`, or returns the open one: two handles of one GPU share its
 /// stream, so that their work stays in order.
 pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
     static OPENED: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
@@ -59,7 +59,7 @@ pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
     Ok(gpu)
 }
 
-/// Opens GPU `ordinal`, of which the library has no handle yet.
+/// Opens GPU `ordinal`; the library must have no handle of it yet.
 fn open_first(ordinal: usize) -> Result<Arc<Gpu>, Error> {
     let device =
         cust::device::Device::get_device(ordinal as u32).map_err(cust_failure("cuDeviceGet"))?;
@@ -100,7 +100,7 @@ fn open_first(ordinal: usize) -> Result<Arc<Gpu>, Error> {
 }
 
 impl DriverGpu {
-    /// The stream as `cust` has it.
+    /// The stream as a `cust` type.
     #[cfg(feature = "cust")]
     pub(super) fn as_cust(&self) -> &Stream {
         &self.stream

@@ -1,4 +1,4 @@
-//! Encoding a tensor map.
+//! Encodes tensor maps.
 //!
 //! The driver's function is newer than `cust_raw`, so it is looked up by name.
 
@@ -25,7 +25,7 @@ mod cuda_h {
     pub(super) const TENSOR_MAP_FLOAT_OOB_FILL_NONE: u32 = 0;
 }
 
-/// `cuTensorMapEncodeTiled`.
+/// The signature of `cuTensorMapEncodeTiled`.
 type EncodeTiled = unsafe extern "C" fn(
     map: *mut c_void,
     data_type: u32,
@@ -42,7 +42,7 @@ type EncodeTiled = unsafe extern "C" fn(
 ) -> u32;
 
 /// Encodes the map of `spec` for the matrix at device address `address`, a multiple
-/// of 16. `operand` is for the error.
+/// of 16. `operand` is only for the error.
 pub(super) fn encode(
     operand: Operand,
     spec: &TensorMapSpec,
@@ -52,13 +52,13 @@ pub(super) fn encode(
         driver: driver_version(),
         lacks: "function cuTensorMapEncodeTiled".into(),
     })?;
-    // SAFETY: the signature is that of the driver API since CUDA 12.0.
+    // SAFETY: the driver API has had this signature since CUDA 12.0.
     let encode = unsafe { std::mem::transmute::<*const c_void, EncodeTiled>(encode) };
     let data_type = match spec.dtype {
         DType::F16 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT16,
         DType::Bf16 => cuda_h::TENSOR_MAP_DATA_TYPE_BFLOAT16,
         DType::F32 | DType::Tf32 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
-        // Stored as f32, rounded on the way into shared memory.
+        // TF32 operands are stored as f32; the pack kernel has rounded them.
     };
     let swizzle = match spec.swizzle_bytes {
         128 => cuda_h::TENSOR_MAP_SWIZZLE_128B,
@@ -82,7 +82,7 @@ pub(super) fn encode(
             element_strides.as_ptr(),
             cuda_h::TENSOR_MAP_INTERLEAVE_NONE,
             swizzle,
-            // 256 bytes were a fifth slower where the pitch is no multiple of 128,
+            // 256 bytes were a fifth slower where the pitch is not a multiple of 128,
             // and no faster elsewhere (`docs/perf-log.md`).
             cuda_h::TENSOR_MAP_L2_PROMOTION_L2_128B,
             cuda_h::TENSOR_MAP_FLOAT_OOB_FILL_NONE,

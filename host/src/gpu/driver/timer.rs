@@ -1,4 +1,4 @@
-//! Two events on a stream, by which the GPU takes the time on its own clock.
+//! Two events on a stream, with which the GPU takes the time on its own clock.
 
 use cust_raw::{CUevent, CUevent_flags_enum as Flags, CUstream};
 
@@ -6,7 +6,7 @@ use super::check;
 use crate::error::Error;
 use crate::gpu::backend::Timer;
 
-/// Start and stop. Dropped while the context is current.
+/// The start and stop events. The context must be current when this is dropped.
 #[derive(Debug)]
 pub(super) struct EventTimer {
     start: Event,
@@ -20,7 +20,7 @@ unsafe impl Send for EventTimer {}
 unsafe impl Sync for EventTimer {}
 
 impl EventTimer {
-    /// Creates both; `stream` outlives them.
+    /// Creates both events; `stream` must outlive them.
     pub(super) fn new(stream: CUstream) -> Result<Self, Error> {
         Ok(EventTimer {
             start: Event::new()?,

@@ -1,4 +1,4 @@
-//! What emulating a product will take.
+//! Estimates the time and the memory that emulating a product takes.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use gpu_kernels::{Family, KernelInfo, Schedule};
 use super::options::EmulatedGpu;
 use crate::select::{self, Choice, Problem};
 
-/// Nanoseconds of one host thread for a multiplication with its addition, by family, with
-/// checks: CPU time of `tilewise-emulate --workers 1` on a cloud machine, 2026-11-22, at
-/// 512×512×512 (hopper), 256×256×256 and 128×128×128 (naive). Good within a factor of three
-/// elsewhere: small products have a larger share that does not grow with K.
+/// Nanoseconds that one host thread takes for a multiply-add, by family, with checks. These
+/// are CPU times of `tilewise-emulate --workers 1` on a cloud machine, 2026-11-22, at
+/// 512×512×512 (hopper), 256×256×256 and 128×128×128 (naive). For other sizes they are good
+/// within a factor of three: in small products, the work that does not grow with K has a
+/// larger share.
 const NANOSECONDS: [(Family, f64); 5] = [
     (Family::Hopper, 2.0),
     (Family::TensorCore, 9.0),
@@ -19,21 +20,22 @@ const NANOSECONDS: [(Family, f64); 5] = [
     (Family::Pack, 130.0),
 ];
 
-/// Host bytes for each byte of emulated memory: itself, and who has accessed it.
+/// Host bytes for each byte of emulated memory: one for the byte itself, and eight that
+/// record which threads have accessed it.
 const HOST_BYTES: u64 = 9;
 
-/// Host bytes that the stack of an emulated thread takes: the pages that it
-/// touches.
+/// Host bytes that the stack of an emulated thread takes: only the pages that it touches
+/// count.
 const STACK_BYTES: u64 = 16 << 10;
 
-/// What it will take to emulate one launch of a product.
+/// The estimated cost of emulating one launch of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Tiles of C, of a CTA or a cluster.
+    /// Number of CTA tiles or cluster tiles of C.
     pub tiles: u64,
-    /// K-blocks of all tiles together: the steps of the emulation.
+    /// Number of k-blocks of all tiles together: the steps of the emulation.
     pub k_blocks: u64,
-    /// CTAs.
+    /// Number of CTAs.
     pub ctas: u64,
     /// Memory of the host for operands, their shadow and the stacks of threads, bytes.
     pub host_bytes: u64,
@@ -44,7 +46,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of `problem` on `gpu`, launched as `choice` says.
+    /// The estimate for `problem` on `gpu`, launched as `choice` says.
     pub fn of(choice: &Choice, problem: &Problem, gpu: &EmulatedGpu) -> Estimate {
         let kernel = &choice.kernel;
         let (m, n, k) = (problem.m, problem.n, problem.k);
@@ -90,12 +92,12 @@ impl Estimate {
     }
 }
 
-/// Steps along K of `tiles`.
+/// Number of k-blocks of `tiles` tiles.
 fn k_blocks(kernel: &KernelInfo, tiles: u64, k: u32) -> u64 {
     tiles.saturating_mul(k.div_ceil(kernel.block.k.max(1)).into())
 }
 
-/// What `tiles` with depth `k` take on one host thread.
+/// The nanoseconds that `tiles` tiles with depth `k` take on one host thread.
 fn nanoseconds(kernel: &KernelInfo, tiles: u64, k: u32) -> f64 {
     let (height, width) = kernel.cluster_tile();
     let block = f64::from(height) * f64::from(width) * f64::from(kernel.block.k);
@@ -106,7 +108,7 @@ fn nanoseconds(kernel: &KernelInfo, tiles: u64, k: u32) -> f64 {
     k_blocks(kernel, tiles, k) as f64 * block * each
 }
 
-/// About how long it takes to emulate `kernel` for M, N and K on so many host threads.
+/// About how long it takes to emulate `kernel` for M, N and K on `workers` host threads.
 pub fn time(kernel: &KernelInfo, (m, n, k): (u32, u32, u32), workers: usize) -> Duration {
     let grid = select::tile_grid(kernel, m, n);
     let tiles = u64::from(grid.tiles_m) * u64::from(grid.tiles_n);

@@ -1,4 +1,4 @@
-//! What an emulated GPU looks like, and how it runs.
+//! The properties of an emulated GPU, and the options of its emulation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use tilewise_emulator::Fault;
 use crate::error::Error;
 use crate::l2::gpu::GPUS;
 
-/// Most SMs that are emulated: several times those of the largest GPU.
+/// Most SMs of an emulated GPU, several times as many as the largest GPU has.
 const MAX_SMS: u32 = 1024;
 
-/// A GPU to emulate: an H200, unless something else is said.
+/// A GPU to emulate; the default is an H200.
 ///
 /// ```
 /// use tilewise::emulator::EmulatedGpu;
 ///
-/// // One for which the kernels of compute capability 8.0 are selected.
+/// // This GPU selects kernels of compute capability 8.0.
 /// let ampere = EmulatedGpu {
 ///     name: "emulated A100".into(),
 ///     compute_capability: (8, 0),
@@ -30,20 +30,21 @@ const MAX_SMS: u32 = 1024;
 /// ```
 #[derive(Clone, Debug)]
 pub struct EmulatedGpu {
-    /// Name, as in the texts of errors.
+    /// Name, which error messages contain.
     pub name: String,
     /// Compute capability, (major, minor): decides which kernels run.
     pub compute_capability: (u32, u32),
     /// Streaming multiprocessors, 1 to 1024.
     pub sms: u32,
-    /// CTAs that an SM holds at once; `None`: as many as the kernel's launch bounds promise.
+    /// CTAs that an SM holds at once. `None` means as many as the kernel's launch bounds
+    /// promise.
     pub ctas_per_sm: Option<u32>,
     /// Most shared memory of a CTA, bytes.
     pub shared_bytes_per_cta: u32,
-    /// Capacity of L2, bytes. For the selection: the emulator has no cache.
+    /// Capacity of L2, bytes. Only the selection uses it; the emulator has no cache.
     pub l2_bytes: u64,
-    /// Device memory, bytes. Each takes nine bytes of the host's, once it is used: one for
-    /// itself, and eight for who has accessed it.
+    /// Device memory, bytes. Each byte that is used takes nine bytes of host memory: one for
+    /// the byte itself, and eight that record which threads have accessed it.
     pub memory_bytes: u64,
     /// A launch that would take longer than this, by [`Estimate`](super::estimate::Estimate), is
     /// refused: [`Error::EmulationTooLong`].
@@ -51,20 +52,20 @@ pub struct EmulatedGpu {
     /// Whether accesses to memory are checked. Deadlocks and divergence are found in any
     /// case.
     pub checks: bool,
-    /// Which of the possible orders of events happens: with 0 a plain one, with any other
-    /// number a random one that is the same each time.
+    /// Selects one of the possible orders of events: 0 selects a simple order, and any other
+    /// number selects a random order that is the same each time.
     pub seed: u64,
-    /// Clusters that are emulated at once. Under stream-K, whose CTAs wait for each other,
-    /// all are.
+    /// Number of clusters that are emulated at once. Under stream-K, all clusters are,
+    /// because its CTAs wait for each other.
     pub slots: u32,
-    /// Host threads. `None`: one a core; under stream-K one, so that a seed does the same
-    /// again.
+    /// Number of host threads. `None` means one per core; under stream-K it means a single
+    /// thread, so that a run with the same seed is repeatable.
     pub workers: Option<usize>,
-    /// Whether [`Counts`](tilewise_emulator::Counts) keeps each request to L2.
+    /// Whether [`Counts`](tilewise_emulator::Counts) records each request to L2.
     pub trace: bool,
-    /// What to break in the kernels, for tests that show that it is found.
+    /// Faults to insert into the kernels, for tests which show that the emulator finds them.
     pub faults: Vec<Fault>,
-    /// Is told of the CTAs that have ended.
+    /// A function that is called when CTAs have ended.
     pub progress: Option<Progress>,
 }
 
@@ -94,7 +95,7 @@ impl Default for EmulatedGpu {
 }
 
 impl EmulatedGpu {
-    /// An error for what is out of range.
+    /// Returns an error if a field is out of range.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if !(1..=MAX_SMS).contains(&self.sms) {
             return Err(Error::InvalidEmulatedGpu {
@@ -113,7 +114,7 @@ impl EmulatedGpu {
         Ok(())
     }
 
-    /// Host threads for `clusters`, which wait for each other or not.
+    /// Number of host threads for a launch.
     pub(crate) fn workers(&self, is_stream_k: bool) -> usize {
         let default = || match is_stream_k {
             true => 1,
@@ -123,8 +124,8 @@ impl EmulatedGpu {
     }
 }
 
-/// A function that is told how many CTAs have ended, whenever some have. It must not call
-/// the device: that waits for the launch.
+/// A function that is called with the number of CTAs that have ended, whenever some have.
+/// It must not call the device, because that would wait for the launch.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(u32) + Send + Sync>);
 
