@@ -4,10 +4,10 @@ use crate::problem::DType;
 
 /// A type of A and B, as a type parameter of a kernel.
 pub trait ElementType: Copy {
-    /// The same, as a value.
+    /// This type as a value.
     const DTYPE: DType;
 
-    /// The f32 that stored `bits` (the low 16 for 16-bit types) mean.
+    /// The f32 that the stored `bits` (the low 16 for 16-bit types) encode.
     fn to_f32(bits: u32) -> f32;
 
     /// `value` rounded to nearest even, as stored bits.

@@ -1,4 +1,4 @@
-//! The entry points: nothing but instantiations, each tile once.
+//! The entry points: a list of kernel instantiations, with each tile once.
 //!
 //! The one list below becomes
 //!
@@ -7,27 +7,28 @@
 //!   [`define_entry_points!`](crate::define_entry_points): here for rustc's own
 //!   NVPTX code generator, in `rust-cuda/kernels` for rust-cuda's;
 //! - on the host, [`KERNELS`], which the launcher, the build and every table read;
-//! - for the emulator, `FUNCTIONS`, what the entry points call.
+//! - for the emulator, `FUNCTIONS`, the functions that the entry points call.
 //!
-//! Names say family, element type, layouts where they are fixed (`ak`/`am`: A
-//! contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile, then
-//! the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K) or
-//! `streamk`; or `stages4`, of two that differ in nothing else.
+//! A name gives the family, the element type, the layouts where they are fixed
+//! (`ak`/`am`: A contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile,
+//! then the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K)
+//! or `streamk`; or `stages4`, where two kernels differ in nothing else.
 //!
 //! # How to add
 //!
-//! - **A tile**: a row in [`for_each_entry!`](crate::for_each_entry), below `tiles`. Its
+//! - **A tile**: add a row to [`for_each_entry!`](crate::for_each_entry), below `tiles`. Its
 //!   constants are checked at compile time; shared memory, threads and staging follow.
-//!   Where the selection may take it, `cargo xtask test` has it in every test; what it
-//!   costs is estimated from its [`KernelInfo`] (`host/src/select/cost.rs`).
-//! - **A kernel schedule**: a file beside `kernels/hopper/cooperative.rs` with a type that
-//!   implements `KernelSchedule`, its name in [`names`], and rows with it.
-//! - **An element type**: a variant of [`DType`](crate::DType), a type in `element.rs`, its
-//!   instruction in `isa/mma.rs` and `isa/wgmma.rs`, and the lines with it in
+//!   If the selection may take the kernel, `cargo xtask test` runs it in every test, and
+//!   the selection estimates its cost from its [`KernelInfo`] (`host/src/select/cost.rs`).
+//! - **A kernel schedule**: add a file beside `kernels/hopper/cooperative.rs` with a type
+//!   that implements `KernelSchedule`, its name in [`names`], and rows that use it.
+//! - **An element type**: add a variant of [`DType`](crate::DType), a type in `element.rs`,
+//!   its instruction in `isa/mma.rs` and `isa/wgmma.rs`, and lines that use it in
 //!   [`for_each_entry!`](crate::for_each_entry), below the tiles.
 //! - **An epilogue**: `epilogue.rs` says how to write one. Here it is the last parameter of
 //!   the kernels' types, and a part of their names.
-//! - **A tile order**: no entry; every kernel has all orders. `order.rs` says how.
+//! - **A tile order**: it needs no entry, because every kernel has all orders. `order.rs`
+//!   says how to write one.
 
 /// The types that the list names, for the crate that instantiates it.
 #[doc(hidden)]
@@ -42,8 +43,8 @@ pub mod names {
     pub use crate::kernels::tiled::Tiled;
 }
 
-/// The list. `$instantiate` is a macro that takes `$arguments`, one token tree, and then
-/// for each target its kernels, as `(the parts of the name): type;`.
+/// The list of kernels. `$instantiate` is a macro that takes `$arguments`, one token tree,
+/// and then the kernels of each target, as `(the parts of the name): type;`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_entry {
@@ -55,7 +56,7 @@ macro_rules! for_each_entry {
                 128 128 16;
                 64 64 16;
             }
-            // M N K, and of a warp: M N; stages
+            // M N K of the CTA; M N of a warp; stages
             tensor_core {
                 128 256 64, 64 64, 3;
                 128 128 64, 64 64, 3;
@@ -66,7 +67,7 @@ macro_rules! for_each_entry {
                 128 128 32, 64 64, 3;
                 64 64 32, 32 32, 4;
             }
-            // M N K; stages, kernel schedule; what the name ends in
+            // M N K; stages, kernel schedule; suffix of the name
             hopper {
                 128 256 64, 3, Cooperative, "";
                 128 256 64, 4, Cooperative, "_stages4";
@@ -96,7 +97,7 @@ macro_rules! for_each_entry {
             }
         }
     };
-    // Every tile in every type and layout.
+    // Instantiates every tile in every type and layout.
     (
         tiles of $instantiate:path, $arguments:tt;
         tiled { $($tiled:tt)* }
@@ -182,11 +183,11 @@ macro_rules! for_each_entry {
     };
 }
 
-/// Defines the kernels of the target being compiled, as functions with one attribute, or
-/// none, and one ABI: `define_entry_points!(extern "ptx-kernel");`
+/// Defines the kernels of the target being compiled, as functions with at most one
+/// attribute and one ABI: `define_entry_points!(extern "ptx-kernel");`
 ///
-/// The calling crate has the features `sm_75`, `sm_80` and `sm_90a`, of which a build
-/// enables one. Each function takes a [`GemmParams`](crate::GemmParams) by value.
+/// The calling crate has the features `sm_75`, `sm_80` and `sm_90a`, and a build enables
+/// one of them. Each function takes a [`GemmParams`](crate::GemmParams) by value.
 #[macro_export]
 macro_rules! define_entry_points {
     ($(#[$attribute:meta])? extern $abi:literal) => {
@@ -203,7 +204,8 @@ macro_rules! define_entry_points {
         @one ($(#[$attribute:meta])? extern $abi:literal)
         $arch:literal ($($name:literal),+): $kernel:ty
     ) => {
-        // A name can be put together as a string alone; here it takes a scope of its own.
+        // `concat!` gives the name as a string, not as an identifier, so each function
+        // needs a scope of its own.
         #[cfg(feature = $arch)]
         const _: () = {
             /// # Safety
@@ -224,7 +226,7 @@ define_entry_points!(extern "ptx-kernel");
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! define_table {
     (() $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
-        /// Every kernel there is, in the order of the list.
+        /// Every kernel, in the order of the list.
         pub const KERNELS: &[KernelInfo] = &[$($(
             KernelInfo { name: concat!($($name),+), ..<$kernel as Kernel>::INFO },
         )*)*];
@@ -241,8 +243,8 @@ for_each_entry!(define_table, ());
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 macro_rules! define_functions {
     (() $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
-        /// What each entry point calls, in the order of [`KERNELS`]. A constant: who
-        /// uses it compiles all of them, and nobody else any.
+        /// The function that each entry point calls, in the order of [`KERNELS`]. It is a
+        /// constant, so that only crates that use it compile the functions.
         pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams)] = &[$($(
             <$kernel as Kernel>::run,
         )*)*];

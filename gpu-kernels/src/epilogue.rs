@@ -1,12 +1,12 @@
 //! From f32 accumulators to elements of C.
 //!
-//! What happens to a value in between is a type, the kernel's [`Epilogue`]; how it is
-//! converted and stored is the same for all.
+//! The kernel's [`Epilogue`], a type parameter, computes each value of C from a sum;
+//! conversion and store are the same for all epilogues.
 //!
 //! # A new epilogue
 //!
-//! 1. A type that implements [`Epilogue`], and in [`GemmParams`] what it needs to know.
-//! 2. Kernels with it as their last type parameter, in the list of `entry.rs`.
+//! 1. Write a type that implements [`Epilogue`], and add its parameters to [`GemmParams`].
+//! 2. List kernels with it as their last type parameter in `entry.rs`.
 
 use crate::element::{ElementType, F32};
 use crate::isa::hint::compute_here_u64;
@@ -14,17 +14,17 @@ use crate::isa::{convert, global};
 use crate::problem::{DType, GemmParams, OutputType};
 use crate::unroll::unroll;
 
-/// What happens to the sums before they become elements of C: scaling, a bias, an
-/// activation. A type parameter of every kernel.
+/// The computation on the sums before they become elements of C, for example scaling, a
+/// bias or an activation. It is a type parameter of every kernel.
 pub trait Epilogue {
-    /// As one launch wants it.
+    /// The epilogue of one launch.
     fn new(params: &GemmParams) -> Self;
 
     /// The values of C(row, col), C(row, col + 1), … for these sums over all of K.
     ///
-    /// Called once for each element of C, by the thread that has its sum, and at the
-    /// edges for elements outside C too, whose values are dropped: what an implementation
-    /// reads it must mask.
+    /// The thread that has an element's sum calls this, once for each element of C. At the
+    /// edges it is also called for elements outside C, whose values are dropped, so an
+    /// implementation must mask its reads of memory.
     fn apply<const N: usize>(&self, sums: [f32; N], row: u32, col: u32) -> [f32; N];
 }
 
@@ -73,8 +73,8 @@ pub fn pack_pair<T: ElementType>(low: f32, high: f32) -> u32 {
 }
 
 /// Stores the part of a 4×4 piece of C, first element (row, col), that is inside the
-/// matrix, in the output type of the launch. Four elements go in one vector where C is
-/// contiguous along a row or a column, and aligned.
+/// matrix, in the output type of the launch. Four elements are stored as one vector where
+/// C is contiguous along a row or a column, and aligned.
 ///
 /// # Safety
 /// `params.c` describes a live allocation.
@@ -95,7 +95,7 @@ pub unsafe fn store_4x4<T: ElementType>(
 }
 
 /// # Safety
-/// As [`store_4x4`], and C has elements of type `C`.
+/// See [`store_4x4`]; the elements of the matrix have type `C`.
 #[inline(always)]
 unsafe fn store_4x4_as<C: ElementType>(
     params: &GemmParams,
@@ -108,7 +108,7 @@ unsafe fn store_4x4_as<C: ElementType>(
     let col_bytes = compute_here_u64(params.c.col_stride) * bytes;
     let address = params.c.address + row as u64 * row_bytes + col as u64 * col_bytes;
     let inside = row + 4 <= params.m && col + 4 <= params.n;
-    // One address for all four vectors: the piece's origin and its pitch.
+    // All four vectors are aligned if the piece's origin and its pitch are.
     let aligned = |pitch: u64| (address | pitch).is_multiple_of(4 * bytes);
     if inside && params.c.col_stride == 1 && aligned(row_bytes) {
         unroll!(R < 4, {
@@ -141,7 +141,7 @@ unsafe fn store_4x4_as<C: ElementType>(
     }
 }
 
-/// Four adjacent elements of C.
+/// Stores four adjacent elements of C.
 ///
 /// # Safety
 /// `address` is writable and aligned to four elements.

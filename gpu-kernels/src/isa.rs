@@ -1,7 +1,7 @@
 //! PTX instructions as Rust functions, one family a file.
 //!
 //! Each wrapper is a line or two of `asm!` and names its section of the PTX
-//! ISA. They carry no policy: a kernel that reads well is built from them.
+//! ISA. Wrappers carry no policy; the kernels decide how to use them.
 //!
 //! Every instruction is written twice, side by side, by the macro `instruction!`:
 //! as PTX, and as a call of the emulator, which runs the same kernels on a CPU.
@@ -18,9 +18,9 @@
     )
 )]
 
-/// One instruction: `ptx` is the expression that a GPU executes, `emulated` the one
-/// that the emulator does. Names in `ptx` include `asm!`; in `emulated`, `machine`
-/// and `semantics` of the crate `tilewise-emulator`.
+/// One instruction: a GPU executes the expression `ptx`, and the emulator the expression
+/// `emulated`. In `ptx` the name `asm!` is in scope; in `emulated` the modules `machine`
+/// and `semantics` of the crate `tilewise-emulator` are.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! instruction {
     (ptx = $ptx:expr, emulated = $emulated:expr) => {{
@@ -46,10 +46,10 @@ macro_rules! instruction {
     };
 }
 
-/// `asm!` under a predicate: the instructions execute where `active`, and no branch
-/// stands around them (`isa/convergent.rs` says why). They can name `{active}`, which
-/// is 1 where they execute. The operands come in parentheses, each with its comma;
-/// before them may come registers of the instructions' own.
+/// `asm!` under a predicate: the instructions execute where `active` is true, without a
+/// branch around them (`isa/convergent.rs` says why). They can use `{active}`, which
+/// is 1 where they execute. Each operand is followed by a comma, all in parentheses;
+/// declarations of extra registers may precede the instructions.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! asm_if {
     (

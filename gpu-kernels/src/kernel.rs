@@ -1,19 +1,19 @@
-//! What host, build and device must all know about one kernel.
+//! The constants of one kernel that host, build and device share.
 //!
 //! A kernel is a type that implements [`Kernel`]; its block shape, thread
-//! count, stages and shared memory are constants of that type. Everyone else
-//! reads them from [`KernelInfo`]: the launcher (grid, block, dynamic shared
-//! memory), the PTX post-processing (`.maxntid`, `.minnctapersm`,
-//! `.reqnctapercluster`), the tables of `cargo xtask ptx`.
+//! count, stages and shared memory are constants of that type. The rest of the
+//! project reads them from [`KernelInfo`]: the launcher (grid, block, dynamic
+//! shared memory), the PTX post-processing (`.maxntid`, `.minnctapersm`,
+//! `.reqnctapercluster`) and the tables of `cargo xtask ptx`.
 
 use crate::problem::DType;
 use crate::schedule::Schedule;
 
-/// The ladder, and what prepares for it. Each step keeps the one before it
-/// runnable.
+/// The steps of the ladder, and the packing kernel. Each step leaves the steps before
+/// it runnable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
-    /// Not a product: copies a matrix into a layout that the others can read.
+    /// Computes no product: copies a matrix into a layout that the other kernels can read.
     Pack,
     /// One thread computes one element of C.
     Naive,
@@ -39,7 +39,7 @@ impl Family {
 }
 
 /// The PTX target a kernel is compiled for: the oldest that has its
-/// instructions. `sm_75` and `sm_80` code also runs on anything newer;
+/// instructions. `sm_75` and `sm_80` code also runs on all newer GPUs;
 /// `sm_90a` runs on compute capability 9.0 alone (PTX ISA, "`.target`").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Arch {
@@ -52,7 +52,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// All of them, oldest first.
+    /// All targets, oldest first.
     pub const ALL: [Arch; 3] = [Arch::Sm75, Arch::Sm80, Arch::Sm90a];
 
     /// The name `rustc -C target-cpu` and `ptxas -arch` use.
@@ -83,7 +83,7 @@ pub enum Major {
     Mn = 1,
 }
 
-/// As the emulator's instructions name it.
+/// The emulator's type for the same.
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 impl From<Major> for tilewise_emulator::semantics::format::Major {
     fn from(major: Major) -> Self {
@@ -96,7 +96,7 @@ impl From<Major> for tilewise_emulator::semantics::format::Major {
 
 /// A [`Major`] as a type parameter.
 pub trait Contiguous {
-    /// The same, as a value.
+    /// This direction as a value.
     const MAJOR: Major;
 }
 
@@ -128,8 +128,8 @@ pub struct Block {
 /// CTAs that work together (PTX ISA, "Cluster of Cooperative Thread Arrays").
 ///
 /// `m` × `n` CTAs work on adjacent tiles and share their loads: CTAs side by side need the
-/// same rows of A, CTAs above each other the same columns of B. `k` CTAs work on one tile,
-/// each on its part of K, and add up their accumulators.
+/// same rows of A, and CTAs above each other need the same columns of B. `k` CTAs work on
+/// one tile, each on its part of K, and add up their accumulators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cluster {
     /// CTAs along M.
@@ -144,7 +144,7 @@ impl Cluster {
     /// No cluster: a CTA by itself.
     pub const NONE: Cluster = Cluster { m: 1, n: 1, k: 1 };
 
-    /// CTAs in all.
+    /// Number of CTAs.
     pub const fn ctas(self) -> u32 {
         self.m * self.n * self.k
     }
@@ -163,13 +163,13 @@ pub const WARPGROUP: u32 = 128;
 pub struct KernelInfo {
     /// The PTX entry point; unique.
     pub name: &'static str,
-    /// Which step of the ladder it instantiates.
+    /// The step of the ladder that it instantiates.
     pub family: Family,
     /// The PTX target it is compiled for.
     pub arch: Arch,
     /// Element type of A and B. C is that type or f32, chosen at launch.
     pub input: DType,
-    /// Whether C can only be of the type of A and B, and stored through TMA.
+    /// Whether C must have the type of A and B and be stored through TMA.
     pub c_by_tma_only: bool,
     /// CTA tile.
     pub block: Block,
@@ -233,8 +233,8 @@ impl KernelInfo {
         (self.block.m * self.cluster.m, self.block.n * self.cluster.n)
     }
 
-    /// Whether it can run under `schedule`: on a 2-D grid there is no place for
-    /// clusters, and kernels for stream-K are for nothing else.
+    /// Whether it can run under `schedule`: kernels with clusters need a 1-D grid, and
+    /// kernels for stream-K run under stream-K only.
     pub const fn runs_under(&self, schedule: Schedule) -> bool {
         match schedule {
             Schedule::Grid2d => self.stream_k_bytes == 0 && self.cluster.ctas() == 1,
@@ -246,13 +246,13 @@ impl KernelInfo {
 
 /// A kernel: its constants, and the function that runs it.
 pub trait Kernel {
-    /// Everything but the name, which the entry list gives.
+    /// All constants but the name, which the entry list gives.
     const INFO: KernelInfo;
 
     /// One thread's share of one launch.
     ///
     /// # Safety
-    /// Runs on the device, launched as [`Kernel::INFO`] says, with parameters
-    /// that describe live allocations.
+    /// The thread runs on the device, in a launch as [`Kernel::INFO`] says, and the
+    /// parameters describe live allocations.
     unsafe fn run(params: &crate::problem::GemmParams);
 }

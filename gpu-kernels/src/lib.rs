@@ -1,18 +1,18 @@
 //! The device side of tilewise: GEMM kernels, and everything that host and
 //! device must agree on.
 //!
-//! One crate, compiled more than once:
+//! This crate is compiled in four ways:
 //!
 //! 1. for `nvptx64-nvidia-cuda`, where [`mod@entry`] becomes the PTX entry points,
 //!    by rustc's own NVPTX code generator or by rust-cuda's (feature `standalone`);
 //! 2. for the host, where the same orders, schedules, constants and launch
 //!    parameters are plain functions and types;
 //! 3. for the host with the feature `emulator`, where the crate `tilewise-emulator`
-//!    runs the same kernels, instruction by instruction, and checks what they do;
-//! 4. for `wasm32-unknown-unknown`, as for the host and without `std`: a web page
+//!    runs the same kernels, instruction by instruction, and checks each instruction;
+//! 4. for `wasm32-unknown-unknown`, as for the host but without `std`: a web page
 //!    walks the tiles by the same orders (crate `tilewise-explorer`).
 //!
-//! Read it in the direction the data flows:
+//! Read the modules in the direction in which the data flows:
 //!
 //! | module | question it answers |
 //! |---|---|
@@ -21,7 +21,7 @@
 //! | [`schedule`] | which ids does one CTA run, and when does it stop? |
 //! | [`stream_k`] | which k-blocks of a shared tile does one CTA run? |
 //! | [`kernels`] | how is one tile computed? (the ladder: naive, tiled, tensor_core, hopper) |
-//! | [`epilogue`] | how does an accumulator become an element of C, and what may happen to it on the way? |
+//! | [`epilogue`] | how does an accumulator become an element of C, and how can a user change its value on the way? |
 //! | [`isa`] | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
 //! | [`probe`] | does one instruction do on a GPU what it does in the emulator? |
@@ -64,9 +64,9 @@ pub use order::{Tile, TileGrid, TileOrder};
 pub use problem::{DType, GemmParams, OutputType, TensorRef};
 pub use schedule::Schedule;
 
-/// Panics cannot happen in the kernels (the build gate looks for any that
-/// survive); the language still asks for a handler. Where this crate is a part of
-/// the device program, another part has it (rust-cuda's `cuda_std`).
+/// The panic handler that the language requires. Kernels cannot panic: the build gate
+/// refuses PTX with a panic path. Where this crate is only a part of the device program,
+/// rust-cuda's `cuda_std` has the handler.
 #[cfg(all(target_arch = "nvptx64", feature = "standalone"))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

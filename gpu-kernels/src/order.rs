@@ -3,8 +3,8 @@
 //! The hardware starts CTAs roughly in the order of their ids, so the ids that
 //! are in flight together form a *wave*, and the rows of A and columns of B
 //! that the wave touches must come through L2. An order chooses the shape of
-//! the wave. A wave that is nearly square (in elements) touches the least;
-//! `docs/tile-order.md` derives it.
+//! the wave. A wave that is nearly square (in elements) touches the fewest rows
+//! and columns; `docs/tile-order.md` derives this.
 //!
 //! Orders are pure integer functions without a panic path: the device calls
 //! them for every tile, the host for its figures and property tests. They need no
@@ -12,15 +12,15 @@
 //!
 //! # A new order
 //!
-//! 1. A variant of [`TileOrder`]. At most one `u32` of its own: the type is a part
-//!    of the launch parameters.
-//! 2. Its arm in [`TileOrder::tile`], and the function there. No recursion, no
-//!    array that a variable indexes, wrapping arithmetic: what would be a panic, a
-//!    call or a stack frame on the device is refused by `cargo xtask ptx`.
-//! 3. Its place in [`TileOrder::all`] and its name in `order/name.rs`.
+//! 1. Add a variant of [`TileOrder`], with at most one `u32` of its own, because the
+//!    type is a part of the launch parameters.
+//! 2. Add its arm in [`TileOrder::tile`], and the function that the arm calls. Use
+//!    wrapping arithmetic, no recursion, and no array that a variable indexes: `cargo
+//!    xtask ptx` refuses kernels with a panic, a call or a stack frame.
+//! 3. Add it to [`TileOrder::all`], and its name to `order/name.rs`.
 //!
 //! The property tests, the tests on a GPU, the model, the benchmark and
-//! `cargo xtask order` take it from there.
+//! `cargo xtask order` then include it.
 
 mod curve;
 mod cutlass;
@@ -32,7 +32,7 @@ pub use name::ParseOrderError;
 
 use core::num::NonZeroU32;
 
-/// C, counted in tiles.
+/// The size of C in tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct TileGrid {
@@ -52,7 +52,7 @@ impl TileGrid {
         }
     }
 
-    /// Tiles in all. Wraps past 2³² (the host refuses such grids).
+    /// Number of tiles. Wraps past 2³² (the host refuses such grids).
     #[inline(always)]
     pub const fn tiles(self) -> u32 {
         self.tiles_m.wrapping_mul(self.tiles_n)
@@ -68,8 +68,8 @@ pub struct Tile {
     pub n: u32,
 }
 
-/// Which tile a linear id means. Every order is a bijection from
-/// `0..grid.tiles()` onto the grid.
+/// The order of the tiles: which tile a linear id means. Every order is a bijection
+/// from `0..grid.tiles()` onto the grid.
 ///
 /// ```
 /// use gpu_kernels::{Tile, TileGrid, TileOrder};
@@ -85,8 +85,8 @@ pub enum TileOrder {
     RowMajor,
     /// M fastest: a whole column of tiles, then the next.
     ColumnMajor,
-    /// Groups of `size` rows; inside a group M fastest, then N. Triton's
-    /// GROUP_SIZE_M. The last group holds the rows that are left. A size of 0
+    /// Groups of `size` rows; inside a group M fastest, then N (Triton's
+    /// GROUP_SIZE_M). The last group holds the remaining rows. A size of 0
     /// means 1, which is row-major.
     GroupedM {
         /// Rows of tiles in a group.
@@ -98,10 +98,10 @@ pub enum TileOrder {
         /// Columns of tiles in a group.
         size: u32,
     },
-    /// [`TileOrder::GroupedM`] with every other group walked backwards along N, so
-    /// that a group starts on the columns of B on which the last one ended, which
-    /// L2 still holds. With a size of 1 (or 0) each tile is a neighbour of the one
-    /// before.
+    /// [`TileOrder::GroupedM`] with every other group walked backwards along N. So a
+    /// group starts on the columns of B on which the previous group ended, and L2
+    /// still holds them. With a size of 1 (or 0) each tile is a neighbour of the tile
+    /// before it.
     SerpentineM {
         /// Rows of tiles in a group.
         size: u32,
@@ -111,20 +111,20 @@ pub enum TileOrder {
         /// Columns of tiles in a group.
         size: u32,
     },
-    /// Z-order: tiles sorted by the bits of their row and column, interleaved, the
-    /// row's above the column's. On a grid of any shape: what of the plane's
-    /// Z-order lies outside is left out.
+    /// Z-order: tiles sorted by the interleaved bits of their row and column, each bit
+    /// of the row above the bit of the column. A grid may have any shape: the order
+    /// skips the tiles of the plane's Z-order that lie outside the grid.
     Morton,
-    /// A Hilbert curve, generalised to a grid of any shape: along the longer side,
-    /// through every tile, each a neighbour of the one before. (One step may be
-    /// diagonal where the longer side is odd and the shorter even.) Any piece of the
-    /// curve is compact, so that a wave is nearly square, in tiles, whatever its
-    /// size.
+    /// A Hilbert curve, generalised to a grid of any shape. It runs along the longer
+    /// side, through every tile, and each tile is a neighbour of the tile before it.
+    /// (One step may be diagonal where the longer side is odd and the shorter even.) Any
+    /// piece of the curve is compact, so that a wave of any size is nearly square, in
+    /// tiles.
     Hilbert,
 }
 
 impl TileOrder {
-    /// Every order, those in groups with groups of `size`.
+    /// Every order; grouped orders have groups of `size`.
     pub const fn all(size: u32) -> [TileOrder; 8] {
         [
             TileOrder::RowMajor,
@@ -138,12 +138,12 @@ impl TileOrder {
         ]
     }
 
-    /// The tile that `id` means. For `id >= grid.tiles()` the answer is some
-    /// tile or lies outside the grid; nothing panics.
+    /// The tile that `id` means. For `id >= grid.tiles()` the result is some tile,
+    /// inside or outside the grid; the function never panics.
     #[inline(always)]
     pub fn tile(self, grid: TileGrid, id: u32) -> Tile {
-        // All that walk in groups share one piece of code: it is instantiated in
-        // every kernel.
+        // All grouped orders share one function, because every kernel instantiates
+        // this code.
         let (size, along_n, serpentine) = match self {
             TileOrder::RowMajor => (1, false, false),
             TileOrder::ColumnMajor => (1, true, false),
@@ -171,10 +171,10 @@ impl TileOrder {
 
 /// Walks a `major`×`minor` grid in bands of `size` along the major axis, major
 /// fastest inside a band; returns (major, minor). (Triton's matmul tutorial,
-/// "L2 cache optimizations".) `serpentine`: odd bands from their far end.
+/// "L2 cache optimizations".) With `serpentine`, odd bands start from their far end.
 #[inline(always)]
 fn grouped(id: u32, major: u32, minor: u32, size: u32, serpentine: bool) -> (u32, u32) {
-    // A group larger than the grid is the whole grid; the clamp also keeps
+    // A group larger than the grid equals the whole grid; the clamp also keeps
     // `size · minor` from wrapping.
     let size = size.clamp(1, major.max(1));
     let (group, within) = div_rem(id, size.wrapping_mul(minor));
@@ -189,8 +189,8 @@ fn grouped(id: u32, major: u32, minor: u32, size: u32, serpentine: bool) -> (u32
     (first.wrapping_add(offset), step)
 }
 
-/// `(a / b, a % b)`, and `(0, a)` for `b = 0`: an unsigned division through
-/// `NonZero` has no panic path, which a kernel must not have.
+/// `(a / b, a % b)`, and `(0, a)` for `b = 0`. An unsigned division through `NonZero`
+/// has no panic path, and kernels must not have one.
 #[inline(always)]
 pub(crate) fn div_rem(a: u32, b: u32) -> (u32, u32) {
     match NonZeroU32::new(b) {

@@ -1,13 +1,14 @@
 //! Probes: one kernel for each family of instructions, to show that the emulator
 //! computes what a GPU does.
 //!
-//! A probe reads random bits, executes one instruction of `isa` on them and writes
-//! down every bit of the result. It is written once and runs in both worlds, like
-//! the kernels; the program `emulator-proof` compares. Probes are built into PTX by
-//! the cargo feature `probes` alone, so a build of the kernels has none of them.
+//! A probe reads random bits, executes one instruction of `isa` on them and stores
+//! every bit of the result. Its source is written once and runs on a GPU and in the
+//! emulator, like the kernels; the program `emulator-proof` compares the results. Only
+//! the cargo feature `probes` builds probes into PTX, so a build of the kernels has no
+//! probe.
 //!
-//! They take [`GemmParams`], like every entry point, and read them as each of
-//! them says. CTA i works on record i of its operands.
+//! A probe takes [`GemmParams`], like every entry point, and gives the fields its own
+//! meaning, which its documentation states. CTA i works on record i of its operands.
 
 #![cfg_attr(
     all(target_arch = "nvptx64", not(feature = "probes")),
@@ -40,7 +41,7 @@ use crate::problem::{DType, GemmParams};
 const fn probe(input: DType, threads: u32, shared_bytes: u32) -> KernelInfo {
     KernelInfo {
         shared_bytes,
-        // Not a product, and in no list of kernels.
+        // A probe computes no product, and no list of kernels contains it.
         ..KernelInfo::new(
             Family::Pack,
             Arch::Sm90a,
@@ -99,7 +100,7 @@ for_each_probe!(define_entry_points);
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! define_table {
     ($($name:ident: $probe:ty;)*) => {
-        /// Every probe there is.
+        /// Every probe.
         pub const PROBES: &[Probe] = &[$(
             Probe {
                 info: KernelInfo { name: stringify!($name), ..<$probe as Kernel>::INFO },
@@ -113,7 +114,7 @@ macro_rules! define_table {
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
-    /// How it is launched; `info.name` is its entry point.
+    /// The probe's launch constants; `info.name` is its entry point.
     pub info: KernelInfo,
     /// [`Kernel::run`], for the emulator.
     pub run: unsafe fn(&GemmParams),

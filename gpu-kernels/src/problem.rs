@@ -1,4 +1,4 @@
-//! What a launch receives: `C = A · B`, with A M×K, B K×N and C M×N.
+//! The parameters of a launch: `C = A · B`, with A M×K, B K×N and C M×N.
 //!
 //! [`GemmParams`] crosses from host to device by value, as the one parameter
 //! of every entry point, so its layout is `repr(C)` and holds plain integers
@@ -43,7 +43,7 @@ impl DType {
     }
 }
 
-/// As the emulator's instructions name it.
+/// The emulator's type for the same.
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 impl From<DType> for tilewise_emulator::semantics::format::Format {
     fn from(dtype: DType) -> Self {
@@ -79,7 +79,7 @@ pub enum OutputType {
     F32 = 1,
 }
 
-/// One matrix in device memory: element `(row, col)` stands at
+/// One matrix in device memory: element `(row, col)` lies at
 /// `address + (row · row_stride + col · col_stride) · size_of(element)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -117,22 +117,22 @@ pub struct GemmParams {
     pub k: u32,
     /// Element type of C.
     pub output: OutputType,
-    /// Which tile a linear id means.
+    /// The order of the tiles: which tile a linear id means.
     pub order: TileOrder,
-    /// Which ids one CTA runs.
+    /// The assignment of tiles to CTAs: which ids one CTA runs.
     pub schedule: Schedule,
     /// Nonzero when C can be written through its tensor map: unit column
     /// stride; base, row pitch and row length multiples of 16 bytes. (A TMA store
-    /// clips a row to 16 bytes, not to an element: seen on an H200, it overwrites
-    /// what follows the row.)
+    /// clips a row to 16 bytes, not to an element, so it would overwrite bytes after
+    /// the row: seen on an H200.)
     pub store_by_tma: u32,
-    /// Under [`Schedule::StreamK`], CTAs that share the tiles of the last wave:
-    /// at least one, at most all.
+    /// Number of CTAs that share the tiles of the last wave under
+    /// [`Schedule::StreamK`]: at least one, at most all.
     pub stream_k_ctas: u32,
 }
 
 impl GemmParams {
-    /// Largest M, N or K: leaves room for a tile index to round up past the
+    /// Largest M, N or K. It leaves room for a tile index to round up past the
     /// edge without wrapping, in signed 32-bit TMA coordinates too.
     pub const MAX_DIM: u64 = (1 << 31) - 1 - 4096;
 

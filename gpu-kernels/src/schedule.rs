@@ -7,32 +7,32 @@
 //! StreamK     as Persistent, but several CTAs share a tile of the last wave
 //! ```
 //!
-//! The last has a scheduler of its own, over parts of tiles: module `stream_k`.
+//! StreamK has its own scheduler, over parts of tiles, in module `stream_k`.
 
 use crate::isa::hint::compute_here;
 use crate::order::{Tile, TileGrid, TileOrder};
 
-/// How the tiles of C are dealt to CTAs.
+/// The assignment of the tiles of C to CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Schedule {
     /// One CTA a tile on a 2-D grid: x along N, y along M. The hardware's own
-    /// order, x fastest, is row-major; a [`TileOrder`] has no say.
+    /// order, x fastest, is row-major; the [`TileOrder`] is ignored.
     Grid2d = 0,
     /// One CTA a tile on a 1-D grid, through a [`TileOrder`].
     Grid1d = 1,
     /// As many CTAs as the device runs at once, each striding over the tiles.
     Persistent = 2,
     /// As many CTAs as the device runs at once. Whole waves of tiles run as under
-    /// [`Schedule::Persistent`]. The tiles that are left, too few for a wave, are
-    /// cut along K, and CTAs that would be idle compute parts of them. For kernels
-    /// whose [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes) is not 0.
+    /// [`Schedule::Persistent`]. The remaining tiles, too few for a wave, are cut along
+    /// K, and CTAs that would be idle compute parts of them. It requires a kernel whose
+    /// [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes) is not 0.
     StreamK = 3,
 }
 
 /// A position in the launch grid: the CTA's index and the grid's size.
 ///
-/// For a kernel with clusters both count clusters along x, not CTAs.
+/// For a kernel with clusters, index and size along x count clusters, not CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CtaPosition {
     /// `blockIdx.x`.
@@ -50,7 +50,7 @@ pub struct TileScheduler {
     order: TileOrder,
     id: u32,
     step: u32,
-    /// Tiles in all.
+    /// Number of tiles.
     pub(crate) tiles: u32,
 }
 
@@ -96,8 +96,8 @@ impl TileScheduler {
         Some(self.tile(id))
     }
 
-    /// Keeps every `of`th of its tiles, from number `first` on: those of one of `of`
-    /// consumers that alternate.
+    /// Keeps every `of`th tile of this CTA, from number `first` on: the tiles of one of
+    /// `of` consumers that alternate.
     #[inline(always)]
     pub fn alternate(&mut self, first: u32, of: u32) {
         let step = self.step.max(1);
@@ -105,9 +105,9 @@ impl TileScheduler {
         self.step = of.saturating_mul(step);
     }
 
-    /// As [`TileScheduler::next`], with the tile computed from the grid and the id alone,
-    /// each time. What else the orders compute of the grid would be kept from one tile to
-    /// the next, and the producer of a Hopper kernel has 40 registers a thread.
+    /// [`TileScheduler::next`], but it computes each tile from the grid and the id alone.
+    /// LLVM would keep other values that the orders derive from the grid in registers from
+    /// tile to tile, and the producer of a Hopper kernel has 40 registers a thread.
     #[inline(always)]
     pub fn next_here(&mut self) -> Option<Tile> {
         let id = self.next_id()?;
@@ -121,7 +121,8 @@ impl TileScheduler {
         if id >= self.tiles {
             return None;
         }
-        // Saturating: an id past the last tile must not wrap round to the first.
+        // The sum saturates, because an id past the last tile must not wrap round to
+        // the first.
         self.id = id.saturating_add(self.step.max(1));
         Some(id)
     }
@@ -132,7 +133,8 @@ impl TileScheduler {
         self.order.tile(self.grid, id)
     }
 
-    /// The same, as [`TileScheduler::next_here`] computes it.
+    /// The tile that `id` means, computed from the grid each time
+    /// ([`TileScheduler::next_here`] says why).
     #[inline(always)]
     pub(crate) fn tile_here(&self, id: u32) -> Tile {
         let grid = TileGrid {

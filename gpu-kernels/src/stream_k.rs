@@ -3,7 +3,8 @@
 //! Parallel Decomposition for Dense Matrix-Matrix Multiplication on the GPU", PPoPP 2023;
 //! the hybrid "data-parallel + one-tile stream-K").
 //!
-//! Ten tiles of eight k-blocks, four CTAs, all of which share the last wave:
+//! An example with ten tiles of eight k-blocks and four CTAs, which all share the last
+//! wave:
 //!
 //! ```text
 //!          wave 0   wave 1   last wave: 2 tiles, 16 k-blocks, 4 a CTA
@@ -13,9 +14,9 @@
 //! CTA 3    tile 3   tile 7   tile 9, k-blocks 4..8   reduces and stores tile 9
 //! ```
 //!
-//! The k-blocks of the tiles left over, laid end to end, are dealt in equal ranges to the
-//! *stream-K CTAs*, the CTAs of lowest index. Where a range crosses from one tile to the
-//! next, it has two parts (w: written for another CTA; r: reduced here):
+//! The k-blocks of the remaining tiles, laid end to end, are dealt in equal ranges to the
+//! *stream-K CTAs*, the CTAs of lowest index. A range that crosses from one tile to the
+//! next has two parts (w: written for another CTA; r: reduced here):
 //!
 //! ```text
 //! 3 stream-K CTAs   tile 8            tile 9
@@ -28,20 +29,20 @@
 //! **Which CTA waits for which.** The CTA with a tile's *last* k-blocks reduces it: it
 //! waits for the partial accumulators of its peers, adds them, and stores the tile. The
 //! peers have lower indices. A CTA runs its range from the end: first the head of the
-//! later tile, which it writes for another, then the tail of the earlier one, which it
-//! reduces. So
+//! later tile, which it writes for another CTA, then the tail of the earlier tile, which
+//! it reduces. So
 //!
-//! - a CTA writes before it waits: a CTA that is waited for never waits first, and there
-//!   is no cycle;
+//! - a CTA writes before it waits: no CTA waits before it has written the sums that
+//!   another CTA waits for, so there is no cycle;
 //! - a CTA only waits for CTAs that the hardware has started before it, so the wait ends
 //!   even where not all CTAs fit on the device at once;
-//! - the wait is short: ranges are equally long, and a tile is reduced when the range of
-//!   the CTA that reduces it ends, which is when the others' ranges end at the latest.
+//! - the wait is short: ranges are equally long, and a CTA reduces a tile at the end of
+//!   its range, when the ranges of its peers have ended too.
 //!
-//! **How much is shared.** A CTA writes partial accumulators at most once. A tile is
-//! reduced from the CTAs right before the one that reduces it, in the order of K. All
-//! this depends on counts alone, not on time, so accumulators are added in the same order
-//! in every run.
+//! **How much is shared.** A CTA writes partial accumulators at most once. The CTA that
+//! reduces a tile adds the sums of the CTAs right before it, in the order of K. All this
+//! depends on counts alone, not on time, so accumulators are added in the same order in
+//! every run.
 
 use crate::order::{Tile, div_rem};
 use crate::schedule::{CtaPosition, TileScheduler};
@@ -55,27 +56,27 @@ pub struct WorkUnit {
     pub first: u32,
     /// End of the k-blocks, past `first`.
     pub end: u32,
-    /// What becomes of the accumulators.
+    /// How the accumulators are fixed up.
     pub fix_up: FixUp,
 }
 
 /// What a CTA does with the accumulators of a work unit (CUTLASS: `fixup`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FixUp {
-    /// Stores them: they are the sums over all of K.
+    /// Stores the accumulators: they are the sums over all of K.
     None,
-    /// Writes them to the workspace, for the CTA that reduces the tile.
+    /// Writes the accumulators to the workspace, for the CTA that reduces the tile.
     Write,
     /// Adds the partial accumulators of the `peers` CTAs right before it, and stores the
     /// tile.
     Reduce {
-        /// CTAs that have the k-blocks before these.
+        /// Number of CTAs that have the tile's earlier k-blocks.
         peers: u32,
     },
 }
 
-/// K-blocks dealt to CTAs in ranges, as equal as can be: the first `longer` have one
-/// k-block more than `length`.
+/// K-blocks dealt to CTAs in ranges of nearly equal length: the first `longer` ranges have
+/// `length` + 1 k-blocks, the others `length`.
 #[derive(Clone, Copy, Debug)]
 struct Ranges {
     length: u32,
@@ -89,13 +90,14 @@ impl Ranges {
         Ranges { length, longer }
     }
 
-    /// First k-block of the range of CTA `cta`; of the one past the last, all k-blocks.
+    /// First k-block of the range of CTA `cta`. For the index past the last CTA this is
+    /// the number of k-blocks.
     #[inline(always)]
     fn start(self, cta: u32) -> u32 {
         cta * self.length + cta.min(self.longer)
     }
 
-    /// The CTA that has `k_block`, one of those dealt.
+    /// The CTA whose range contains `k_block`.
     #[inline(always)]
     fn cta_of(self, k_block: u32) -> u32 {
         let in_longer = self.longer * (self.length + 1);
@@ -110,12 +112,13 @@ impl Ranges {
 /// The tile scheduler of stream-K: the work units of one CTA, in the order it runs them.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamKScheduler {
-    /// The tiles that this CTA has alone.
+    /// The tiles that this CTA computes alone.
     whole: TileScheduler,
     /// K-blocks of a tile.
     k_blocks: u32,
     ranges: Ranges,
-    /// What is left of this CTA's range: first and end, counted over all that are dealt.
+    /// The remaining part of this CTA's range: first and end, counted over all k-blocks
+    /// that are dealt.
     left: (u32, u32),
     cta: u32,
 }
@@ -123,8 +126,8 @@ pub struct StreamKScheduler {
 impl StreamKScheduler {
     /// The scheduler of the CTA at `cta`, one of a 1-D grid of CTAs, whose first
     /// `stream_k_ctas` share the tiles of the last wave. `tiles` is its tile scheduler
-    /// under [`Schedule::StreamK`](crate::Schedule); a tile has `k_blocks`. The tiles
-    /// shared have fewer than 2³² k-blocks in all, which the host sees to.
+    /// under [`Schedule::StreamK`](crate::Schedule); a tile has `k_blocks` k-blocks. The
+    /// shared tiles have fewer than 2³² k-blocks in all; the host ensures this.
     #[inline(always)]
     pub fn new(
         mut tiles: TileScheduler,
@@ -168,7 +171,7 @@ impl StreamKScheduler {
         })
     }
 
-    /// The last part that is left of the range: a tile's id, its k-blocks, the fix-up.
+    /// The last remaining part of the range: a tile's id, its k-blocks, and the fix-up.
     #[inline(always)]
     fn next_of_range(&mut self) -> Option<(u32, (u32, u32), FixUp)> {
         let (start, end) = self.left;

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 
 const SEED: u64 = 0x7119;
 
-/// Every id means a tile of the grid, and no two the same one.
+/// Every id means a tile of the grid, and no two ids mean the same tile.
 fn assert_bijection(order: TileOrder, grid: TileGrid) {
     let mut seen = vec![false; grid.tiles() as usize];
     for id in 0..grid.tiles() {
@@ -113,7 +113,7 @@ fn extreme_group_sizes_are_plain_orders() {
         for id in 0..grid.tiles() {
             let row = TileOrder::RowMajor.tile(grid, id);
             let column = TileOrder::ColumnMajor.tile(grid, id);
-            // Groups of nothing or of one row are rows; a group of everything is columns.
+            // Groups of size 0 or 1 are row-major; one group of all rows is column-major.
             for size in [0, 1] {
                 assert_eq!(TileOrder::GroupedM { size }.tile(grid, id), row);
                 assert_eq!(TileOrder::GroupedN { size }.tile(grid, id), column);

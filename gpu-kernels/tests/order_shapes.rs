@@ -1,9 +1,9 @@
-//! What each order beyond the grouped ones is: pictures, neighbours, and the
+//! The shapes of the orders beyond the grouped ones: pictures, neighbours, and the
 //! definitions written out the long way.
 
 use gpu_kernels::{Tile, TileGrid, TileOrder};
 
-/// Grids up to this side are all tried.
+/// The tests try all grids up to this side.
 const SMALL: u32 = 24;
 
 fn small_grids() -> impl Iterator<Item = TileGrid> {
@@ -14,7 +14,7 @@ fn tiles(order: TileOrder, grid: TileGrid) -> Vec<Tile> {
     (0..grid.tiles()).map(|id| order.tile(grid, id)).collect()
 }
 
-/// The ids of the tiles where they lie, a line a row of tiles.
+/// The ids of the tiles at their positions, one line for each row of tiles.
 fn picture(order: TileOrder, tiles_m: u32, tiles_n: u32) -> Vec<String> {
     let grid = TileGrid { tiles_m, tiles_n };
     let mut ids = vec![vec![String::new(); tiles_n as usize]; tiles_m as usize];
@@ -101,8 +101,9 @@ fn serpentine_groups_are_the_grouped_ones_with_every_other_turned_round() {
     }
 }
 
-/// A path of steps between neighbours changes colour on the chessboard at each, so
-/// none leads from end to end of an odd side through an even number of tiles.
+/// Whether a path of steps between neighbours exists. Each step changes the colour on the
+/// chessboard, so no path leads from end to end of an odd side through an even number of
+/// tiles.
 fn has_path(grid: TileGrid) -> bool {
     let long = grid.tiles_m.max(grid.tiles_n);
     !grid.tiles().is_multiple_of(2) || long.is_multiple_of(2)
@@ -136,7 +137,7 @@ fn hilbert_ends_at_the_other_end_of_the_longer_side() {
     }
 }
 
-/// A wave of W tiles in a row touches W + 1 rows and columns, a square one 2 √W.
+/// A wave of W tiles in a row touches W + 1 rows and columns, a square wave 2 √W.
 #[test]
 fn a_wave_of_a_curve_is_nearly_square() {
     let grid = TileGrid {
@@ -225,10 +226,10 @@ fn cutlass_swizzles_are_grouped_orders() {
 #[test]
 fn cutlass_picks_the_direction_on_the_padded_grid_and_shrinks_the_swizzle() {
     let pick = |tiles_m, tiles_n, max| TileOrder::cutlass(TileGrid { tiles_m, tiles_n }, max);
-    // Higher than wide or square: along N, and the swizzle is of rows.
+    // On grids higher than wide, or square, the raster goes along N and a swizzle is of rows.
     assert_eq!(pick(64, 64, 8), TileOrder::GroupedM { size: 8 });
     assert_eq!(pick(64, 65, 8), TileOrder::GroupedN { size: 8 });
-    // 57 and 64 are both 64 in swizzles of 8, but not without.
+    // 57 rounds up to 64 in swizzles of 8, so the rounded grid is square.
     assert_eq!(pick(57, 64, 8), TileOrder::GroupedM { size: 8 });
     assert_eq!(pick(57, 64, 1), TileOrder::GroupedN { size: 1 });
     for (side, size) in [(1, 1), (2, 2), (3, 4), (5, 4), (6, 8)] {

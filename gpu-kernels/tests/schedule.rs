@@ -11,8 +11,7 @@ fn tiles_of(mut tiles: TileScheduler) -> Vec<Tile> {
     std::iter::from_fn(|| tiles.next()).collect()
 }
 
-/// One after the other, the tiles of all consumers that alternate are those of the
-/// scheduler.
+/// Taken in turn, the tiles of all consumers that alternate are the scheduler's tiles.
 #[test]
 fn alternating_consumers_have_the_tiles_of_their_scheduler() {
     let mut rng = StdRng::seed_from_u64(SEED);

@@ -1,4 +1,5 @@
-//! Stream-K: every k-block once, evenly dealt, and a CTA writes before it waits.
+//! Stream-K: every k-block runs once, k-blocks are dealt evenly, and a CTA writes before
+//! it waits.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,8 @@ use rand::{RngExt, SeedableRng};
 
 const SEED: u64 = 0x57a;
 
-/// A launch: C in tiles of so many k-blocks, CTAs, and how many share the last wave.
+/// A launch: the tiles of C, the k-blocks of a tile, the CTAs, and the number of CTAs that
+/// share the last wave.
 #[derive(Clone, Copy, Debug)]
 struct Launch {
     grid: TileGrid,
@@ -20,7 +22,7 @@ struct Launch {
 }
 
 impl Launch {
-    /// One row of `tiles`.
+    /// A launch whose C is one row of `tiles` tiles.
     fn row(tiles: u32, k_blocks: u32, ctas: u32, stream_k_ctas: u32) -> Self {
         let grid = TileGrid {
             tiles_m: 1,
@@ -65,8 +67,8 @@ impl Launch {
         std::iter::from_fn(|| units.next()).collect()
     }
 
-    /// Every k-block of every tile is some CTA's, once, and a tile is reduced from the
-    /// CTAs right before the one that reduces it, in the order of K.
+    /// Every k-block of every tile belongs to exactly one CTA, and the CTA that reduces a
+    /// tile adds the sums of the CTAs right before it, in the order of K.
     fn check(&self) {
         let mut of_tile: HashMap<Tile, Vec<(u32, WorkUnit)>> = HashMap::new();
         for cta in 0..self.ctas {
@@ -99,8 +101,8 @@ impl Launch {
         }
     }
 
-    /// K-blocks that CTA `x` has of shared tiles. Whole tiles come first; partial
-    /// accumulators are written before any are waited for, and at most once.
+    /// The number of k-blocks of shared tiles that CTA `x` has. Whole tiles come first; the
+    /// CTA writes partial accumulators before it waits for any, and at most once.
     fn check_cta(&self, x: u32) -> u32 {
         let mut parts = self.parts(x);
         let alone = (self.grid.tiles() / self.ctas) as usize;
@@ -148,12 +150,12 @@ fn random_launches_run_every_k_block_once() {
 #[test]
 fn special_launches_run_every_k_block_once() {
     for launch in [
-        // One k-block: nothing to cut, and fewer k-blocks than stream-K CTAs.
+        // Tiles of one k-block cannot be cut, and there are fewer k-blocks than stream-K CTAs.
         Launch::row(10, 1, 7, 7),
         Launch::row(3, 1, 7, 7),
         // Whole waves only.
         Launch::row(14, 9, 7, 7),
-        // One tile for all, with a k-block each or less.
+        // All CTAs share one tile, with at most one k-block each.
         Launch::row(1, 7, 7, 7),
         Launch::row(1, 5, 7, 7),
         Launch::row(8, 64, 7, 1),

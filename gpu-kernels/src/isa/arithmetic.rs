@@ -1,11 +1,11 @@
-//! Arithmetic that Rust's operators do not name (PTX ISA, "Floating Point
+//! Arithmetic for which Rust has no operator (PTX ISA, "Floating Point
 //! Instructions").
 
 /// `fma.rn.f32`: `a · b + c`, rounded once. Rust never fuses `a * b + c` by itself.
 ///
-/// The operands of the `asm!` are the bits: of an f32 operand LLVM 7 (rust-cuda) makes a
-/// copy in another kind of register, and a kernel with many accumulators has room for
-/// one kind only.
+/// The operands of the `asm!` are the bits, because LLVM 7 (rust-cuda) copies an f32
+/// operand to another register class, and a kernel with many accumulators has no
+/// registers for the copies.
 #[inline(always)]
 pub fn fma(a: f32, b: f32, c: f32) -> f32 {
     instruction!(

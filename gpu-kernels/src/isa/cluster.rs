@@ -18,10 +18,10 @@ pub fn rank() -> u32 {
     )
 }
 
-/// `barrier.cluster.arrive.release`: arrives, and goes on. What this thread has
-/// done to memory before, in its own CTA or a peer's, comes before what any
-/// thread does after its [`wait`] for this phase. `ptxas` makes that a GPU-wide
-/// memory barrier (`MEMBAR.ALL.GPU`), as it does `fence.acq_rel.cluster`.
+/// `barrier.cluster.arrive.release`: arrives without waiting. Memory accesses of this
+/// thread before it, in its own CTA or a peer's, are ordered before the accesses of any
+/// thread after its [`wait`] for this phase. `ptxas` implements the release, like
+/// `fence.acq_rel.cluster`, as a GPU-wide memory barrier (`MEMBAR.ALL.GPU`).
 ///
 /// # Safety
 /// A thread arrives once a phase, and [`wait`]s before it arrives again.
@@ -34,11 +34,11 @@ pub unsafe fn arrive() {
     )
 }
 
-/// `barrier.cluster.arrive.relaxed`: as [`arrive`], but says nothing of this
+/// `barrier.cluster.arrive.relaxed`: like [`arrive`], but does not order this
 /// thread's accesses to memory.
 ///
 /// # Safety
-/// That of [`arrive`].
+/// See [`arrive`].
 #[inline(always)]
 pub unsafe fn arrive_relaxed() {
     instruction!(
@@ -48,11 +48,11 @@ pub unsafe fn arrive_relaxed() {
     )
 }
 
-/// `barrier.cluster.wait.acquire`: until all threads of the cluster that have not
+/// `barrier.cluster.wait.acquire`: waits until all threads of the cluster that have not
 /// exited have arrived.
 ///
 /// # Safety
-/// Once after each [`arrive`] or [`arrive_relaxed`] of this thread.
+/// The thread calls this once after each of its [`arrive`]s or [`arrive_relaxed`]s.
 #[inline(always)]
 pub unsafe fn wait() {
     instruction!(
@@ -62,8 +62,8 @@ pub unsafe fn wait() {
     )
 }
 
-/// The address, in the cluster's window, of what stands at shared address
-/// `shared` of CTA `rank` (`mapa`).
+/// The address, in the cluster's shared window, of shared address `shared` of CTA
+/// `rank` (`mapa`).
 #[inline(always)]
 pub fn address_in(shared: u32, rank: u32) -> u32 {
     instruction!(
@@ -80,12 +80,12 @@ pub fn address_in(shared: u32, rank: u32) -> u32 {
     )
 }
 
-/// `st.shared::cluster.v4.f32`: 16 bytes into the shared memory of a CTA of the
+/// `st.shared::cluster.v4.f32`: stores 16 bytes into the shared memory of a CTA of the
 /// cluster.
 ///
 /// # Safety
 /// `address` is from [`address_in`], aligned to 16, inside that CTA's shared
-/// memory, and not accessed by others until a barrier says so.
+/// memory, and no other thread accesses it before a barrier orders the accesses.
 #[inline(always)]
 pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
     instruction!(

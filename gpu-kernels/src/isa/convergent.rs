@@ -1,26 +1,26 @@
-//! Warp-aligned instructions that the compiler knows to be such (PTX ISA, `.aligned`:
-//! all threads of a warp execute the same instruction, together).
+//! Warp-aligned instructions that the compiler knows to be warp-aligned (PTX ISA,
+//! `.aligned`: all threads of a warp execute the same instruction, together).
 //!
-//! To LLVM an `asm!` is an instruction like any other. Where one stands between two
+//! To LLVM an `asm!` is an instruction like any other. Where an `asm!` stands between two
 //! branches on the same condition, LLVM may join the branches and give each arm a copy,
 //! and a warp whose lanes take different arms hangs: seen on H100 and H200. LLVM's
 //! intrinsics are `convergent`, which forbids that (LLVM Language Reference, "Function
-//! Attributes"), so what has an intrinsic of use is here:
+//! Attributes"), so instructions with a usable intrinsic are here:
 //!
 //! | instruction | why it is, or is not, an intrinsic |
 //! |---|---|
 //! | `bar.sync`, `bar.warp.sync`, `shfl.sync`, `barrier.cluster`, `setmaxnreg`, `wgmma.fence`, `.commit_group`, `.wait_group` | intrinsics |
-//! | `wgmma.mma_async` | LLVM 22 has none |
+//! | `wgmma.mma_async` | LLVM 22 has no intrinsic for it |
 //! | `ldmatrix`, `stmatrix` | they take a pointer into shared memory, a type that Rust does not have; through a generic pointer each address costs instructions |
-//! | `mma.sync` | not `convergent` in LLVM 22, so nothing would be gained; f16 takes a vector type that Rust cannot pass |
+//! | `mma.sync` | its intrinsic is not `convergent` in LLVM 22, so it would gain nothing; f16 takes a vector type that Rust cannot pass |
 //!
-//! **Why the last three rows are safe.** LLVM makes copies of an instruction to join
-//! branches on one condition, so there must be such branches on both sides of it. The
-//! kernels have none: between warp-aligned instructions, what one lane of a warp does
-//! is predicated inside its `asm!`, without a branch (`mbarrier::arrive_if`,
-//! `tma::store_if`, `flag::raise_if`, …). Nothing in LLVM promises that this stays
-//! enough, so every build proves it on the PTX (`ptx_builder::convergence`), and refuses
-//! a kernel for which it does not hold.
+//! **Why the last three rows are safe.** LLVM copies an instruction to join branches on
+//! one condition, so such branches must stand on both sides of the instruction. The
+//! kernels have no such branches: between warp-aligned instructions, an instruction for
+//! one lane of a warp is predicated inside its `asm!`, without a branch
+//! (`mbarrier::arrive_if`, `tma::store_if`, `flag::raise_if`, …). LLVM does not promise
+//! that this stays enough, so every build checks the PTX (`ptx_builder::convergence`), and
+//! refuses a kernel with diverging copies.
 
 pub(super) use imp::*;
 
@@ -61,7 +61,7 @@ mod imp {
         fn shfl_idx(lanes: u32, value: u32, lane: u32, clamp: u32) -> u32;
     }
 
-    // LLVM wants these operands as constants, so they are constants here, too.
+    // LLVM requires these operands to be constants, so they are constants here, too.
 
     /// `wgmma.wait_group PENDING`.
     #[inline(always)]
@@ -92,8 +92,9 @@ mod imp {
     }
 }
 
-/// rust-cuda's LLVM 7 lacks most of these intrinsics, and has the others under other
-/// names; it gets the instructions. The missing `nomem` keeps memory accesses in place.
+/// The instructions as `asm!`, for rust-cuda, whose LLVM 7 lacks most of these intrinsics
+/// and has the others under other names. The missing `nomem` keeps memory accesses in
+/// place.
 #[cfg(not(feature = "standalone"))]
 mod imp {
     use core::arch::asm;

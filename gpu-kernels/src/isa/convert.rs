@@ -1,8 +1,8 @@
 //! Conversions between element types (PTX ISA, "Data Movement and Conversion
 //! Instructions: cvt").
 //!
-//! `asm!` has no register class for 16-bit floats, so they travel as the low
-//! half of a `u32`.
+//! `asm!` has no register class for 16-bit floats, so a 16-bit float is the low
+//! half of a `u32` here.
 
 /// `cvt.f32.f16`, exact.
 #[inline(always)]
@@ -21,7 +21,7 @@ pub fn f32_from_f16(bits: u32) -> f32 {
     )
 }
 
-/// `cvt.rn.f16.f32`: to nearest even, overflow to infinity.
+/// `cvt.rn.f16.f32`: rounds to nearest even; overflow gives infinity.
 #[inline(always)]
 pub fn f16_from_f32(value: f32) -> u32 {
     instruction!(
@@ -38,7 +38,7 @@ pub fn f16_from_f32(value: f32) -> u32 {
     )
 }
 
-/// `cvt.rna.tf32.f32`, sm_80: to nearest, ties away from zero (the only
+/// `cvt.rna.tf32.f32`, sm_80: rounds to nearest, ties away from zero (the only
 /// rounding to TF32 before sm_90). The result is an f32 whose low 13 bits are 0.
 #[inline(always)]
 pub fn tf32_from_f32(value: f32) -> u32 {
@@ -56,14 +56,15 @@ pub fn tf32_from_f32(value: f32) -> u32 {
     )
 }
 
-/// bfloat16 is the upper half of an f32: exact.
+/// bf16 to f32, exact: bfloat16 is the upper half of an f32.
 #[inline(always)]
 pub fn f32_from_bf16(bits: u32) -> f32 {
     f32::from_bits(bits << 16)
 }
 
-/// To nearest even, in integer arithmetic because `cvt.rn.bf16.f32` needs sm_90
-/// and even the packed form needs sm_80. NaN stays NaN (quiet).
+/// f32 to bf16, to nearest even. It is computed in integer arithmetic, because
+/// `cvt.rn.bf16.f32` needs sm_90 and even the packed form needs sm_80. NaN stays NaN
+/// (quiet).
 #[inline(always)]
 pub fn bf16_from_f32(value: f32) -> u32 {
     let bits = value.to_bits();
@@ -75,7 +76,7 @@ pub fn bf16_from_f32(value: f32) -> u32 {
     }
 }
 
-/// `cvt.rn.f16x2.f32`: two values, `low` in the low half.
+/// `cvt.rn.f16x2.f32`: converts two values, `low` to the low half.
 #[inline(always)]
 pub fn f16x2_from_f32(low: f32, high: f32) -> u32 {
     instruction!(
@@ -95,7 +96,7 @@ pub fn f16x2_from_f32(low: f32, high: f32) -> u32 {
     )
 }
 
-/// `cvt.rn.bf16x2.f32` (sm_80): two values, `low` in the low half.
+/// `cvt.rn.bf16x2.f32` (sm_80): converts two values, `low` to the low half.
 #[inline(always)]
 pub fn bf16x2_from_f32(low: f32, high: f32) -> u32 {
     instruction!(

@@ -5,14 +5,14 @@
 //! later waits until all but its newest groups are complete. That makes the
 //! data visible to the waiting thread; a barrier makes it visible to the CTA.
 
-/// `cp.async.cg.shared.global`: 16 bytes past L1, if `active`. The prefetch
-/// hint brings the 128-byte line into L2, which the neighbouring threads of a
-/// K-contiguous copy want anyway.
+/// `cp.async.cg.shared.global`: copies 16 bytes, bypassing L1, if `active`. The
+/// prefetch hint brings the 128-byte line into L2, which the neighbouring threads
+/// of a K-contiguous copy read anyway.
 ///
 /// # Safety
 /// Where `active`: `source` is readable for 16 bytes and aligned to 16;
 /// `destination` is 16 bytes of the CTA's shared memory, aligned to 16, that
-/// nobody else accesses until the copy is waited for.
+/// no other thread accesses until the copy is waited for.
 #[inline(always)]
 pub unsafe fn copy_16_if(active: bool, destination: u32, source: u64) {
     instruction!(
@@ -29,7 +29,7 @@ pub unsafe fn copy_16_if(active: bool, destination: u32, source: u64) {
 /// 16 and fills the rest with zeros. With `bytes = 0` nothing is read.
 ///
 /// # Safety
-/// As [`copy_16_if`], but only `bytes <= 16` bytes of the source need exist.
+/// See [`copy_16_if`]; only the first `bytes <= 16` bytes of the source need exist.
 #[inline(always)]
 pub unsafe fn copy_16_clipped(destination: u32, source: u64, bytes: u32) {
     instruction!(
@@ -48,7 +48,7 @@ pub unsafe fn copy_16_clipped(destination: u32, source: u64, bytes: u32) {
 #[inline(always)]
 pub fn commit_group() {
     instruction!(
-        // SAFETY: bookkeeping of this thread's own copies.
+        // SAFETY: this only groups this thread's own copies.
         ptx = unsafe { asm!("cp.async.commit_group;", options(nostack, preserves_flags)) },
         emulated = machine::cp_async::commit_group()
     )

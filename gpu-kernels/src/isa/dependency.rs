@@ -2,11 +2,11 @@
 //! "Programmatic Dependent Launch and Synchronization").
 //!
 //! A grid launched with "programmatic stream serialization" may start before the
-//! one ahead of it in the stream has finished: it sets itself up, and waits here.
-//! Launched without, neither instruction does anything.
+//! grid ahead of it in the stream has finished: it sets itself up, and waits here.
+//! In a grid launched without that attribute neither instruction does anything.
 
-/// `griddepcontrol.launch_dependents`: as far as this CTA is concerned, the next
-/// grid may start, once there is room for it.
+/// `griddepcontrol.launch_dependents`: the next grid may start once every CTA has
+/// executed this or exited, and there is room for it.
 #[inline(always)]
 pub fn launch_dependents() {
     instruction!(
@@ -16,13 +16,14 @@ pub fn launch_dependents() {
     )
 }
 
-/// `griddepcontrol.wait`: until the grids ahead have finished and what they wrote
-/// is visible. Before any access to memory that they write, or read what this
-/// grid will overwrite; and in every CTA, for the next grid waits only for this.
+/// `griddepcontrol.wait`: waits until the grids ahead have finished and their writes
+/// are visible. It must precede any access to memory that those grids write, and any
+/// write to memory that they read. Every CTA must execute it, because the next grid
+/// waits only for this one.
 #[inline(always)]
 pub fn wait() {
     instruction!(
-        // SAFETY: waits.
+        // SAFETY: this only waits.
         ptx = unsafe { asm!("griddepcontrol.wait;", options(nostack)) },
         emulated = machine::dependency::wait()
     )

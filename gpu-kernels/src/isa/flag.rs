@@ -1,4 +1,4 @@
-//! A flag in global memory, by which one CTA tells another that data is there.
+//! A flag in global memory, by which one CTA tells another that data is ready.
 //!
 //! ```text
 //! writer     stores of all threads → barrier → raise      (one thread)
@@ -6,12 +6,12 @@
 //! ```
 //!
 //! `st.release` and the `ld.acquire` that sees it synchronise; barriers order
-//! what the other threads of each side do before and after; and causality order
-//! is transitive (PTX ISA, "Memory Consistency Model": "Release and Acquire
+//! the accesses of the other threads of each side before and after; and causality
+//! order is transitive (PTX ISA, "Memory Consistency Model": "Release and Acquire
 //! Patterns", "Synchronizes-with", "Causality Order"). The scope is the GPU, because
 //! writer and reader are CTAs of one grid.
 
-/// `st.release.gpu` of 1, if `active`. Predicated, because it stands between
+/// `st.release.gpu` of 1, if `active`. It is predicated, because it stands between
 /// warp-aligned instructions (see `isa/convergent.rs`).
 ///
 /// # Safety
@@ -55,8 +55,8 @@ pub unsafe fn wait(address: u64) {
     )
 }
 
-/// Makes the flag 0 again, if `active`, for the next launch, before which the end of this
-/// one puts it. Predicated like [`raise_if`].
+/// Resets the flag to 0, if `active`, for the next launch. The end of this launch orders
+/// the store before the next. Predicated like [`raise_if`].
 ///
 /// # Safety
 /// Where `active`, `address` is a writable word, aligned to 4, and no thread waits for it

@@ -2,11 +2,11 @@
 //! Instructions: ld, ld.global.nc, st").
 //!
 //! Addresses are plain `u64`: a Rust pointer would be a generic address, and
-//! the access a slower generic one.
+//! generic accesses are slower.
 
 use crate::element::ElementType;
 
-/// `ld.global.nc.u16`: 2 bytes that nobody writes during the launch.
+/// `ld.global.nc.u16`: loads 2 bytes that no thread writes during the launch.
 ///
 /// # Safety
 /// `address` is readable, aligned to 2, and not written during the launch.
@@ -46,7 +46,7 @@ pub unsafe fn load_u32(address: u64) -> u32 {
     )
 }
 
-/// `ld.global.nc.v4.u32`: 16 bytes.
+/// `ld.global.nc.v4.u32`: loads 16 bytes.
 ///
 /// # Safety
 /// `address` is readable, aligned to 16, and not written during the launch.
@@ -67,7 +67,7 @@ pub unsafe fn load_u32x4(address: u64) -> [u32; 4] {
     )
 }
 
-/// `st.global.u16`: the low 16 bits of `value`.
+/// `st.global.u16`: stores the low 16 bits of `value`.
 ///
 /// # Safety
 /// `address` is writable and aligned to 2.
@@ -99,7 +99,7 @@ pub unsafe fn store_u32(address: u64, value: u32) {
     )
 }
 
-/// `st.global.v2.u32`: 8 bytes.
+/// `st.global.v2.u32`: stores 8 bytes.
 ///
 /// # Safety
 /// `address` is writable and aligned to 8.
@@ -116,8 +116,8 @@ pub unsafe fn store_u32x2(address: u64, [x, y]: [u32; 2]) {
     )
 }
 
-/// `ld.global.v4.f32`: 16 bytes that other CTAs wrote before a
-/// [`flag`](super::flag) that this one has seen.
+/// `ld.global.v4.f32`: loads 16 bytes that another CTA wrote before it raised a
+/// [`flag`](super::flag) that this CTA has seen.
 ///
 /// # Safety
 /// `address` is readable and aligned to 16; the writes are ordered before.
@@ -126,7 +126,7 @@ pub unsafe fn load_f32x4(address: u64) -> [f32; 4] {
     instruction!(
         ptx = {
             let (x, y, z, w): (f32, f32, f32, f32);
-            // SAFETY: the caller's duty. Not `pure`: it stays behind the flag.
+            // SAFETY: the caller's duty. Without `pure` the load stays after the flag.
             unsafe {
                 asm!("ld.global.v4.f32 {{{}, {}, {}, {}}}, [{}];",
                      out(reg32) x, out(reg32) y, out(reg32) z, out(reg32) w, in(reg64) address,
@@ -138,7 +138,7 @@ pub unsafe fn load_f32x4(address: u64) -> [f32; 4] {
     )
 }
 
-/// `st.global.v4.f32`: 16 bytes.
+/// `st.global.v4.f32`: stores 16 bytes.
 ///
 /// # Safety
 /// `address` is writable and aligned to 16.
@@ -155,7 +155,7 @@ pub unsafe fn store_f32x4(address: u64, [x, y, z, w]: [f32; 4]) {
     )
 }
 
-/// `st.global.v4.u32`: 16 bytes.
+/// `st.global.v4.u32`: stores 16 bytes.
 ///
 /// # Safety
 /// `address` is writable and aligned to 16.
@@ -172,7 +172,7 @@ pub unsafe fn store_u32x4(address: u64, [x, y, z, w]: [u32; 4]) {
     )
 }
 
-/// One element of type `T`, as f32.
+/// Loads one element of type `T`, as f32.
 ///
 /// # Safety
 /// `address` is readable, aligned to the element, and not written during the launch.

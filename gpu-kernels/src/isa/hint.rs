@@ -8,10 +8,11 @@
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
 
-/// `value`, computed where it stands. LLVM moves everything that a loop does
-/// not change out of the loop, and a kernel with several paths in its main loop
-/// then holds the addresses of all paths in registers at once. It does not
-/// move what comes out of an `asm!`, even an empty one.
+/// `value`, hidden from LLVM's loop-invariant code motion, so that values computed
+/// from it are computed here. LLVM would move everything that a loop does not change
+/// out of the loop, and a kernel with several paths in its main loop would then hold
+/// the addresses of all paths in registers at once. LLVM does not move the result of
+/// an `asm!`, even of an empty one.
 #[inline(always)]
 pub fn compute_here(mut value: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -22,7 +23,7 @@ pub fn compute_here(mut value: u32) -> u32 {
     value
 }
 
-/// As [`compute_here`], 64 bits.
+/// [`compute_here`] for 64 bits.
 #[inline(always)]
 pub fn compute_here_u64(mut value: u64) -> u64 {
     #[cfg(target_arch = "nvptx64")]

@@ -2,13 +2,13 @@
 //! Synchronization and Communication Instructions: mbarrier").
 //!
 //! A phase completes when the expected arrivals have arrived and the expected
-//! bytes have landed; the barrier then starts its next phase. A waiter names
-//! the phase it waits for by its parity.
+//! bytes have landed; the barrier then starts its next phase. A waiter gives
+//! the parity of the phase that it waits for.
 
 /// Bytes of one barrier.
 pub const BYTES: u32 = 8;
 
-/// `mbarrier.init`: phase 0, expecting `arrivals` arrivals a phase.
+/// `mbarrier.init`: starts phase 0, with `arrivals` expected arrivals a phase.
 ///
 /// # Safety
 /// `barrier` is an 8-byte aligned shared address that no thread uses yet.
@@ -38,8 +38,8 @@ pub fn fence_init() {
     )
 }
 
-/// `mbarrier.arrive.expect_tx`: one arrival, and `bytes` more to land before
-/// the phase completes.
+/// `mbarrier.arrive.expect_tx`: arrives once, and makes the phase expect `bytes` more
+/// bytes before it completes.
 ///
 /// # Safety
 /// `barrier` is an initialised barrier of this CTA.
@@ -55,8 +55,9 @@ pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
     )
 }
 
-/// `mbarrier.arrive`, if `active`: one arrival at a barrier of this CTA. Predicated,
-/// because it stands between warp-aligned instructions (see `isa/convergent.rs`).
+/// `mbarrier.arrive`, if `active`: arrives once at a barrier of this CTA. It is
+/// predicated, because it stands between warp-aligned instructions (see
+/// `isa/convergent.rs`).
 ///
 /// # Safety
 /// Where `active`, `barrier` is an initialised barrier of this CTA.
@@ -74,12 +75,12 @@ pub unsafe fn arrive_if(active: bool, barrier: u32) {
     )
 }
 
-/// `mapa` and `mbarrier.arrive`, if `active`: one arrival at the barrier that stands
-/// at the same offset in CTA `rank` of the cluster. Predicated like [`arrive_if`].
+/// `mapa` and `mbarrier.arrive`, if `active`: arrives once at the barrier at the same
+/// offset in CTA `rank` of the cluster. Predicated like [`arrive_if`].
 ///
-/// It says that this thread has finished *reading*; it releases no writes to the
-/// peer. (`.release.cluster` would, at the price of a GPU-wide memory barrier:
-/// a quarter of the kernel's speed, see `docs/perf-log.md`.)
+/// The arrival says that this thread has finished *reading*; it releases no writes to
+/// the peer. (`.release.cluster` would release them, but costs a GPU-wide memory
+/// barrier: a quarter of the kernel's speed, see `docs/perf-log.md`.)
 ///
 /// # Safety
 /// Where `active`, `barrier` is initialised in that CTA, which has not exited.
@@ -99,7 +100,7 @@ pub unsafe fn arrive_at_if(active: bool, barrier: u32, rank: u32) {
     )
 }
 
-/// `mbarrier.try_wait.parity` until the phase of that parity has completed.
+/// Repeats `mbarrier.try_wait.parity` until the phase with parity `parity` has completed.
 ///
 /// # Safety
 /// `barrier` is an initialised barrier of this CTA.

@@ -1,8 +1,8 @@
 //! Warp-level matrix instructions, sm_80 (PTX ISA, "Warp Level Matrix
 //! Multiply-Accumulate Instructions: mma, ldmatrix").
 //!
-//! All 32 lanes of a warp must execute each of them together. Registers hold
-//! packed elements: two 16-bit ones, or one TF32.
+//! All 32 lanes of a warp must execute each instruction together. A register holds
+//! packed elements: two of 16 bits, or one of TF32.
 
 macro_rules! ldmatrix {
     ($($(#[$doc:meta])* $name:ident = $modifier:literal;)*) => {$(
@@ -34,13 +34,13 @@ macro_rules! ldmatrix {
 }
 
 ldmatrix! {
-    /// `ldmatrix.x4`: four matrices of 8 rows of 16 bytes. Lane 8·i + r gives
-    /// the address of row r of matrix i, and receives, of row lane / 4 of each
-    /// matrix, the 32-bit word lane % 4.
+    /// `ldmatrix.x4`: loads four matrices of 8 rows of 16 bytes. Lane 8·i + r gives
+    /// the address of row r of matrix i. From each matrix a lane receives the 32-bit
+    /// word lane % 4 of row lane / 4.
     load_matrices = "";
-    /// `ldmatrix.x4.trans`: as [`load_matrices`] for 16-bit elements, each
-    /// matrix transposed on the way: a lane receives, of column lane / 4, the
-    /// elements of rows 2 · (lane % 4) and the next.
+    /// `ldmatrix.x4.trans`: [`load_matrices`] for 16-bit elements, with each matrix
+    /// transposed: from each matrix a lane receives two elements of column lane / 4,
+    /// in rows 2 · (lane % 4) and 2 · (lane % 4) + 1.
     load_matrices_transposed = ".trans";
 }
 

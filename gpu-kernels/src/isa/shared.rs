@@ -1,16 +1,16 @@
 //! Loads and stores in shared memory (PTX ISA, "State Spaces: .shared", "Data
 //! Movement and Conversion Instructions: ld, st").
 //!
-//! Addresses are 32-bit offsets into the CTA's shared window, which is what
-//! `ld.shared` takes and what `ldmatrix`, mbarriers and TMA take. A kernel lays
-//! out its dynamic shared memory by adding constants to [`base`].
+//! Addresses are 32-bit offsets into the CTA's shared window, as `ld.shared`,
+//! `ldmatrix`, mbarriers and TMA take them. A kernel lays out its dynamic shared
+//! memory by adding constants to [`base`].
 
 #[cfg(target_arch = "nvptx64")]
 use core::arch::global_asm;
 
-// The one declaration of dynamic shared memory; the launch gives its size
+// This is the only declaration of dynamic shared memory; the launch gives its size
 // (`KernelInfo::shared_bytes`). 1024 is the alignment of a 128-byte swizzle
-// atom, the largest any kernel needs.
+// atom, the largest alignment that any kernel needs.
 #[cfg(target_arch = "nvptx64")]
 global_asm!(".extern .shared .align 1024 .b8 dyn_smem[];");
 
@@ -20,7 +20,7 @@ pub fn base() -> u32 {
     instruction!(
         ptx = {
             let address: u32;
-            // SAFETY: takes the address of a symbol; no memory is touched.
+            // SAFETY: this takes the address of a symbol and touches no memory.
             unsafe {
                 asm!("mov.u32 {}, dyn_smem;", out(reg32) address,
                      options(pure, nomem, nostack, preserves_flags));
@@ -52,15 +52,15 @@ pub unsafe fn load_f32(address: u32) -> f32 {
     )
 }
 
-/// `ld.shared.v4.f32`: 16 bytes.
+/// `ld.shared.v4.f32`: loads 16 bytes.
 ///
 /// # Safety
-/// As [`load_f32`], aligned to 16.
+/// See [`load_f32`]; `address` is aligned to 16.
 #[inline(always)]
 pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
     instruction!(
         ptx = {
-            // As bits: see `arithmetic::fma`.
+            // The operands are the bits, for the reason that `arithmetic::fma` gives.
             let (x, y, z, w): (u32, u32, u32, u32);
             // SAFETY: the caller's duty.
             unsafe {
@@ -91,10 +91,10 @@ pub unsafe fn store_f32(address: u32, value: f32) {
     )
 }
 
-/// `st.shared.v4.f32`: 16 bytes.
+/// `st.shared.v4.f32`: stores 16 bytes.
 ///
 /// # Safety
-/// As [`store_f32`], aligned to 16.
+/// See [`store_f32`]; `address` is aligned to 16.
 #[inline(always)]
 pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
     instruction!(
@@ -114,7 +114,7 @@ pub unsafe fn store_f32x4(address: u32, values: [f32; 4]) {
 /// `st.shared.u32`.
 ///
 /// # Safety
-/// As [`store_f32`].
+/// See [`store_f32`].
 #[inline(always)]
 pub unsafe fn store_u32(address: u32, value: u32) {
     instruction!(
@@ -130,7 +130,7 @@ pub unsafe fn store_u32(address: u32, value: u32) {
 /// `ld.shared.u32`.
 ///
 /// # Safety
-/// As [`load_f32`].
+/// See [`load_f32`].
 #[inline(always)]
 pub unsafe fn load_u32(address: u32) -> u32 {
     instruction!(
@@ -147,10 +147,10 @@ pub unsafe fn load_u32(address: u32) -> u32 {
     )
 }
 
-/// `st.shared.v2.f32`: 8 bytes.
+/// `st.shared.v2.f32`: stores 8 bytes.
 ///
 /// # Safety
-/// As [`store_f32`], aligned to 8.
+/// See [`store_f32`]; `address` is aligned to 8.
 #[inline(always)]
 pub unsafe fn store_f32x2(address: u32, values: [f32; 2]) {
     instruction!(
@@ -166,10 +166,10 @@ pub unsafe fn store_f32x2(address: u32, values: [f32; 2]) {
     )
 }
 
-/// `st.shared.v4.u32`: 16 bytes.
+/// `st.shared.v4.u32`: stores 16 bytes.
 ///
 /// # Safety
-/// As [`store_f32`], aligned to 16.
+/// See [`store_f32`]; `address` is aligned to 16.
 #[inline(always)]
 pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
     instruction!(
@@ -186,10 +186,10 @@ pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
     )
 }
 
-/// `ld.shared.v2.f32`: 8 bytes.
+/// `ld.shared.v2.f32`: loads 8 bytes.
 ///
 /// # Safety
-/// As [`load_f32`], aligned to 8.
+/// See [`load_f32`]; `address` is aligned to 8.
 #[inline(always)]
 pub unsafe fn load_f32x2(address: u32) -> [f32; 2] {
     instruction!(

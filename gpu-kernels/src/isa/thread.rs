@@ -1,5 +1,5 @@
-//! Who am I, and the barrier of the whole CTA (PTX ISA, "Special Registers",
-//! "Parallel Synchronization and Communication Instructions").
+//! The indices of a thread and its CTA, and the barriers of a CTA and a warp (PTX ISA,
+//! "Special Registers", "Parallel Synchronization and Communication Instructions").
 
 use crate::schedule::CtaPosition;
 
@@ -11,7 +11,8 @@ macro_rules! special_registers {
             instruction!(
                 ptx = {
                     let value: u32;
-                    // SAFETY: reads a special register; no memory, no side effect.
+                    // SAFETY: this reads a special register, without memory access or
+                    // side effect.
                     unsafe {
                         asm!(concat!("mov.u32 {}, ", $register, ";"), out(reg32) value,
                              options(pure, nomem, nostack, preserves_flags));
@@ -35,7 +36,7 @@ special_registers! {
     grid_size_x = "%nctaid.x";
 }
 
-/// Where this CTA stands in the launch grid.
+/// The position of this CTA in the launch grid.
 #[inline(always)]
 pub fn cta_position() -> CtaPosition {
     CtaPosition {
@@ -45,8 +46,8 @@ pub fn cta_position() -> CtaPosition {
     }
 }
 
-/// `shfl.sync.idx`: lane 0's `value`, in every lane. Tells the compiler that a
-/// value is the same across the warp, so that it can live in uniform registers.
+/// `shfl.sync.idx`: lane 0's `value`, in every lane. The compiler then knows that the
+/// value is the same across the warp, and can keep it in uniform registers.
 ///
 /// # Safety
 /// All lanes of the warp must execute it together.
@@ -73,7 +74,7 @@ pub unsafe fn sync_cta() {
     )
 }
 
-/// `bar.warp.sync`: as [`sync_cta`], for the 32 lanes of a warp.
+/// `bar.warp.sync`: like [`sync_cta`], for the 32 lanes of a warp.
 ///
 /// # Safety
 /// All lanes of the warp must reach it.

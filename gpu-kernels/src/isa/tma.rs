@@ -3,9 +3,9 @@
 //!
 //! A tensor map (128 bytes, encoded by the driver) says where the tensor lies,
 //! how large a box one copy moves, and how the box is swizzled in shared
-//! memory. Elements outside the tensor arrive as zeros, and still count
-//! towards the barrier's bytes; on the way out they are dropped. Coordinates
-//! name the box's first element, contiguous dimension first.
+//! memory. A load fills elements outside the tensor with zeros, which still count
+//! towards the barrier's bytes; a store drops them. Coordinates name the box's
+//! first element, contiguous dimension first.
 
 /// `prefetch.tensormap`.
 ///
@@ -23,7 +23,7 @@ pub unsafe fn prefetch_map(map: u64) {
 /// Starts copying the box at (`x`, `y`) to `shared`; `barrier` counts its bytes.
 ///
 /// # Safety
-/// `shared` has room for the box at the alignment its swizzle asks for, nobody
+/// `shared` has room for the box at the alignment that its swizzle requires, no thread
 /// uses that room until `barrier` completes, and `barrier` expects the bytes.
 #[inline(always)]
 pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
@@ -41,11 +41,12 @@ pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
     )
 }
 
-/// [`load`] into every CTA of the cluster whose bit is set in `ctas`, at the
-/// same shared offset, signalling the barrier at the same offset.
+/// Starts a [`load`] into every CTA of the cluster whose bit is set in `ctas`. Each CTA
+/// receives the box at the same shared offset, and its barrier at the same offset counts
+/// the bytes.
 ///
 /// # Safety
-/// That of [`load`], in each of those CTAs.
+/// The conditions of [`load`] hold in each of those CTAs.
 #[inline(always)]
 pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas: u16) {
     instruction!(
@@ -64,12 +65,13 @@ pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32
 
 /// Starts copying the box at `shared` to (`x`, `y`) of the tensor, if `active`, as part
 /// of the thread's current bulk group. One thread does this for a warpgroup whose next
-/// instructions are warp-aligned, so this and what follows it here are predicated (see
-/// `isa/convergent.rs`).
+/// instructions are warp-aligned, so this function and the three below are predicated
+/// (see `isa/convergent.rs`).
 ///
 /// # Safety
-/// Where `active`: the box is complete, made visible by [`fence_shared`], and stays
-/// unchanged until a [`wait_stores_read_if`] or [`wait_stores_if`] says it has been read.
+/// Where `active`: the box is complete, [`fence_shared`] has made it visible, and it stays
+/// unchanged until a [`wait_stores_read_if`] or [`wait_stores_if`] says that it has been
+/// read.
 #[inline(always)]
 pub unsafe fn store_if(active: bool, map: u64, shared: u32, x: u32, y: u32) {
     instruction!(
@@ -90,7 +92,7 @@ pub unsafe fn store_if(active: bool, map: u64, shared: u32, x: u32, y: u32) {
 #[inline(always)]
 pub fn commit_stores_if(active: bool) {
     instruction!(
-        // SAFETY: names a group; touches no memory.
+        // SAFETY: this closes a group and touches no memory.
         ptx = unsafe {
             asm_if!(
                 active,
@@ -105,8 +107,8 @@ pub fn commit_stores_if(active: bool) {
     )
 }
 
-/// `cp.async.bulk.wait_group.read`, if `active`: until at most `PENDING` groups of this
-/// thread still read shared memory.
+/// `cp.async.bulk.wait_group.read`, if `active`: waits until at most `PENDING` groups of
+/// this thread still read shared memory.
 #[inline(always)]
 pub fn wait_stores_read_if<const PENDING: u32>(active: bool) {
     instruction!(
@@ -125,7 +127,7 @@ pub fn wait_stores_read_if<const PENDING: u32>(active: bool) {
     )
 }
 
-/// `cp.async.bulk.wait_group 0`, if `active`: until all stores of this thread are
+/// `cp.async.bulk.wait_group 0`, if `active`: waits until all stores of this thread are
 /// complete.
 #[inline(always)]
 pub fn wait_stores_if(active: bool) {
@@ -145,8 +147,8 @@ pub fn wait_stores_if(active: bool) {
     )
 }
 
-/// `fence.proxy.async.shared::cta`: this thread's ordinary writes to shared
-/// memory become visible to the copy engine and the tensor cores.
+/// `fence.proxy.async.shared::cta`: makes this thread's ordinary writes to shared
+/// memory visible to the copy engine and the tensor cores.
 #[inline(always)]
 pub fn fence_shared() {
     instruction!(

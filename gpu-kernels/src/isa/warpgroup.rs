@@ -1,5 +1,5 @@
-//! What a warpgroup (four consecutive warps) does as one: registers, a barrier
-//! of its own, and matrices from registers to shared memory.
+//! Instructions of a warpgroup (four consecutive warps): its registers, its own
+//! barrier, and matrix stores from registers to shared memory.
 
 use crate::kernel::WARPGROUP;
 
@@ -19,7 +19,7 @@ pub unsafe fn release_registers<const REGISTERS: u32>() {
 /// `setmaxnreg.inc`: waits until each thread can have `REGISTERS`.
 ///
 /// # Safety
-/// All threads of the warpgroup execute it, and others release enough.
+/// All threads of the warpgroup execute it, and other warpgroups release enough registers.
 #[inline(always)]
 pub unsafe fn claim_registers<const REGISTERS: u32>() {
     instruction!(

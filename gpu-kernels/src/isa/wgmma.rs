@@ -2,15 +2,15 @@
 //! Matrix Instructions").
 //!
 //! D (64×N, f32, in the registers of 128 threads) += A (64×16) · B (16×N), for
-//! TF32 A (64×8) · B (8×N), both read from shared memory through a *descriptor*. The instruction is
-//! asynchronous: D, A and B belong to the tensor cores from `multiply` until a
-//! wait.
+//! TF32 A (64×8) · B (8×N). The instruction reads A and B from shared memory,
+//! each through a *descriptor*. It is asynchronous: D, A and B belong to the
+//! tensor cores from `multiply` until a wait.
 
 use crate::element::ElementType;
 use crate::kernel::{Contiguous, Major};
 
 /// Bytes along K that one instruction multiplies: 16 elements of 16 bits, or 8
-/// of TF32.
+/// elements of TF32.
 const K_BYTES: u64 = 32;
 
 /// Bytes of an m64 tile in the 128-byte swizzle: 64 rows (or columns) of 128 bytes.
@@ -22,8 +22,8 @@ pub const M64_TILE_BYTES: u32 = 64 * 128;
 /// bytes; bits 62..64 the swizzle mode, 1 for 128 bytes.
 ///
 /// Both majors step 1024 bytes (eight 128-byte rows) in the strided direction.
-/// Contiguous along M or N, the next 64 elements of M or N lie one m64 tile
-/// further.
+/// For an operand contiguous along M or N, the next 64 elements of M or N lie one
+/// m64 tile further.
 #[inline(always)]
 pub fn descriptor(major: Major, shared: u32) -> u64 {
     let leading = match major {
@@ -33,9 +33,9 @@ pub fn descriptor(major: Major, shared: u32) -> u64 {
     ((shared & 0x3ffff) >> 4) as u64 | leading << 16 | (1024 >> 4) << 32 | 1 << 62
 }
 
-/// What to add to a descriptor for the next instruction's elements along K:
-/// further in the same row, or as many 128-byte rows as there are (16-bit)
-/// elements.
+/// The increment of a descriptor for the next instruction's elements along K: these lie
+/// further in the same row, or as many 128-byte rows further as one instruction has
+/// (16-bit) elements along K.
 pub const fn descriptor_step(major: Major) -> u64 {
     match major {
         Major::K => K_BYTES >> 4,
@@ -70,8 +70,8 @@ pub unsafe fn commit() {
     )
 }
 
-/// `wgmma.wait_group`: until at most `PENDING` groups are unfinished. The
-/// others have read their operands; use [`Accumulator::finish`] before reading D.
+/// `wgmma.wait_group`: waits until at most `PENDING` groups are unfinished. The
+/// finished groups have read their operands; use [`Accumulator::finish`] before reading D.
 ///
 /// # Safety
 /// All threads of the warpgroup execute it.
@@ -90,7 +90,7 @@ pub trait Accumulator: Copy {
     /// Columns.
     const N: u32;
 
-    /// Registers with anything in them, for a first multiply with `accumulate`
+    /// Registers with undefined contents, for a first multiply with `accumulate`
     /// 0. Zeros would take an instruction a register.
     fn undefined() -> Self;
 
@@ -106,27 +106,27 @@ pub trait Accumulator: Copy {
         accumulate: u32,
     );
 
-    /// `wgmma.wait_group 0`, tied to the registers, so that no read of D can be
-    /// moved before it.
+    /// `wgmma.wait_group 0`, tied to the registers, so that the compiler cannot move a
+    /// read of D before it.
     ///
     /// # Safety
     /// All threads of the warpgroup execute it.
     unsafe fn finish(&mut self);
 
-    /// Columns `16 · group ..` of this thread's share: with `l` the lane and `w` the warp
-    /// of the warpgroup, the values are, in pairs of neighbouring columns starting at
-    /// `2 · (l % 4)`, (row `16·w + l/4`), (row + 8), and the same two rows eight columns
-    /// on (PTX ISA, "Register Fragments for wgmma"). `group` is a constant after
+    /// This thread's values of columns `16 · group ..`. With `l` the lane and `w` the warp
+    /// of the warpgroup, they are four pairs of neighbouring columns, which start at
+    /// `2 · (l % 4)`: row `16·w + l/4`, that row + 8, and the same two rows eight columns
+    /// further (PTX ISA, "Register Fragments for wgmma"). `group` is a constant after
     /// inlining, so that the registers stay registers.
     ///
     /// # Safety
-    /// After [`Accumulator::finish`].
+    /// [`Accumulator::finish`] precedes this.
     unsafe fn columns(&self, group: usize) -> [f32; 8];
 
-    /// Adds to columns `16 · group ..`, placed as in [`Accumulator::columns`].
+    /// Adds `values` to columns `16 · group ..`, in the order of [`Accumulator::columns`].
     ///
     /// # Safety
-    /// As [`Accumulator::columns`].
+    /// See [`Accumulator::columns`].
     unsafe fn add(&mut self, group: usize, values: [f32; 8]);
 }
 
@@ -136,7 +136,7 @@ fn add(register: &mut u32, value: f32) {
     *register = (f32::from_bits(*register) + value).to_bits();
 }
 
-/// One accumulator a width: every register is an operand of the
+/// Implements the accumulator of each width. Every register is an operand of the
 /// instruction, so the list of registers is spelled out.
 macro_rules! accumulators {
     ($($n:literal, $registers:literal: [$($i:literal)*];)*) => {$(
@@ -149,8 +149,8 @@ macro_rules! accumulators {
                     ptx = {
                         use core::mem::MaybeUninit;
                         let mut registers = [const { MaybeUninit::<u32>::uninit() }; $registers];
-                        // SAFETY: no instruction. Its operands come out with what the
-                        // registers held.
+                        // SAFETY: there is no instruction. Its operands come out with the
+                        // old contents of the registers.
                         unsafe {
                             asm!(
                                 concat!("// {0}", $(" {", $i, "}",)*),
@@ -216,7 +216,8 @@ macro_rules! accumulators {
                     // SAFETY: the caller's duty.
                     ptx = unsafe {
                         super::convergent::wgmma_wait::<0>();
-                        // No instruction. What reads D reads what comes out of here.
+                        // There is no instruction. Reads of D read the outputs of this
+                        // `asm!`, so they stay after the wait.
                         asm!(
                             concat!("// {0}", $(" {", $i, "}",)*),
                             inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)

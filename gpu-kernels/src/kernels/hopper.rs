@@ -1,5 +1,5 @@
-//! Step 4, `hopper`: what the H100 and H200 were built for. TMA, an mbarrier pipeline,
-//! `wgmma`, warp specialisation.
+//! Step 4, `hopper`: the kernel that the H100 and H200 were built for. It uses TMA, an
+//! mbarrier pipeline, `wgmma` and warp specialisation.
 //!
 //! ```text
 //!            global memory
@@ -23,20 +23,20 @@
 //! |---|---|---|
 //! | 1 [`cooperative`] | a producer, two consumers that share the rows of a tile | 4096³: 0.99 on its first run ("First contact") |
 //! | 2 [`ping_pong`] | the consumers alternate at tiles: one stores, one multiplies | 8192×8192×1024 cold, 128×192: 0.94 → 1.00 ("Ping-pong, and k-blocks of 128") |
-//! | 3 [`cluster`] | CTAs multicast to each other what they both need | 3000³ cold, 128×256: 0.66 → 0.74 ("Requests that meet, and what multicast is for") |
+//! | 3 [`cluster`] | CTAs multicast the tiles they share to each other | 3000³ cold, 128×256: 0.66 → 0.74 ("Requests that meet, and what multicast is for") |
 //! | 4 [`split_k`] | the CTAs of a cluster split the K of a tile | 16×1024×8192 cold, 64×64: 0.52 → 0.94 ("Two ideas that did not pay, and one that did") |
 //! | 5 [`stream_k`] | CTAs share the tiles of the last wave | 3072³ cold, 128×256: 0.77 → 0.86 ("Stream-K for the last wave") |
 //!
-//! | part | what it says |
+//! | part | what it holds |
 //! |---|---|
 //! | [`traits`] | the constants of one kernel, and what a kernel schedule is |
 //! | [`shared_memory`] | where everything stands in shared memory |
-//! | [`pipeline`] | the ring of stages, and who tells whom what |
+//! | [`pipeline`] | the ring of stages, and its signals between producer and consumers |
 //! | [`tma_load`] | the boxes that fill a stage |
 //! | [`epilogue`] | from accumulators to C |
 //!
-//! The parts are those of CUTLASS's warp-specialised kernels and of DeepGEMM; the
-//! instructions are specified in the PTX ISA, sections `wgmma`, `cp.async.bulk.tensor`,
+//! CUTLASS's warp-specialised kernels and DeepGEMM have the same parts; the instructions
+//! are specified in the PTX ISA, sections `wgmma`, `cp.async.bulk.tensor`,
 //! `mbarrier` and `setmaxnreg`.
 
 pub mod cluster;
@@ -67,9 +67,10 @@ pub use split_k::SplitK;
 pub use stream_k::StreamK;
 pub use tma_load::box_rows;
 
-/// The Hopper kernel. `T` is f16, bf16 or TF32 (which lies along K in both operands); `A`
-/// and `B` say how the operands lie; a CTA computes `M`×`N` of C in k-blocks of `K`; the
-/// pipeline holds `STAGES` of them; `S` is the kernel schedule, and `E` the epilogue.
+/// The Hopper kernel. `T` is f16, bf16 or TF32 (TF32 requires both operands contiguous
+/// along K); `A` and `B` are the layouts of the operands; a CTA computes `M`×`N` of C in
+/// k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the kernel schedule, and
+/// `E` the epilogue.
 pub struct Hopper<
     T,
     A,

@@ -2,7 +2,8 @@
 //!
 //! Every product reads its two factors from global memory, so the kernel is
 //! bound by the cache hierarchy. It is the reference for the rest of the
-//! ladder on the device: any strides, any shape, nothing shared.
+//! ladder on the device: it takes any strides and any shape, and its threads
+//! share nothing.
 
 use core::marker::PhantomData;
 
@@ -40,7 +41,7 @@ impl<T: ElementType, E: Epilogue> Kernel for Naive<T, E> {
         let position = thread::cta_position();
         let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
         while let Some(tile) = tiles.next() {
-            // Neighbouring threads take neighbouring columns of C.
+            // Neighbouring threads take neighbouring columns of C, so that stores coalesce.
             let row = tile.m * SIDE + thread / SIDE;
             let col = tile.n * SIDE + thread % SIDE;
             if row < params.m && col < params.n {

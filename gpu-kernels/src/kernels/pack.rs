@@ -1,10 +1,10 @@
 //! Not a step of the ladder: `pack` copies a matrix into another layout.
 //!
-//! TMA reads a matrix only if it is contiguous in one direction, starts at a
-//! multiple of 16 bytes and has a pitch of such, and `wgmma` reads TF32 only
-//! along K. A product of n² elements does n³ work, so copying what the fast
-//! kernels cannot read into what they can costs little, and most shapes need it:
-//! every odd K, for one.
+//! TMA reads a matrix only if it is contiguous in one direction and both its
+//! address and its pitch are multiples of 16 bytes, and `wgmma` reads TF32 only
+//! along K. A product of n² elements does n³ work, so it costs little to copy a
+//! matrix into a layout that the fast kernels can read. Most shapes need the
+//! copy: every shape with an odd K, for example.
 //!
 //! The kernel takes the parameters of a product and reads them as a copy: C =
 //! A, M×N, with B and K unused. A CTA moves a 64×64 tile through shared memory,
@@ -88,7 +88,7 @@ mod device {
     const EACH: usize = (SIDE * SIDE / THREADS) as usize;
 
     /// # Safety
-    /// All threads of the CTA; `row` and `col` are a tile's first. Without
+    /// All threads of the CTA call this; `row` and `col` are a tile's first. Without
     /// `MASKED` the whole tile is inside the matrix.
     #[inline(always)]
     pub(super) unsafe fn copy_tile<T: ElementType, const MASKED: bool>(
@@ -98,7 +98,7 @@ mod device {
     ) {
         let inside = |r: u32, c: u32| !MASKED || (row + r < params.m && col + c < params.n);
         let mut bits = [0; EACH];
-        // SAFETY: masked by `inside`; the barriers part the two uses of the tile.
+        // SAFETY: masked by `inside`; the barriers separate the two uses of the tile.
         unsafe {
             let from = ThreadMap::along(&params.a);
             unroll!(I < 16, {
@@ -124,7 +124,7 @@ mod device {
         }
     }
 
-    /// Which elements of a tile a thread moves: neighbouring threads go along rows, or
+    /// The elements of a tile that a thread moves: neighbouring threads go along rows, or
     /// along columns.
     struct ThreadMap {
         along_rows: bool,

@@ -1,7 +1,7 @@
-//! Step 3, `tensor_core`: `cp.async` stages, `ldmatrix`, `mma.sync`, from
+//! Step 3, `tensor_core`: `cp.async` stages, `ldmatrix` and `mma.sync`, from
 //! sm_80 on.
 //!
-//! The scheme is that of CUTLASS' multistage kernels (Ampere):
+//! The kernel follows CUTLASS's multistage kernels for Ampere:
 //!
 //! ```text
 //! global ──cp.async──▶ shared, STAGES deep ──ldmatrix──▶ registers, 2 deep ──mma.sync──▶ accumulators
@@ -10,12 +10,12 @@
 //! - A CTA computes a BLOCK_M×BLOCK_N tile, each warp a WARP_M×WARP_N part.
 //! - While the warps multiply the block of one stage, copies for the stage
 //!   STAGES − 1 blocks ahead are in flight; inside a block, the fragments of
-//!   the next step (one `mma` deep) are loaded while this one's multiply.
+//!   the next step (one `mma` deep) are loaded while the current step multiplies.
 //! - Shared memory is swizzled, see [`layout`].
-//! - An operand that is contiguous along the direction the entry names, and
-//!   aligned, comes in 16-byte chunks; one that is not, element by element,
-//!   into the same place. So every entry computes every problem, and the
-//!   layouts in its name are those it is fast for.
+//! - An operand is copied in 16-byte chunks if it is aligned and contiguous
+//!   along the direction that the entry's name gives; any other operand is
+//!   copied element by element, into the same place. So every entry computes
+//!   every problem, and its name gives the layouts for which it is fast.
 //! - Accumulators leave through shared memory as whole lines of C, see
 //!   `store`.
 //!
@@ -104,7 +104,7 @@ impl<
         (warp, lane, warp_m * WM, warp_n * WN)
     }
 
-    /// What the arithmetic below and in [`layout`] takes for granted.
+    /// Checks the assumptions of the arithmetic below and in [`layout`].
     const CHECK: () = {
         assert!(
             !matches!(T::DTYPE, DType::F32),
@@ -142,7 +142,7 @@ impl<
     };
 }
 
-/// The threads copy a panel in whole passes that keep the swizzle.
+/// Checks that the threads copy a panel in whole passes that keep the swizzle.
 const fn check_copies(panel: Panel, threads: u32) {
     assert!(
         (panel.bytes()).is_multiple_of(Panel::pass_bytes(threads)),
@@ -231,7 +231,8 @@ impl<
         let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
         while let Some(tile) = tiles.next() {
             let (row, col) = (tile.m * BM, tile.n * BN);
-            // What starting a tile needs is not to be kept from the last one.
+            // `compute_here` keeps LLVM from holding the start addresses in registers
+            // from tile to tile.
             let thread = compute_here(thread);
             let a = Copier::new(
                 Self::A_PANEL,
@@ -255,7 +256,7 @@ impl<
             // in `accumulate`, and the one below, order the uses of shared memory.
             unsafe {
                 let c = Self::accumulate(a, b, a_reader, b_reader, base, params.k);
-                // Nor is what storing it needs.
+                // The same holds for the addresses of the store.
                 let (warp, lane, warp_m, warp_n) = Self::place(compute_here(thread));
                 let place = WarpTile {
                     row: row + warp_m,
@@ -264,7 +265,7 @@ impl<
                     width: WN,
                 };
                 store::store::<T, E>(params, place, lane, base + warp * (4 * WM * WN), &c);
-                // The next tile's copies overwrite what was staged.
+                // The next tile's copies overwrite the staged accumulators.
                 thread::sync_cta();
             }
         }

@@ -7,11 +7,11 @@
 //!    shared memory, converted to f32 on the way, so that one inner loop serves
 //!    every element type and every layout;
 //! 2. *multiply*: each thread reads 8 elements of A and 8 of B and does 64 fused
-//!    multiply-adds for each k, so that one 128-bit shared load pays for 16 of them.
+//!    multiply-adds for each k, so that one 128-bit shared load serves 16 of them.
 //!
-//! The two overlap: the loads of the next k-block are in flight while this one is
-//! multiplied, and shared memory holds two stages, so that one barrier a k-block
-//! is enough.
+//! The two phases overlap: the loads of the next k-block are in flight while the
+//! current k-block is multiplied, and shared memory holds two stages, so that one
+//! barrier a k-block is enough.
 
 pub mod layout;
 
@@ -115,7 +115,7 @@ mod device {
     type Accumulators = [[f32; 8]; 8];
 
     /// # Safety
-    /// As [`crate::kernel::Kernel::run`].
+    /// See [`crate::kernel::Kernel::run`].
     #[inline(always)]
     pub unsafe fn run<T, const BM: u32, const BN: u32, const BK: u32, E>(params: &GemmParams)
     where
@@ -153,8 +153,8 @@ mod device {
             let mut accumulators: Accumulators = unsafe { core::mem::zeroed() };
             copy_a.seek(tile.m);
             copy_b.seek(tile.n);
-            // SAFETY: operands describe live allocations; all that read this
-            // stage have passed the barrier that ended its k-block; all
+            // SAFETY: operands describe live allocations; all threads that read
+            // this stage have passed the barrier that ended its k-block; all
             // threads of a CTA run the same tiles and k-blocks, so all reach
             // every barrier.
             unsafe {
@@ -168,7 +168,7 @@ mod device {
                 let stage = base + parity * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
                 let other = base + (1 - parity) * Tiled::<T, BM, BN, BK>::STAGE_BYTES;
                 // SAFETY: as above. After the last k-block the loads are outside
-                // the matrix and bring zeros that nobody multiplies.
+                // the matrix and bring zeros that no thread multiplies.
                 unsafe {
                     let next_a = copy_a.load(k + BK);
                     let next_b = copy_b.load(k + BK);
@@ -207,8 +207,8 @@ mod device {
         while k_outer < BK {
             unroll!(K < 16, {
                 let k = k_outer + K as u32;
-                // XOR on the whole address: stages are aligned to 1024 bytes
-                // and the swizzle permutes within 128.
+                // The XOR works on the whole address, because stages are aligned
+                // to 1024 bytes and the swizzle permutes within 128.
                 let a_line = (a_tile ^ const { swizzle(K as u32) * 4 }) + k * BM * 4;
                 let b_line = (b_tile ^ const { swizzle(K as u32) * 4 }) + k * BN * 4;
                 // SAFETY: inside the stage, aligned to 16 bytes.
@@ -230,10 +230,11 @@ mod device {
         }
     }
 
-    /// A thread's elements of one line: one quad, or two `step` elements apart.
+    /// Loads a thread's elements of one line: one quad, or two quads `step` elements
+    /// apart.
     ///
     /// # Safety
-    /// As [`shared::load_f32x4`], for every quad.
+    /// [`shared::load_f32x4`] is safe for every quad.
     #[inline(always)]
     unsafe fn fragment(address: u32, step: u32, elements: u32) -> [f32; 8] {
         // SAFETY: the caller's duty.
@@ -251,7 +252,7 @@ mod device {
     /// Writes a thread's accumulators to C.
     ///
     /// # Safety
-    /// As [`epilogue::store_4x4`].
+    /// See [`epilogue::store_4x4`].
     #[inline(always)]
     unsafe fn store<T, const BM: u32, const BN: u32, const BK: u32, E>(
         params: &GemmParams,

@@ -1,8 +1,9 @@
 //! Space-filling curves on any grid, from a tile's number to the tile.
 //!
-//! Both divide the grid into blocks again and again. Which block holds the tile is
-//! a comparison of its number with the tiles in the blocks before it, and those are
-//! products of two sides: no table, a few instructions a level.
+//! Both curves divide the grid into blocks, level by level. To find the block that
+//! holds the tile, they compare the tile's number with the number of tiles in the
+//! blocks before, which is a product of two sides. This needs no table, and a few
+//! instructions a level.
 
 use super::{Tile, TileGrid};
 
@@ -10,8 +11,8 @@ use super::{Tile, TileGrid};
 /// `grid` count.
 ///
 /// A block of the curve is a square whose side is a power of two. The grid cuts a
-/// rectangle from it, at its first corner, whose sides are all that must be known.
-/// Each level halves the square along M, then along N.
+/// rectangle from the square, at its first corner; the sides of this rectangle are
+/// the only state. Each level halves the square along M, then along N.
 #[inline(always)]
 pub(super) fn morton(mut id: u32, grid: TileGrid) -> Tile {
     let (mut m, mut n) = (0_u32, 0_u32);
@@ -50,8 +51,8 @@ pub(super) fn morton(mut id: u32, grid: TileGrid) -> Tile {
 /// arbitrary size", 2018).
 ///
 /// The curve of a rectangle goes from one corner to the other end of an edge, its
-/// *length*. A rectangle much longer than wide is two, one after the other; any
-/// other is three, which the curve walks up, along and down:
+/// *length*. A rectangle much longer than wide is divided into two, one after the
+/// other; any other rectangle into three, which the curve walks up, along and down:
 ///
 /// ```text
 /// ┌───────────────┐
@@ -64,7 +65,7 @@ pub(super) fn morton(mut id: u32, grid: TileGrid) -> Tile {
 ///
 /// Parts 1 and 3 are half as long as the whole; the lower row is half of the
 /// width. Cuts fall on even numbers where they can, so that ends of parts meet.
-/// Two levels halve the tiles at least: under 64 steps on any grid.
+/// Two levels at least halve the number of tiles, so any grid takes under 64 steps.
 #[inline(always)]
 pub(super) fn hilbert(mut id: u32, grid: TileGrid) -> Tile {
     // x runs along the length, y along the width, from (x, y): both upwards where
@@ -102,7 +103,7 @@ pub(super) fn hilbert(mut id: u32, grid: TileGrid) -> Tile {
         }
         width = left;
         if id >= up {
-            // Down: from the far end of the length, both directions turned round.
+            // Part 3 starts at the far end of the length, with both directions reversed.
             id = id.wrapping_sub(up).wrapping_sub(along);
             x = x.wrapping_add(step.wrapping_mul(length.wrapping_sub(1)));
             y = y.wrapping_add(step.wrapping_mul(lower.wrapping_sub(1)));
@@ -125,7 +126,7 @@ pub(super) fn hilbert(mut id: u32, grid: TileGrid) -> Tile {
     }
 }
 
-/// Half of `side`, the next even number where that is odd; but 1 of 2.
+/// Half of `side`, rounded up to an even number; but 1 for 2.
 #[inline(always)]
 fn even_half(side: u32) -> u32 {
     let half = side / 2;

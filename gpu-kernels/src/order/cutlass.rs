@@ -5,13 +5,13 @@ use super::{TileGrid, TileOrder};
 impl TileOrder {
     /// The order in which CUTLASS's persistent scheduler runs a grid of CTAs when it
     /// picks the raster direction itself, for a `max_swizzle` of 1, 2, 4 or 8 (its
-    /// argument `max_swizzle_size`; others act as the next of these below).
+    /// argument `max_swizzle_size`; any other value acts as the next of these below it).
     ///
-    /// A *swizzle* of 2^s is a group of 2^s rows where the raster goes along N, of
-    /// 2^s columns where it goes along M: [`TileOrder::GroupedM`] and
-    /// [`TileOrder::GroupedN`]. CUTLASS rounds the grid up to whole swizzles and runs
-    /// nothing for the tiles outside; here those have no number. Its swizzle for
-    /// GEMMs that are not persistent, `GemmIdentityThreadblockSwizzle<N>`, is
+    /// A *swizzle* of 2^s is a group of 2^s rows where the raster goes along N
+    /// ([`TileOrder::GroupedM`]), and a group of 2^s columns where it goes along M
+    /// ([`TileOrder::GroupedN`]). CUTLASS rounds the grid up to whole swizzles and runs
+    /// nothing for the tiles outside C; here such tiles have no number. CUTLASS's swizzle
+    /// for GEMMs that are not persistent, `GemmIdentityThreadblockSwizzle<N>`, equals
     /// [`TileOrder::GroupedN`] in the same way.
     ///
     /// (`PersistentTileSchedulerSm90Params`: `get_log_swizzle_size`,
@@ -34,7 +34,7 @@ impl TileOrder {
             (2.., 2..) => 2,
             _ => 1,
         };
-        // The direction is picked on the grid as rounded up to swizzles.
+        // CUTLASS picks the direction on the grid rounded up to swizzles.
         if grid.tiles_n.div_ceil(size) > grid.tiles_m.div_ceil(size) {
             TileOrder::GroupedN { size }
         } else {

@@ -38,7 +38,7 @@ impl TileOrder {
     }
 }
 
-/// `row`, `grouped:8`: what [`TileOrder::from_str`] reads.
+/// Writes `row` or `grouped:8`, for example; [`TileOrder::from_str`] reads it.
 impl fmt::Display for TileOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.size() {
@@ -48,7 +48,7 @@ impl fmt::Display for TileOrder {
     }
 }
 
-/// Names an order; groups have a size of at least 1.
+/// Reads the name of an order; groups have a size of at least 1.
 ///
 /// ```
 /// use gpu_kernels::TileOrder;

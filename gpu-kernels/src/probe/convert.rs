@@ -11,10 +11,10 @@ pub const CONVERSION_WORDS: u32 = 8;
 /// Threads of a CTA.
 const THREADS: u32 = 256;
 
-/// Reads one 32-bit word a thread from A, w, of `k` words, and that of the next
-/// thread, v (the last reads its own twice); writes to C [`CONVERSION_WORDS`] words:
-/// w to f16, to bf16 and to TF32; w's low half from f16 and from bf16; w and v to
-/// f16x2 and to bf16x2; and w · v + w.
+/// Converts words of A, which has `k` words. A thread reads its own word w and the next
+/// thread's word v (the last thread reads its own word twice), and writes
+/// [`CONVERSION_WORDS`] words to C: w to f16, to bf16 and to TF32; w's low half from f16
+/// and from bf16; w and v to f16x2 and to bf16x2; and w · v + w.
 pub struct Conversions;
 
 impl Kernel for Conversions {
@@ -31,7 +31,7 @@ impl Kernel for Conversions {
         } else {
             index
         };
-        // SAFETY: A has `k` words, C eight for each.
+        // SAFETY: A has `k` words, and C eight words for each of them.
         unsafe {
             let word = global::load_u32(params.a.address + 4 * index as u64);
             let next = f32::from_bits(global::load_u32(params.a.address + 4 * next as u64));

@@ -19,8 +19,8 @@ fn share(operand: u64, bytes: u32) -> u64 {
 }
 
 /// Copies [`MATRIX_BYTES`] of A to shared memory. A lane reads one word of B, the
-/// number of the 16-byte row that it names, and writes eight words to C: what
-/// `ldmatrix.x4` gives it, and what `ldmatrix.x4.trans` does.
+/// number of the 16-byte row whose address it gives, and writes eight words to C: the
+/// results of `ldmatrix.x4` and of `ldmatrix.x4.trans`.
 pub struct LoadMatrices;
 
 impl Kernel for LoadMatrices {
@@ -42,9 +42,9 @@ impl Kernel for LoadMatrices {
     }
 }
 
-/// A lane reads four registers from A, and from B the number of the 16-byte row
-/// that it names (no two the same). The warp stores with `stmatrix.x4`, and copies the
-/// [`MATRIX_BYTES`] of shared memory to C.
+/// A lane reads four registers from A, and from B the number of the 16-byte row whose
+/// address it gives (each lane a different row). The warp stores with `stmatrix.x4`, and
+/// copies the [`MATRIX_BYTES`] of shared memory to C.
 pub struct StoreMatrices;
 
 impl Kernel for StoreMatrices {

@@ -11,8 +11,8 @@ use crate::problem::{DType, GemmParams};
 /// Words of A that [`Multiply`] reads for each lane.
 pub const FRAGMENT_WORDS: u32 = 12;
 
-/// A lane reads its fragments from A: four registers of A, two of B, two unused,
-/// four of C. It writes the four of D to C.
+/// A lane reads its fragments from operand A: four registers of A, two of B, two unused
+/// words, and four of C. It writes the four registers of D to operand C.
 pub struct Multiply<T>(PhantomData<T>);
 
 impl<T: ElementType> Kernel for Multiply<T> {
@@ -22,7 +22,7 @@ impl<T: ElementType> Kernel for Multiply<T> {
     unsafe fn run(params: &GemmParams) {
         let index = thread::cta_position().x * 32 + thread::thread_index();
         let fragments = params.a.address + 4 * (index * FRAGMENT_WORDS) as u64;
-        // SAFETY: the operands have a record for each CTA; the warp is together.
+        // SAFETY: the operands have a record for each CTA; the whole warp executes this.
         unsafe {
             let a = global::load_u32x4(fragments);
             let [b0, b1, ..] = global::load_u32x4(fragments + 16);

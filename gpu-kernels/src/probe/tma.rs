@@ -1,4 +1,4 @@
-//! TMA: one box, loaded or stored, wherever it lies in its tensor.
+//! TMA: one box, loaded or stored, at any position in its tensor.
 
 use super::probe;
 use crate::isa::{global, mbarrier, shared, thread, tma};
@@ -8,10 +8,10 @@ use crate::problem::{DType, GemmParams};
 /// Bytes of shared memory in which a box lies.
 pub const BOX_AREA_BYTES: u32 = 32 * 1024;
 
-/// What the area is filled with before a load, in every word.
+/// The value of every word of the area before a load.
 pub const UNTOUCHED: u32 = 0xa5a5_a5a5;
 
-/// Where the area starts: behind the barrier, at the swizzle's alignment.
+/// Offset of the area: after the barrier, at the swizzle's alignment.
 const AREA: u32 = 1024;
 
 /// Threads of the CTA.

@@ -13,15 +13,15 @@ use crate::unroll::unroll;
 /// Bytes of shared memory in which A lies.
 pub const A_AREA_BYTES: u32 = 8 * 1024;
 
-/// Bytes of shared memory in which B lies, behind A.
+/// Bytes of shared memory in which B lies, after A.
 pub const B_AREA_BYTES: u32 = 32 * 1024;
 
 /// Fills the areas of shared memory with the operands' records, and multiplies
-/// `k` times: D (the record of C, 64 × N / 128 words a thread) is A·B, plus D but
-/// for the first time where `m` is 0.
+/// `k` times. D is the record of C, 64 × N / 128 words a thread. Each multiply adds
+/// A·B to D; where `m` is 0, the first multiply overwrites D instead.
 ///
-/// The row stride of A and of B is its descriptor, but for the area's
-/// address; the column stride is what is added to that after each multiply.
+/// The row stride of A and of B is its descriptor, without the area's address; the
+/// column stride is added to the descriptor after each multiply.
 pub struct MultiplyShared<T, A, B, D>(PhantomData<(T, A, B, D)>);
 
 impl<T, A, B, D> Kernel for MultiplyShared<T, A, B, D>
@@ -77,14 +77,14 @@ where
     }
 }
 
-/// A thread's accumulators in global memory, in their order, from this address.
+/// A thread's accumulators in global memory, in register order, from this address on.
 struct Registers(u64);
 
 impl Registers {
-    /// Adds the registers to those of `d`.
+    /// Adds the stored registers to the registers of `d`.
     ///
     /// # Safety
-    /// They are the thread's share of C.
+    /// The address is the thread's share of C.
     #[inline(always)]
     unsafe fn add_to<D: Accumulator>(&self, d: &mut D) {
         unroll!(GROUP < 16, {
@@ -100,10 +100,10 @@ impl Registers {
         });
     }
 
-    /// Writes the registers of `d`, which is finished.
+    /// Stores the registers of `d`, which is finished.
     ///
     /// # Safety
-    /// They are the thread's share of C.
+    /// The address is the thread's share of C.
     #[inline(always)]
     unsafe fn write<D: Accumulator>(&self, d: &D) {
         unroll!(GROUP < 16, {

@@ -1,4 +1,4 @@
-//! wgmma: who owns registers and operands, and until when.
+//! wgmma: which accesses to its registers and operands are allowed, and when.
 
 use gpu_kernels::isa::wgmma::{self, Accumulator};
 use gpu_kernels::isa::{shared, thread, tma};
@@ -16,12 +16,13 @@ const B: u32 = 8 << 10;
 /// A warpgroup writes A and B, 64 rows of 64 f16 each, all 1.
 pub unsafe fn operands() {
     for chunk in 0..2 * 8192 / 16 / 128 {
-        // SAFETY: emulated; here and below, what is wrong is what the test is about.
+        // SAFETY: emulated; here and below, the test checks that the emulator reports
+        // the violations.
         unsafe { shared::store_u32x4(at(16 * (128 * chunk + tid())), [0x3c00_3c00; 4]) };
     }
 }
 
-/// Issues the product of their first 16 columns.
+/// Issues the product of the operands' first 16 columns.
 unsafe fn multiply(sums: &mut Sums, accumulate: u32) {
     let a = wgmma::descriptor(Major::K, at(0));
     let b = wgmma::descriptor(Major::K, at(B));
@@ -31,7 +32,7 @@ unsafe fn multiply(sums: &mut Sums, accumulate: u32) {
     }
 }
 
-/// The product of their first 16 columns, as it should be done.
+/// Computes the product of the operands' first 16 columns correctly.
 pub unsafe fn product() -> Sums {
     let mut sums = Sums::undefined();
     // SAFETY: emulated.
@@ -44,7 +45,7 @@ pub unsafe fn product() -> Sums {
     sums
 }
 
-/// What breaks in a warpgroup that does this to operands that are there.
+/// The check that fails in a warpgroup that runs `body` after the operands are written.
 fn warpgroup(body: impl Fn() + Sync) -> Option<Check> {
     verdict(cta(128), || {
         // SAFETY: emulated.

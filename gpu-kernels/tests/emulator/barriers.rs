@@ -10,8 +10,8 @@ fn all_threads_come_to_the_ctas_barrier() {
     let meet = |threads: u32| {
         verdict(cta(64), move || {
             if tid() < threads {
-                // SAFETY: emulated; here and below, what is wrong is what the test is
-                // about.
+                // SAFETY: emulated; here and below, the test checks that the emulator
+                // reports the violations.
                 unsafe { thread::sync_cta() };
             }
         })

@@ -8,7 +8,8 @@ use crate::{cluster as config, cta, run_with, shared as at, tid, verdict};
 /// Rank 0 stores into rank 1's memory, between cluster barriers, and rank 1 reads it.
 fn exchange(release: bool, last_barrier: bool) -> Option<Check> {
     verdict(config(2, 32), move || {
-        // SAFETY: emulated; here and below, what is wrong is what the test is about.
+        // SAFETY: emulated; here and below, the test checks that the emulator reports
+        // the violations.
         unsafe {
             cluster::arrive_relaxed();
             cluster::wait();
@@ -117,7 +118,7 @@ fn ranks_are_those_of_the_cluster() {
             }
         })
     };
-    // Both CTAs store there.
+    // Both CTAs store to rank 1's memory.
     assert_eq!(reach(1), Some(Check::DataRace));
     assert_eq!(reach(2), Some(Check::InvalidArgument));
 }

@@ -16,7 +16,7 @@ fn bf16_by_integers_is_what_the_instruction_gives() {
             assert_eq!(by_integers(value), bf16_from_f32(value).into(), "{value:e}");
         }
     }
-    // Its upper half alone would be an infinity.
+    // The upper half of this NaN alone would be an infinity.
     assert_eq!(by_integers(f32::from_bits(0x7f80_0001)), 0x7fc0);
     assert_eq!(by_integers(-f32::MAX), 0xff80);
 }

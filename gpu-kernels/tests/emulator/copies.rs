@@ -1,4 +1,4 @@
-//! TMA: bytes, maps and ends.
+//! TMA: expected bytes, tensor maps, and waits at the end.
 
 use gpu_kernels::isa::{mbarrier, shared, tma};
 use tilewise_emulator::{Check, Memory};
@@ -8,11 +8,13 @@ use crate::{BOX_BYTES, cta, matrix, run, set_up, shared as at, tid};
 /// Offset of the mbarrier.
 const BARRIER: u32 = 16 << 10;
 
-/// What breaks if thread 0 expects `expected` bytes of a load of a box at (`x`, `y`).
+/// The check that fails if thread 0 expects `expected` bytes of a load of a box at
+/// (`x`, `y`).
 fn load_at((x, y): (i32, i32), expected: u32, waits: bool) -> Option<Check> {
     let (mut memory, _, map) = matrix();
     let kernel = || {
-        // SAFETY: emulated; here and below, what is wrong is what the test is about.
+        // SAFETY: emulated; here and below, the test checks that the emulator reports
+        // the violations.
         unsafe {
             set_up(at(BARRIER), 1);
             if tid() == 0 {
@@ -27,7 +29,7 @@ fn load_at((x, y): (i32, i32), expected: u32, waits: bool) -> Option<Check> {
     run(&mut memory, cta(32), kernel).map(|report| report.check)
 }
 
-/// As [`load_at`], of the box at the first element.
+/// [`load_at`] for the box at the first element.
 fn load(expected: u32, waits: bool) -> Option<Check> {
     load_at((0, 0), expected, waits)
 }
@@ -63,7 +65,7 @@ fn a_cta_waits_for_what_lands_in_its_memory() {
     assert_eq!(load(BOX_BYTES, false), Some(Check::PeerGone));
 }
 
-/// What breaks if thread 0 stores a box at (`x`, `y`).
+/// The check that fails if thread 0 stores a box at (`x`, `y`).
 fn store((x, y): (i32, i32), waits: bool) -> Option<Check> {
     let (mut memory, _, map) = matrix();
     let kernel = || {

@@ -1,6 +1,6 @@
-//! Kernels in other instantiations than those of the library, which go through all
-//! that the sources unroll: sixteen chunks a thread, eight steps a block; and kernels of
-//! every family with an epilogue that is not the identity.
+//! Kernels in instantiations that the library does not have. They execute every unrolled
+//! iteration of the sources (sixteen chunks a thread, eight steps a block), and every
+//! family runs with an epilogue that is not the identity.
 
 use gpu_kernels::element::{F16, F32, Tf32};
 use gpu_kernels::epilogue::Epilogue;
@@ -18,7 +18,7 @@ use tilewise_emulator::{Memory, Options};
 
 use crate::{LaunchConfig, run_with};
 
-/// Rows by columns, and which index moves by one element.
+/// A matrix of rows by columns, contiguous along rows or along columns.
 struct Stored {
     rows: u32,
     columns: u32,
@@ -48,14 +48,14 @@ impl Stored {
     }
 }
 
-/// Has kernel `K` multiply matrices of small integers, whose product is exact, stored
-/// so; C is f32.
+/// Runs kernel `K` on matrices of small integers in these layouts, whose product is
+/// exact; C is f32.
 fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
     product_is::<K>(k, a_by_rows, b_by_rows, OutputType::F32, |sum, _, _| sum);
 }
 
-/// The tensor map that a hopper kernel wants of an operand of f16 with `rows` rows (B:
-/// columns) along which K is contiguous, of which a tile has 64.
+/// The tensor map that a hopper kernel needs for an f16 operand contiguous along K, with
+/// `rows` rows (B: columns) and tiles of 64 rows.
 fn map_along_k(address: u64, rows: u32, k: u32) -> Vec<u8> {
     let map = TensorMap {
         address,
@@ -68,7 +68,7 @@ fn map_along_k(address: u64, rows: u32, k: u32) -> Vec<u8> {
     map.encode().unwrap().to_vec()
 }
 
-/// Has kernel `K` multiply matrices of small integers, stored so. `expected` is the
+/// Runs kernel `K` on matrices of small integers in these layouts. `expected` is the
 /// element of C, of type `output`, for a sum, a row and a column.
 fn product_is<K: Kernel>(
     k: u32,
@@ -78,7 +78,7 @@ fn product_is<K: Kernel>(
     expected: fn(f32, u32, u32) -> f32,
 ) {
     let info = K::INFO;
-    // A tile, and the edge of another.
+    // One tile, and the edge of another.
     let (m, n) = (info.block.m + 8, info.block.n);
     let a = Stored {
         rows: m,
@@ -146,7 +146,7 @@ fn product_is<K: Kernel>(
         shared_bytes: info.shared_bytes,
     };
     run_with(&mut memory, config, &Options::default(), || {
-        // SAFETY: launched as `INFO` says; every access is looked up.
+        // SAFETY: launched as `INFO` says; the emulator checks every access.
         unsafe { K::run(&params) };
     })
     .unwrap_or_else(|reports| panic!("{reports:?}"));

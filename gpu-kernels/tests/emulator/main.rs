@@ -1,5 +1,5 @@
-//! Each check of the emulator, on micro-kernels: one that breaks the rule, for which
-//! exactly that check must speak, and the same put right, which must pass.
+//! Each check of the emulator, on micro-kernels: exactly that check must report a kernel
+//! that breaks the rule, and the corrected kernel must pass.
 
 mod accumulators;
 mod barriers;
@@ -17,7 +17,7 @@ use tilewise_emulator::semantics::swizzle::Swizzle;
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 use tilewise_emulator::{Check, Counts, Error, Grid, Memory, Options, Report, launch};
 
-/// A CTA of `threads`, or a cluster or grid of them.
+/// A CTA of `threads` threads, or a cluster or grid of such CTAs.
 #[derive(Clone, Copy)]
 struct LaunchConfig {
     ctas: u32,
@@ -26,7 +26,7 @@ struct LaunchConfig {
     shared_bytes: u32,
 }
 
-/// One CTA of `threads` with 64 KiB of shared memory.
+/// One CTA of `threads` threads with 64 KiB of shared memory.
 const fn cta(threads: u32) -> LaunchConfig {
     LaunchConfig {
         ctas: 1,
@@ -36,7 +36,7 @@ const fn cta(threads: u32) -> LaunchConfig {
     }
 }
 
-/// One cluster of `ctas`, of `threads` each.
+/// One cluster of `ctas` CTAs, of `threads` threads each.
 const fn cluster(ctas: u32, threads: u32) -> LaunchConfig {
     LaunchConfig {
         ctas,
@@ -66,8 +66,8 @@ fn run_with(
     }
 }
 
-/// The first report of a run in the plain order of events, and of several in random
-/// orders, which must agree on the check. `None` if all is well.
+/// The first report of a run in the plain order of events. Several runs in random orders
+/// must agree on the check. `None` if no check fails.
 fn run(memory: &mut Memory, config: LaunchConfig, body: impl Fn() + Sync) -> Option<Report> {
     let mut first: Option<Option<Report>> = None;
     for seed in 0..6 {
@@ -90,7 +90,7 @@ fn run(memory: &mut Memory, config: LaunchConfig, body: impl Fn() + Sync) -> Opt
     first.flatten()
 }
 
-/// The check that speaks for a kernel without global memory.
+/// The check that fails for a kernel without global memory.
 fn verdict(config: LaunchConfig, body: impl Fn() + Sync) -> Option<Check> {
     run(&mut Memory::new(), config, body).map(|report| report.check)
 }
@@ -120,7 +120,7 @@ fn map_of(address: u64) -> TensorMap {
     }
 }
 
-/// Bytes of that box.
+/// Bytes of the box of [`matrix`].
 const BOX_BYTES: u32 = 64 * 128;
 
 /// `%tid.x`.
@@ -133,7 +133,7 @@ fn shared(offset: u32) -> u32 {
     isa::shared::base().wrapping_add(offset)
 }
 
-/// Thread 0 initialises an mbarrier at `barrier`, and all threads know of it.
+/// Thread 0 initialises an mbarrier at `barrier`; afterwards all threads may use it.
 unsafe fn set_up(barrier: u32, arrivals: u32) {
     // SAFETY: all threads of the CTA call it.
     unsafe {

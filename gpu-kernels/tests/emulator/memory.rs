@@ -1,12 +1,12 @@
-//! Bounds, alignment, and what nothing wrote.
+//! Bounds, alignment, and reads of unwritten memory.
 
 use gpu_kernels::isa::{convert, global, mbarrier, mma, shared, tma, warpgroup};
 use tilewise_emulator::{Address, Check, Memory};
 
 use crate::{BOX_BYTES, cta, matrix, run, shared as at, tid, verdict};
 
-/// What a kernel that thread 0 runs with the address of 64 bytes, the first 32 of
-/// them written, breaks.
+/// The check that fails for a kernel that thread 0 runs with the address of 64 bytes, the
+/// first 32 of them written.
 fn on_64_bytes(body: impl Fn(u64) + Sync) -> Option<Check> {
     let mut memory = Memory::new();
     let address = memory.allocate(64);
@@ -23,7 +23,8 @@ fn on_64_bytes(body: impl Fn(u64) + Sync) -> Option<Check> {
 fn global_accesses_stay_inside_an_allocation() {
     let load = |offset| {
         on_64_bytes(move |a| {
-            // SAFETY: emulated; here and below, what is wrong is what the test is about.
+            // SAFETY: emulated; here and below, the test checks that the emulator reports
+            // the violations.
             unsafe { global::load_u32(a + offset) };
         })
     };
@@ -101,7 +102,8 @@ fn shared_accesses_stay_inside_and_aligned() {
     assert_eq!(store(0_u32.wrapping_sub(1024)), Some(Check::OutOfBounds));
 }
 
-/// What a thread breaks that uses a word of shared memory, written before or not.
+/// The check that fails for a thread that uses a word of shared memory, written before or
+/// not.
 fn on_a_word(written: bool, uses: impl Fn(u32) + Sync) -> Option<Check> {
     verdict(cta(32), || {
         if tid() == 0 {

@@ -1,4 +1,4 @@
-//! Ordinary accesses against those of TMA and wgmma.
+//! Conflicts between ordinary accesses and accesses of TMA and wgmma.
 
 use gpu_kernels::isa::{mbarrier, shared, thread, tma};
 use tilewise_emulator::Check;
@@ -17,7 +17,7 @@ fn tma_reads_behind_a_proxy_fence_of_the_writers() {
     let (mut memory, _, map) = matrix();
     let mut store = |fence: Fence| {
         let kernel = || {
-            // SAFETY: emulated; what is wrong is what the test is about.
+            // SAFETY: emulated; the test checks that the emulator reports the violations.
             unsafe {
                 for chunk in 0..BOX_BYTES / 16 / 64 {
                     shared::store_u32x4(at(16 * (64 * chunk + tid())), [0; 4]);
@@ -40,7 +40,7 @@ fn tma_reads_behind_a_proxy_fence_of_the_writers() {
     };
     assert_eq!(store(Fence::BeforeBarrier), None);
     assert_eq!(store(Fence::None), Some(Check::MissingProxyFence));
-    // The writes of all are ordered before the barrier, and so before the fence.
+    // The writes of all threads are ordered before the barrier, and so before the fence.
     assert_eq!(store(Fence::AfterBarrier), None);
 }
 

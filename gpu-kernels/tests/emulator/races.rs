@@ -5,10 +5,12 @@ use tilewise_emulator::{Check, Memory};
 
 use crate::{LaunchConfig, cta, run, set_up, shared as at, tid, verdict};
 
-/// What breaks if thread 0 writes a word, all do `order`, and thread 33 reads it.
+/// The check that fails if thread 0 writes a word, all threads call `order`, and thread 33
+/// reads the word.
 fn write_then_read(order: impl Fn() + Sync) -> Option<Check> {
     verdict(cta(64), || {
-        // SAFETY: emulated; here and below, what is wrong is what the test is about.
+        // SAFETY: emulated; here and below, the test checks that the emulator reports
+        // the violations.
         unsafe {
             if tid() == 0 {
                 shared::store_u32(at(0), 1);
@@ -26,7 +28,7 @@ fn a_barrier_of_both_threads_orders_them() {
     // SAFETY: emulated.
     assert_eq!(write_then_read(|| unsafe { thread::sync_cta() }), None);
     assert_eq!(write_then_read(|| {}), Some(Check::DataRace));
-    // A warp's barrier is not one of the other warp.
+    // A warp's barrier does not order the other warp.
     // SAFETY: emulated.
     let warps = write_then_read(|| unsafe { thread::sync_warp() });
     assert_eq!(warps, Some(Check::DataRace));
@@ -71,7 +73,7 @@ fn threads_of_a_warp_race_too() {
         })
     };
     assert_eq!(neighbours(true), None);
-    // Whoever comes first finds nothing written, and does not use it.
+    // The first thread reads an unwritten word, and does not use it.
     assert_eq!(neighbours(false), Some(Check::DataRace));
 }
 
@@ -167,7 +169,7 @@ fn an_mbarrier_is_used_after_its_initialisation() {
             if tid() == 0 {
                 mbarrier::init(at(0), 1);
             }
-            // Brings the lanes together, and orders no memory.
+            // `shfl.sync` brings the lanes together, and orders no memory.
             thread::broadcast(0);
             if tid() == 1 {
                 mbarrier::arrive_if(true, at(0));

@@ -1,4 +1,4 @@
-//! Orders of events: from a seed, the same each time, and all of the possible ones.
+//! Orders of events: a seed gives the same order each time, and seeds reach many orders.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -8,7 +8,7 @@ use tilewise_emulator::{Check, Fault, Instruction, Memory, Options};
 
 use crate::{LaunchConfig, cta, run_with, set_up, shared as at, tid};
 
-/// The order in which the warps' first lanes come to an mbarrier.
+/// The order in which the warps' first lanes arrive at an mbarrier.
 fn arrivals(seed: u64) -> Vec<u32> {
     let order = std::sync::Mutex::new(Vec::new());
     let kernel = || {
@@ -42,7 +42,7 @@ fn a_seed_replays_and_seeds_differ() {
             seed,
             ..Options::default()
         };
-        // SAFETY: emulated; a race, which every order shows.
+        // SAFETY: emulated; the kernel has a race, which every order shows.
         let kernel = || unsafe { shared::store_u32(at(0), 1) };
         run_with(&mut Memory::new(), cta(64), &options, kernel).unwrap_err()
     };
@@ -115,7 +115,8 @@ fn flags_that_nobody_raises_are_a_deadlock_of_each_cta_that_waits() {
         let config = LaunchConfig { ctas: 6, ..cta(32) };
         let kernel = || {
             if tid() == 0 && !thread::cta_position().x.is_multiple_of(3) {
-                // SAFETY: emulated; nobody raises it, which is what the test is about.
+                // SAFETY: emulated; the test checks the report of a flag that no thread
+                // raises.
                 unsafe { flag::wait(up) };
             }
         };
@@ -158,7 +159,7 @@ fn faults_change_and_drop_instructions() {
 #[test]
 fn counts_are_those_of_the_kernel() {
     let kernel = || {
-        // SAFETY: each thread has its word.
+        // SAFETY: each thread has its own word.
         unsafe {
             shared::store_u32(at(128 * tid()), 1);
             thread::sync_cta();

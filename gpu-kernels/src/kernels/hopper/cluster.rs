@@ -1,20 +1,21 @@
 //! Rung 3: clusters with multicast. CTAs side by side need the same rows of A, and CTAs
-//! above each other the same columns of B. Each loads a part of the tile and multicasts
-//! it to all that need it, so a byte is asked of L2 once for several SMs.
+//! above each other the same columns of B. Each CTA loads a part of the shared tile and
+//! multicasts it to every CTA that needs it, so one L2 request serves several SMs.
 //!
 //! ```text
 //! cluster 2 × 1      CTA 0: rows 0..M     loads its A, and half of B for both
 //!                    CTA 1: rows M..2M    loads its A, and the other half of B for both
 //! ```
 //!
-//! A stage is empty when the consumers of *all* its readers have released it, so a
-//! consumer arrives at the `empty` barrier of each CTA that loads for it.
+//! A stage is empty when the consumers of *all* CTAs that read it have released it, so a
+//! consumer arrives at the `empty` barrier of each CTA that loads data for it.
 //!
-//! Gained on an H200 (`docs/perf-log.md`, "Requests that meet, and what multicast is
-//! for") where a pitch is no multiple of a cache line, so that each row of a box costs two
-//! requests, which clusters halve; 128×256 tiles, × cuBLASLt, cold: 3000³ from 0.66 to
-//! 0.74, 4104³ from 0.76 to 0.83. On aligned operands CTAs without clusters are as fast,
-//! because the GPC merges requests that meet.
+//! Clusters gain where a pitch is not a multiple of a cache line: there each row of a box
+//! costs two L2 requests, and a cluster halves their number. On an H200
+//! (`docs/perf-log.md`, "Requests that meet, and what multicast is for"), 128×256 tiles,
+//! × cuBLASLt, cold: 3000³ rose from 0.66 to 0.74, 4104³ from 0.76 to 0.83. On aligned
+//! operands CTAs without clusters are as fast, because the GPC merges concurrent requests
+//! for the same line.
 
 use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
@@ -26,8 +27,8 @@ use crate::kernel::{Cluster, WARPGROUP};
 use crate::order::{Tile, ceil_div};
 use crate::problem::GemmParams;
 
-/// CTAs on adjacent tiles share their loads: `DOWN` along M those of B, `ACROSS` along N
-/// those of A. Consumers share the rows of a tile.
+/// CTAs on adjacent tiles share their loads: `DOWN` CTAs along M share B, `ACROSS` CTAs
+/// along N share A. Consumers share the rows of a tile.
 pub struct Clusters<const DOWN: u32, const ACROSS: u32>;
 
 impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROSS> {
@@ -45,14 +46,14 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
         };
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
-        // SAFETY: as in rung 1; nobody touches a peer before it runs, or after it may
-        // have exited.
+        // SAFETY: as in rung 1; the cluster barriers ensure that no CTA touches a peer
+        // before the peer runs, or after it may have exited.
         unsafe {
             dependency::launch_dependents();
             // A stage is read by the CTAs in our row and column of the cluster.
             pipeline::set_up(params, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
-            // `set_up` has released the barriers; nothing else has happened that a peer
-            // must know of.
+            // Relaxed is enough: the fence in `set_up` has released the barriers, and
+            // peers need to see no other write.
             cluster::arrive_relaxed();
             cluster::wait();
             dependency::wait();
@@ -86,8 +87,8 @@ impl Multicast {
         (self.rank % self.shape.m, self.rank / self.shape.m)
     }
 
-    /// First row and column of C of this CTA's part of the cluster's `tile`. It may lie
-    /// outside C: such a CTA still loads its part for its peers, and stores nothing.
+    /// First row and column of C of this CTA's part of the cluster's `tile`. The part may
+    /// lie outside C: its CTA still loads its share for its peers, and stores nothing.
     #[inline(always)]
     fn origin<K: KernelTraits>(self, tile: Tile) -> (u32, u32) {
         let (down, across) = self.place();
@@ -132,23 +133,23 @@ impl Peers for Multicast {
         }
     }
 
-    /// One thread for each CTA in our row and column of the cluster.
+    /// One thread arrives for each CTA in our row and column of the cluster.
     #[inline(always)]
     unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
         let (down, across) = self.place();
         let peer = (lane % self.shape.m, lane / self.shape.m);
-        // Without `||` and `&&`, which would be branches.
+        // `|` and `&`, because `||` and `&&` would become branches.
         let reads = (peer.0 == down) | (peer.1 == across);
         let exists = lane < self.shape.sharing();
-        // SAFETY: peers stay until the cluster barrier at the end.
+        // SAFETY: no peer exits before the cluster barrier at the end.
         unsafe { smem.empty(stage).arrive_at_if(exists & reads, lane) }
     }
 }
 
-/// The producer: as that of rung 1, with its part of every tile.
+/// The producer of rung 1, which here loads this CTA's share of every tile.
 ///
 /// # Safety
-/// By one thread of the CTA, after the barriers are set up.
+/// One thread of the CTA calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn produce<K: KernelTraits>(
     params: &GemmParams,
@@ -164,10 +165,10 @@ unsafe fn produce<K: KernelTraits>(
     }
 }
 
-/// A consumer: as that of rung 1, but for whom it tells that it has read a stage.
+/// The consumer of rung 1, which here releases a stage to every CTA that loads into it.
 ///
 /// # Safety
-/// By a whole warpgroup, after the barriers are set up.
+/// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn consume<K: KernelTraits>(
     params: &GemmParams,

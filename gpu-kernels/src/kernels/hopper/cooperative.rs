@@ -10,7 +10,7 @@
 //!                  wait for the last wgmma; accumulators → staging → C
 //! ```
 //!
-//! The other rungs change one of these and take the rest from here.
+//! Each other rung changes one of these parts and takes the rest from here.
 
 use super::epilogue::TileStore;
 use super::pipeline::{
@@ -34,12 +34,13 @@ impl KernelSchedule for Cooperative {
     unsafe fn run<K: KernelTraits>(params: &GemmParams) {
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
-        // SAFETY: every thread of the CTA passes here, in this order; the roles take
-        // whole warpgroups, as setmaxnreg and wgmma ask.
+        // SAFETY: every thread of the CTA runs this code, in this order; each role takes
+        // a whole warpgroup, as setmaxnreg and wgmma require.
         unsafe {
             dependency::launch_dependents();
-            // Touches nothing that a grid ahead might write: the tensor maps, which it
-            // prefetches, are only ever copied between launches.
+            // `set_up` may run before `dependency::wait`, because it touches nothing that
+            // an earlier grid might write: it prefetches the tensor maps, and they are
+            // copied only between launches.
             pipeline::set_up(params, smem, 1);
             thread::sync_cta();
             dependency::wait();
@@ -56,8 +57,8 @@ impl KernelSchedule for Cooperative {
     }
 }
 
-/// The tiles of this CTA; of this cluster, where there are clusters, whose CTAs' tiles
-/// together are one tile of the grid.
+/// The tiles of this CTA. With clusters, the tiles of its cluster: the tiles of all CTAs
+/// of a cluster together form one tile of the grid.
 #[inline(always)]
 pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileScheduler {
     let (m, n) = (K::BLOCK_M * K::CLUSTER.m, K::BLOCK_N * K::CLUSTER.n);
@@ -76,7 +77,7 @@ pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileSc
 /// The producer: keeps the stages full.
 ///
 /// # Safety
-/// By one thread of the CTA, after the barriers are set up.
+/// One thread of the CTA calls this, after the barriers are set up.
 #[inline(always)]
 pub unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
     let mut producer = Producer::new(params, smem, NoPeers);
@@ -115,15 +116,15 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
     /// the tile's first row and column.
     ///
     /// # Safety
-    /// By one thread of the CTA, after the barriers are set up.
+    /// One thread of the CTA calls this, after the barriers are set up.
     #[inline(always)]
     pub unsafe fn fill(&mut self, origin: (u32, u32), (first, end): (u32, u32)) {
         let mut k_block = first;
         while k_block < end {
             let PipelineState { stage, parity } = self.state;
             // SAFETY: the stage is free in every CTA we write to once its `empty` barrier
-            // has completed, and `full` expects all that lands in this CTA: our own loads
-            // and the peers'.
+            // has completed, and `full` expects all bytes that land in this CTA: our own
+            // loads and our peers' loads.
             unsafe {
                 self.smem.empty(stage).wait(parity);
                 self.smem.full(stage).arrive_expecting(self.bytes);
@@ -141,7 +142,7 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
 /// A consumer: multiplies its rows of each tile, and stores them.
 ///
 /// # Safety
-/// By a whole warpgroup, after the barriers are set up.
+/// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
     // SAFETY: the whole warpgroup runs all this together.
@@ -161,7 +162,7 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
     }
 }
 
-/// Accumulators with anything in them: the first multiply of a tile overwrites them.
+/// Accumulators with undefined contents: the first multiply of a tile overwrites them.
 #[inline(always)]
 pub fn undefined<K: KernelTraits>() -> Accumulators<K> {
     [K::Accumulator::undefined(), K::Accumulator::undefined()]
@@ -176,7 +177,7 @@ pub struct MainLoop<K, P> {
 }
 
 impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
-    /// The main loop of `consumer`, which reads what `peers` load.
+    /// The main loop of `consumer`, which reads stages that `peers` fill.
     #[inline(always)]
     pub fn new(smem: SharedMemory<K>, peers: P, consumer: Consumer) -> Self {
         MainLoop {
@@ -187,7 +188,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
         }
     }
 
-    /// Leaves the stages of `k_blocks` to another consumer.
+    /// Skips `k_blocks` stages, which the other consumer reads.
     #[inline(always)]
     pub fn skip(&mut self, k_blocks: u32) {
         self.state = self.state.skip::<K>(k_blocks);
@@ -196,7 +197,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
     /// All k-blocks of a tile, from the first multiply to accumulators that can be read.
     ///
     /// # Safety
-    /// That of [`MainLoop::multiply`].
+    /// See [`MainLoop::multiply`].
     #[inline(always)]
     pub unsafe fn multiply_tile(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) {
         // SAFETY: the caller's duty.
@@ -207,17 +208,19 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
     }
 
     /// Multiplies `k_blocks` stages. One group of multiplies stays in flight, so a stage
-    /// is released one k-block after its multiplies were issued. The last stage, which
-    /// [`MainLoop::finish`] releases.
+    /// is released one k-block after its multiplies were issued. Returns the last stage,
+    /// for [`MainLoop::finish`] to release.
     ///
     /// # Safety
-    /// By the whole warpgroup together; the producer fills as many stages, one at least.
+    /// The whole warpgroup calls this together; the producer fills `k_blocks` stages, and
+    /// `k_blocks` is at least 1.
     #[inline(always)]
     pub unsafe fn multiply(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) -> u32 {
         let mut previous = self.state.stage;
         let mut k_block = 0;
-        // K is at least 1. A loop that might not run would give the accumulators a second
-        // definition, and ptxas would serialise every wgmma (C7515).
+        // A loop that tests its condition first might not run at all. The accumulators
+        // would then have a second definition, and ptxas would serialise every wgmma
+        // (C7515).
         loop {
             let PipelineState { stage, parity } = self.state;
             // SAFETY: the stage has landed; the warpgroup is together.
@@ -253,7 +256,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
     /// releases `last`, the last stage.
     ///
     /// # Safety
-    /// By the whole warpgroup.
+    /// The whole warpgroup calls this together.
     #[inline(always)]
     pub unsafe fn finish(&self, accumulators: &mut Accumulators<K>, last: u32) {
         // SAFETY: the caller's duty.

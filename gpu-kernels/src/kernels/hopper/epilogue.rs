@@ -4,19 +4,19 @@
 //! each staged in shared memory in the 128-byte swizzle:
 //!
 //! ```text
-//! acquire   what was last in these buffers has been read     (wait, barrier)
+//! acquire   wait until earlier stores have read the buffers  (wait, barrier)
 //! fill      epilogue, convert, stmatrix or 8-byte stores     (all lanes)
 //! send      one thread starts TMA stores, or all copy        (barrier before)
 //! ```
 //!
-//! A 16-bit C goes in batches of `TileStore::BATCH` tiles, f32 tile by tile. The
+//! A 16-bit C leaves in batches of `TileStore::BATCH` tiles, an f32 C tile by tile. The
 //! buffers alternate, also from one tile of C to the next, so that one batch is filled
-//! while the one before it is still on its way. While both consumers of a cooperative
-//! kernel do this the tensor cores wait, so its length counts: with buffers for a whole
-//! row of tiles no consumer waits for the copy engine.
+//! while the TMA stores of the batch before it are still in flight. The tensor cores idle
+//! while both consumers of a cooperative kernel are in the epilogue, so its length counts:
+//! with buffers for a whole row of tiles no consumer waits for the copy engine.
 //!
 //! Where a cluster splits K, each warp acquires, fills and sends its 16 rows by itself,
-//! because some warps of its warpgroup have none to store.
+//! because some warps of its warpgroup have no rows to store.
 
 use core::marker::PhantomData;
 
@@ -32,8 +32,8 @@ use crate::kernel::{Cluster, WARPGROUP};
 use crate::problem::{GemmParams, OutputType};
 use crate::unroll::unroll;
 
-/// Rows of C that one TMA store writes: those of a warpgroup; or those of a warp, where
-/// the CTAs of a cluster split K and each stores the rows of some warps.
+/// Rows of C that one TMA store writes: the 64 rows of a warpgroup, or the 16 rows of a
+/// warp where the CTAs of a cluster split K and each CTA stores the rows of some warps.
 pub const fn store_rows(cluster: Cluster) -> u32 {
     if cluster.k > 1 { 16 } else { 64 }
 }
@@ -59,8 +59,8 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// Buffers that a consumer has.
     const BUFFERS: u32 = SharedMemory::<K>::STAGING_TILES;
 
-    /// Tiles of a 16-bit C that are filled and sent together, for one barrier and one
-    /// fence: a row of them where there is room, else half a row.
+    /// Tiles of a 16-bit C that are filled and sent together, so that they share one
+    /// barrier and one fence: a row of tiles where there is room, else half a row.
     const BATCH: u32 = {
         let row = K::BLOCK_N / 64;
         if Self::BUFFERS.is_multiple_of(row) {
@@ -87,10 +87,11 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     }
 
     /// Stores a consumer's rows of a tile of C, from `row` and `col` on; where a cluster
-    /// splits K, those 16 of the 64 that are the warp's.
+    /// splits K, each warp stores its 16 of the 64 rows.
     ///
     /// # Safety
-    /// The accumulators are finished; the warpgroup is together, or the warp.
+    /// The accumulators are finished; the whole warpgroup calls this together, or the
+    /// whole warp where a cluster splits K.
     #[inline(always)]
     pub unsafe fn tile(&mut self, accumulators: &Accumulators<K>, row: u32, col: u32) {
         // SAFETY: the caller's duty.
@@ -109,11 +110,11 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     }
 
     /// # Safety
-    /// As [`TileStore::tile`].
+    /// See [`TileStore::tile`].
     #[inline(always)]
     unsafe fn m64_tile(&mut self, accumulator: &K::Accumulator, row: u32, col: u32) {
-        // Where a lane's part of a tile stands is computed for each tile: computed once
-        // and for all, it would take up to 34 registers from the main loop.
+        // The addresses of a lane's part of a tile are computed anew for each tile: kept
+        // from tile to tile, they would take up to 34 registers from the main loop.
         let lane = compute_here(self.lane);
         // SAFETY: the caller's duty.
         unsafe {
@@ -130,11 +131,11 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// C of a 16-bit type: tiles of 64 columns, four groups of 16 each.
     ///
     /// # Safety
-    /// As [`TileStore::tile`].
+    /// See [`TileStore::tile`].
     #[inline(always)]
     unsafe fn store_16_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
-        // Lane l of a warp addresses row l % 16 of the warp's 16, and in each group of 16
-        // columns the chunk of 8 that its half of the lanes stands for.
+        // Lane l of a warp addresses row l % 16 of the warp's 16 rows. In each group of 16
+        // columns, lanes 0..16 address the first chunk of 8 and lanes 16..32 the second.
         let (staged_row, half) = (lane / 32 * 16 + lane % 16, lane % 32 / 16);
         // SAFETY: acquired before it is filled, sent when it is full.
         unsafe {
@@ -166,7 +167,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// C of f32: tiles of 32 columns, two groups of 16 each.
     ///
     /// # Safety
-    /// As [`TileStore::tile`].
+    /// See [`TileStore::tile`].
     #[inline(always)]
     unsafe fn store_32_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
         unroll!(TILE < 8, {
@@ -179,8 +180,8 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                         let values = accumulator.columns(2 * TILE + GROUP);
                         let col = col + 16 * GROUP as u32;
                         let [ab, cd, ef, gh] = self.apply(values, lane, row, col);
-                        // Columns 2·(l % 4) of a group of 16: half a chunk, and eight
-                        // columns further the same half two chunks on.
+                        // Columns 2·(l % 4) of a group of 16 are half a chunk; eight
+                        // columns further is the same half, two chunks on.
                         let staged_row = lane / 32 * 16 + lane % 32 / 4;
                         let chunk = GROUP as u32 * 4 + lane % 4 / 2;
                         let half = lane % 2 * 8;
@@ -196,9 +197,10 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         });
     }
 
-    /// The epilogue of this lane's values of 16 columns, from `col` on, of the m64 tile
-    /// at `row`: in pairs of neighbouring columns, two rows eight apart, and the same
-    /// eight columns on ([`wgmma::Accumulator::columns`](crate::isa::wgmma)).
+    /// Applies the epilogue to this lane's values of 16 columns, from `col` on, of the m64
+    /// tile at `row`. The values are pairs of neighbouring columns: one pair in each of two
+    /// rows eight apart, then the same two rows eight columns further
+    /// ([`wgmma::Accumulator::columns`](crate::isa::wgmma)).
     #[inline(always)]
     fn apply(&self, values: [f32; 8], lane: u32, row: u32, col: u32) -> [[f32; 2]; 4] {
         let [a, b, c, d, e, f, g, h] = values;
@@ -212,13 +214,13 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         ]
     }
 
-    /// Waits until the copy engine has read what was in the next `batch` buffers.
+    /// Waits until the copy engine has read the last contents of the next `batch` buffers.
     ///
     /// # Safety
-    /// By all threads that [`TileStore::sync`] together.
+    /// All threads that [`TileStore::sync`] together call this.
     #[inline(always)]
     unsafe fn acquire(&self, batch: u32) {
-        // The other batches may still be on their way.
+        // The stores of the other batches may still be in flight.
         match Self::BUFFERS / batch {
             1 => tma::wait_stores_read_if::<0>(self.sends()),
             2 => tma::wait_stores_read_if::<1>(self.sends()),
@@ -232,11 +234,11 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// Sends the filled batch to C(row.., col..), and goes on to the next one.
     ///
     /// # Safety
-    /// By all threads that [`TileStore::sync`] together; each has filled its part.
+    /// All threads that [`TileStore::sync`] together call this; each has filled its part.
     #[inline(always)]
     unsafe fn send(&mut self, batch: u32, row: u32, col: u32, bytes: u32) {
         let width = 128 / bytes;
-        // SAFETY: all have written their part before the barrier.
+        // SAFETY: all threads have written their part before the barrier.
         unsafe {
             if K::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
@@ -266,23 +268,23 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         }
     }
 
-    /// Copies buffer `tile` of the batch to C element by element: any strides, any edge.
-    /// A warp copies 16 rows, one 128-byte row at a time.
+    /// Copies buffer `tile` of the batch to C element by element, for any strides and any
+    /// edge. A warp copies 16 rows, one 128-byte row at a time.
     ///
     /// # Safety
-    /// After a barrier that follows the last write to the buffer.
+    /// A barrier separates the last write to the buffer from this call.
     #[inline(always)]
     unsafe fn copy(&self, tile: u32, row: u32, col: u32, bytes: u32) {
         let c = &self.params.c;
-        // Here, or this and the strides would be computed once and for all before the
-        // main loop, which has no registers to keep them in.
+        // Without `compute_here` LLVM would compute the lane and the strides once, before
+        // the main loop, which has no registers to keep them in.
         let lane = compute_here(self.lane);
         let (first, word) = (lane / 32 * 16, lane % 32);
         let col = col + word * 4 / bytes;
         let start = c.address + bytes as u64 * (col as u64 * c.col_stride);
         let pitch = bytes as u64 * compute_here_u64(c.row_stride);
         let step = 2 * compute_here_u64(c.col_stride);
-        // Two 16-bit elements as one word, where that is an aligned access.
+        // Two 16-bit elements are stored as one word where that access is aligned.
         let packed = step == 2 && (c.address | pitch) & 3 == 0;
         let mut i = first;
         while i < first + 16 && row + i < self.params.m {
@@ -316,7 +318,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         self.staging.tile(self.first + tile)
     }
 
-    /// First of the rows that this thread helps to store at once, of a tile's 64.
+    /// First row, of a tile's 64, of the TMA store that this thread takes part in.
     #[inline(always)]
     fn first_row(&self) -> u32 {
         if Self::BY_WARP {
@@ -326,8 +328,9 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         }
     }
 
-    /// Whether this thread starts the stores of all that it syncs with. Computed each
-    /// time: kept, it would take a register from the main loop.
+    /// Whether this thread starts the TMA stores for all threads of its
+    /// [`TileStore::sync`]. Computed each time: kept, it would take a register from the
+    /// main loop.
     #[inline(always)]
     fn sends(&self) -> bool {
         compute_here(self.lane).is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP })
@@ -337,7 +340,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// where a cluster splits K.
     ///
     /// # Safety
-    /// By all of them.
+    /// All of these threads call this.
     #[inline(always)]
     unsafe fn sync(&self) {
         // SAFETY: the caller's duty.

@@ -1,20 +1,20 @@
 //! Rung 2: ping-pong. The two consumers alternate at whole tiles, so that one multiplies
-//! while the other stores (CUTLASS: `KernelTmaWarpSpecializedPingpong`). The producer is
-//! that of rung 1: it does not know who reads a stage.
+//! while the other stores (CUTLASS: `KernelTmaWarpSpecializedPingpong`). The producer of
+//! rung 1 is unchanged, because it need not know which consumer reads a stage.
 //!
 //! ```text
 //! consumer 0   multiply tile 0 │ store tile 0    │ multiply tile 2 │ store tile 2
 //! consumer 1                   │ multiply tile 1 │ store tile 1    │ multiply tile 3
 //! ```
 //!
-//! An order barrier each passes the tensor cores from one consumer to the other, when
-//! the last stage of a tile has landed. Earlier would be wrong: an mbarrier's parity
-//! tells a round of the pipeline from the next, not from the one after that, and a
-//! consumer that ran ahead would wait for a stage two rounds away.
+//! Each consumer has an order barrier, by which the other passes it the tensor cores when
+//! the last stage of its own tile has landed. An earlier hand-over would be wrong: an
+//! mbarrier's parity tells a round of the pipeline from the next round, not from the round
+//! after that, and a consumer that ran ahead would wait for a stage two rounds away.
 //!
 //! Gained on an H200, tiles of 128×192 (`docs/perf-log.md`, "Ping-pong, and k-blocks of
-//! 128"): 7 % at 8192×8192×1024, where the 1,640 cycles between tiles are 8 % of all; 1 %
-//! at 8192³.
+//! 128"): 7 % at 8192×8192×1024, where the 1,640 cycles between tiles are 8 % of the run
+//! time; 1 % at 8192³.
 
 use super::cooperative::{MainLoop, produce, tiles, undefined};
 use super::epilogue::TileStore;
@@ -59,7 +59,7 @@ impl KernelSchedule for PingPong {
 /// A consumer: multiplies and stores every other tile.
 ///
 /// # Safety
-/// By a whole warpgroup, after the barriers are set up.
+/// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
     // SAFETY: the whole warpgroup runs all this together.
@@ -68,8 +68,8 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
-        // The first consumer finds that it may multiply, as the producer finds that
-        // every stage is empty.
+        // The first consumer's first wait returns at once, like the producer's first wait
+        // for an empty stage (`PipelineState::PRODUCER_START`).
         let mut order_parity = 1 - consumer.index % 2;
         tiles.alternate(consumer.index, K::CONSUMERS);
         main_loop.skip(consumer.index * k_blocks);
@@ -79,11 +79,11 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
             smem.order(consumer.index).wait(order_parity);
             order_parity ^= 1;
             let last = main_loop.multiply(&mut accumulators, k_blocks);
-            // This consumer has seen its last stage land: the other may multiply.
+            // This consumer has seen its last stage land, so the other may multiply.
             let first = compute_here(consumer.lane) == 0;
             smem.order(1 - consumer.index).arrive_if(first);
             main_loop.finish(&mut accumulators, last);
-            // Past the stages of the other's tile.
+            // The next stages belong to the other consumer's tile.
             main_loop.skip(k_blocks);
             store.tile(&accumulators, row, col);
         }

@@ -6,8 +6,8 @@
 //! consumers                   wait full[s] → wgmma reads stage s → arrive at empty[s]
 //! ```
 //!
-//! The state carries over from tile to tile, so a persistent CTA loads the next tile
-//! while it still writes the last one.
+//! The state carries over from tile to tile, so the producer of a persistent CTA loads the
+//! next tile while the consumers still store the last one.
 
 use super::shared_memory::SharedMemory;
 use super::traits::KernelTraits;
@@ -19,7 +19,7 @@ use crate::problem::GemmParams;
 /// Registers that a thread of the producer's warpgroup keeps.
 pub const PRODUCER_REGISTERS: u32 = 40;
 
-/// Registers of a consumer's thread. What the roles have together is what the CTA
+/// Registers of a consumer's thread. The roles together have the registers that the CTA
 /// starts with: 3 · 168 = 40 + 2 · 232.
 pub const CONSUMER_REGISTERS: u32 = 232;
 
@@ -33,20 +33,20 @@ pub struct PipelineState {
 }
 
 impl PipelineState {
-    /// The producer's first: it finds every stage empty, because a wait for the parity
-    /// before the first phase returns at once.
+    /// The producer's first position. It finds every stage empty, because a wait for the
+    /// parity before the first phase returns at once.
     pub const PRODUCER_START: PipelineState = PipelineState {
         stage: 0,
         parity: 1,
     };
 
-    /// A consumer's first.
+    /// A consumer's first position.
     pub const CONSUMER_START: PipelineState = PipelineState {
         stage: 0,
         parity: 0,
     };
 
-    /// The next stage; past the last, the first in the next round.
+    /// The next stage; after the last stage, the first stage of the next round.
     #[inline(always)]
     pub fn next<K: KernelTraits>(self) -> Self {
         if self.stage + 1 == K::STAGES {
@@ -74,22 +74,23 @@ impl PipelineState {
     }
 }
 
-/// Initialises the mbarriers. `readers` CTAs read what one CTA loads into a stage.
+/// Initialises the mbarriers. `readers` CTAs read the data that one CTA loads into a stage.
 ///
 /// # Safety
-/// By all threads of the CTA, once, before a barrier that precedes any use.
+/// All threads of the CTA call this, once; a barrier follows before any use of the
+/// mbarriers.
 #[inline(always)]
 pub unsafe fn set_up<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, readers: u32) {
-    // SAFETY: one thread initialises before anyone uses.
+    // SAFETY: one thread initialises the mbarriers before any thread uses them.
     unsafe {
         if thread::thread_index() == 0 {
             tma::prefetch_map(params.tensor_map(0));
             tma::prefetch_map(params.tensor_map(1));
             let mut stage = 0;
             while stage < K::STAGES {
-                // The producer's own arrival; the bytes are counted apart.
+                // The one arrival is the producer's; the bytes are counted separately.
                 smem.full(stage).init(1);
-                // One arrival a consumer, of every CTA that reads the stage.
+                // Each consumer of each CTA that reads the stage arrives once.
                 smem.empty(stage).init(K::CONSUMERS_PER_TILE * readers);
                 stage += 1;
             }
@@ -116,10 +117,10 @@ impl Consumer {
     /// This thread.
     ///
     /// # Safety
-    /// By whole warps, of the consumers.
+    /// Whole warps of the consumers call this.
     #[inline(always)]
     pub unsafe fn this() -> Self {
-        // SAFETY: whole warps arrive here.
+        // SAFETY: whole warps call this.
         let index = unsafe { thread::broadcast(thread::thread_index() / WARPGROUP) } - 1;
         Consumer {
             index,
@@ -127,7 +128,7 @@ impl Consumer {
         }
     }
 
-    /// Its first m64 tile of the CTA's tile.
+    /// This consumer's first m64 tile of the CTA's tile.
     #[inline(always)]
     pub fn first_m64<K: KernelTraits>(self) -> u32 {
         if K::CONSUMERS_PER_TILE == 1 {
@@ -137,26 +138,26 @@ impl Consumer {
         }
     }
 
-    /// Its first row of the CTA's tile.
+    /// This consumer's first row of the CTA's tile.
     #[inline(always)]
     pub fn first_row<K: KernelTraits>(self) -> u32 {
         64 * self.first_m64::<K>()
     }
 
-    /// The named barrier of the warpgroup; that of index 0 is the CTA's.
+    /// The named barrier of the warpgroup; named barrier 0 is the CTA's.
     #[inline(always)]
     pub fn barrier(self) -> u32 {
         1 + self.index
     }
 }
 
-/// A CTA's part of loading an operand's tile: one of `of` equal parts, which goes to
-/// all CTAs whose bits are in `peers`.
+/// A CTA's part of loading an operand's tile: one of `of` equal parts. The CTA multicasts
+/// its part to all CTAs whose bits are set in `peers`.
 #[derive(Clone, Copy)]
 pub struct Share {
-    /// Which part.
+    /// Index of the part.
     pub index: u32,
-    /// Parts.
+    /// Number of parts.
     pub of: u32,
     /// CTAs of the cluster that need the tile, this one among them.
     pub peers: u32,
@@ -173,11 +174,11 @@ pub trait Peers: Copy {
     /// Tells every producer that writes to `stage` that the warpgroup has read it.
     ///
     /// # Safety
-    /// By the whole warpgroup; the multiplies that read the stage have finished.
+    /// The whole warpgroup calls this; the multiplies that read the stage have finished.
     unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32);
 }
 
-/// A CTA that loads whole tiles, and reads them itself.
+/// A CTA without peers: it loads whole tiles, and only it reads them.
 #[derive(Clone, Copy)]
 pub struct NoPeers;
 
@@ -198,7 +199,7 @@ impl Peers for NoPeers {
 
     #[inline(always)]
     unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
-        // Compared here: kept, the answer would take a register.
+        // Compared anew each time: kept, the result would take a register.
         let first = compute_here(lane) == 0;
         // SAFETY: the caller's duty.
         unsafe { smem.empty(stage).arrive_if(first) }

@@ -3,20 +3,20 @@
 //!
 //! ```text
 //! stage 0          swizzle atom 0: A tile, B tile │ swizzle atom 1, if there is one: …
-//! stage 1 …        1024-byte aligned, as the 128-byte swizzle asks
+//! stage 1 …        1024-byte aligned, as the 128-byte swizzle requires
 //! staging          of consumer 0 │ of consumer 1: C tiles on their way to memory
 //! exchange         split-K alone: two sets of peers' accumulators
 //! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
 //! ```
 //!
-//! An operand tile is a pile of m64 tiles (of B: 64 columns), 64 rows of 128 bytes each.
+//! An operand tile is a stack of m64 tiles (of B: 64 columns), 64 rows of 128 bytes each.
 
 use core::marker::PhantomData;
 
 use super::traits::{KernelSchedule, KernelTraits, ROW_BYTES};
 use crate::isa::{mbarrier, shared};
 
-/// An m64 tile: 64 rows of a swizzle atom; or 64 rows of C, as wide.
+/// Bytes of an m64 tile: 64 rows of a swizzle atom, or 64 rows of C of the same width.
 pub const M64_TILE_BYTES: u32 = 64 * ROW_BYTES;
 
 /// A CTA of compute capability 9.0 has at most 227 KiB.
@@ -48,9 +48,9 @@ impl<K: KernelTraits> SharedMemory<K> {
     /// Bytes of all stages.
     pub const PIPELINE_BYTES: u32 = K::STAGES * K::ATOMS * Self::ATOM_BYTES;
 
-    /// C tiles (64 rows × 128 bytes) that a consumer can have on their way to memory at
-    /// once: all of its 16-bit tile if they fit beside the stages, else those of 64
-    /// rows, and at least two, so that one is filled while the other is read.
+    /// Staging buffers (C tiles of 64 rows × 128 bytes) of a consumer. It has enough for
+    /// its whole 16-bit tile if they fit beside the stages, else enough for 64 rows of it;
+    /// and at least two, so that one is filled while the copy engine reads the other.
     pub const STAGING_TILES: u32 = {
         let room = LIMIT - Self::STAGING - 2 * Self::EXCHANGE_BYTES - Self::BARRIER_BYTES;
         let fit = room / (K::CONSUMERS * M64_TILE_BYTES);
@@ -67,11 +67,11 @@ impl<K: KernelTraits> SharedMemory<K> {
     /// Bytes of the C tiles of all consumers.
     pub const STAGING_BYTES: u32 = K::CONSUMERS * Self::STAGING_TILES * M64_TILE_BYTES;
 
-    /// What the peers of a CTA along K send it for one tile: its part of the
-    /// accumulators, from each of them.
+    /// Bytes that a CTA receives from its peers along K for one tile: each peer sends it
+    /// the accumulators of the rows that the CTA owns.
     pub const EXCHANGE_BYTES: u32 = (K::CLUSTER.k - 1) * (K::ACCUMULATOR_BYTES / K::CLUSTER.k);
 
-    /// Order barriers: one a consumer, where they alternate.
+    /// Order barriers: one a consumer, where the consumers alternate.
     pub const ORDER_BARRIERS: u32 = if K::Schedule::PING_PONG {
         K::CONSUMERS
     } else {
@@ -79,7 +79,6 @@ impl<K: KernelTraits> SharedMemory<K> {
     };
     const BARRIER_BYTES: u32 = (2 * K::STAGES + Self::ORDER_BARRIERS) * mbarrier::BYTES;
 
-    // Offsets.
     const STAGING: u32 = Self::PIPELINE_BYTES;
     const EXCHANGE: u32 = Self::STAGING + Self::STAGING_BYTES;
     const BARRIERS: u32 = Self::EXCHANGE + 2 * Self::EXCHANGE_BYTES;
@@ -94,7 +93,7 @@ impl<K: KernelTraits> SharedMemory<K> {
         bytes
     };
 
-    /// That of this CTA.
+    /// The shared memory of this CTA.
     #[inline(always)]
     pub fn of_this_cta() -> Self {
         SharedMemory {
@@ -116,19 +115,20 @@ impl<K: KernelTraits> SharedMemory<K> {
         OperandTile(self.a(stage, atom).0 + Self::A_BYTES)
     }
 
-    /// Completes when the bytes of `stage` have landed.
+    /// The mbarrier that completes when the bytes of `stage` have landed.
     #[inline(always)]
     pub fn full(self, stage: u32) -> Mbarrier {
         Mbarrier(self.base + Self::BARRIERS + mbarrier::BYTES * stage)
     }
 
-    /// Completes when every reader of `stage` is done with it.
+    /// The mbarrier that completes when every consumer has released `stage`.
     #[inline(always)]
     pub fn empty(self, stage: u32) -> Mbarrier {
         self.full(K::STAGES + stage)
     }
 
-    /// Completes when `consumer` may multiply (CUTLASS: `OrderedSequenceBarrier`).
+    /// The order barrier that completes when `consumer` may multiply (CUTLASS:
+    /// `OrderedSequenceBarrier`).
     #[inline(always)]
     pub fn order(self, consumer: u32) -> Mbarrier {
         self.full(2 * K::STAGES + consumer)
@@ -177,7 +177,7 @@ impl Mbarrier {
     }
 
     /// # Safety
-    /// That of [`mbarrier::init`].
+    /// See [`mbarrier::init`].
     #[inline(always)]
     pub unsafe fn init(self, arrivals: u32) {
         // SAFETY: the caller's duty.
@@ -185,7 +185,7 @@ impl Mbarrier {
     }
 
     /// # Safety
-    /// That of [`mbarrier::wait`].
+    /// See [`mbarrier::wait`].
     #[inline(always)]
     pub unsafe fn wait(self, parity: u32) {
         // SAFETY: the caller's duty.
@@ -193,7 +193,7 @@ impl Mbarrier {
     }
 
     /// # Safety
-    /// That of [`mbarrier::arrive_expecting`].
+    /// See [`mbarrier::arrive_expecting`].
     #[inline(always)]
     pub unsafe fn arrive_expecting(self, bytes: u32) {
         // SAFETY: the caller's duty.
@@ -201,7 +201,7 @@ impl Mbarrier {
     }
 
     /// # Safety
-    /// That of [`mbarrier::arrive_if`].
+    /// See [`mbarrier::arrive_if`].
     #[inline(always)]
     pub unsafe fn arrive_if(self, active: bool) {
         // SAFETY: the caller's duty.
@@ -209,7 +209,7 @@ impl Mbarrier {
     }
 
     /// # Safety
-    /// That of [`mbarrier::arrive_at_if`].
+    /// See [`mbarrier::arrive_at_if`].
     #[inline(always)]
     pub unsafe fn arrive_at_if(self, active: bool, rank: u32) {
         // SAFETY: the caller's duty.

@@ -12,8 +12,8 @@
 //! warp 3    send to CTA 1             add, store rows 48..64
 //! ```
 //!
-//! Rows rather than columns, because a warp then sends all its registers to one peer or
-//! none, and what it stores are whole rows of C.
+//! CTAs own rows rather than columns, because a warp then sends all its registers to one
+//! peer or to none, and stores whole rows of C.
 //!
 //! **Barriers.** One cluster barrier a tile stands between sending and adding (PTX ISA,
 //! "State Spaces: .shared::cluster"). There are two exchange buffers, which alternate: a
@@ -23,7 +23,7 @@
 //!
 //! The producer arrives too, since the barrier waits for every thread that has not
 //! exited, but ahead of time and without ordering anything (`ProducerArrivals`).
-//! Phases, with one arrival and one wait of every thread in each:
+//! In each phase every thread arrives once and waits once:
 //!
 //! ```text
 //! phase         0: all CTAs run     1: first tile is sent         2: second tile …
@@ -31,15 +31,15 @@
 //! producer      arrive, load,       wait, arrive, load,           wait, arrive …
 //! ```
 //!
-//! **Order of additions.** Pairwise: (s₀ + s₁) + (s₂ + s₃) with sᵢ of CTA i. Which CTA
-//! adds only changes which operand comes first, and addition commutes, so results are
-//! the same bit for bit from run to run and in every row. No workspace, no atomics and
-//! no second kernel.
+//! **Order of additions.** The sums are pairwise: (s₀ + s₁) + (s₂ + s₃), where sᵢ is the
+//! partial sum of CTA i. The choice of the CTA that adds changes only the order of the
+//! operands, and addition commutes, so results are the same bit for bit from run to run
+//! and in every row. The reduction needs no workspace, no atomics and no second kernel.
 //!
 //! Gained on an H200 (`docs/perf-log.md`, "Two ideas that did not pay" and "Short
 //! products"), f16, × cuBLAS, cold: 64×4096×4096 from 0.82 to 0.93 with two CTAs a tile,
-//! 16×1024×8192 from 0.52 to 0.94 with four. With the reduce-scatter in place of one CTA
-//! that adds, 64×4096×4096 rose from 0.93 to 0.99.
+//! 16×1024×8192 from 0.52 to 0.94 with four. When the reduce-scatter replaced a single
+//! adding CTA, 64×4096×4096 rose from 0.93 to 0.99.
 
 use core::marker::PhantomData;
 
@@ -89,18 +89,18 @@ impl<const CTAS: u32> KernelSchedule for SplitK<CTAS> {
     }
 }
 
-/// The k-blocks of each tile that are this CTA's: first and end. At least one, if need be
-/// past the end of K, where the copy engine delivers zeros.
+/// The first and the end of this CTA's k-blocks of each tile. A CTA has at least one, if
+/// need be past the end of K, where the copy engine delivers zeros.
 #[inline(always)]
 fn part<K: KernelTraits>(rank: u32, k_blocks: u32) -> (u32, u32) {
     let part = ceil_div(k_blocks, K::CLUSTER.k);
     (rank * part, (rank + 1) * part)
 }
 
-/// The producer: this CTA's k-blocks of every tile.
+/// The producer: loads this CTA's k-blocks of every tile.
 ///
 /// # Safety
-/// By one thread of the CTA, after the barriers are set up.
+/// One thread of the CTA calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn produce<K: KernelTraits>(
     params: &GemmParams,
@@ -108,7 +108,7 @@ unsafe fn produce<K: KernelTraits>(
     rank: u32,
     k_blocks: u32,
 ) {
-    // SAFETY: by a thread that exchanges nothing; once a tile.
+    // SAFETY: this thread takes no part in the exchange, and calls `tile` once a tile.
     unsafe {
         let mut producer = Producer::new(params, smem, NoPeers);
         let arrivals = ProducerArrivals::begin();
@@ -126,7 +126,7 @@ unsafe fn produce<K: KernelTraits>(
 /// with the peers, and stores its rows.
 ///
 /// # Safety
-/// By a whole warpgroup, after the barriers are set up.
+/// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn consume<K: KernelTraits>(
     params: &GemmParams,
@@ -146,7 +146,7 @@ unsafe fn consume<K: KernelTraits>(
             let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);
-            // From here on each warp goes its own way: some have nothing to store.
+            // From here on the warps diverge: some have nothing to store.
             if exchange.reduce_scatter(&mut accumulators[0], row, params.m) {
                 store.tile(&accumulators, row, col);
             }
@@ -157,10 +157,10 @@ unsafe fn consume<K: KernelTraits>(
 
 /// The exchange of accumulators, as one thread of the consumer sees it.
 struct Exchange<K> {
-    /// Shared address of this thread's vectors in the first peer's part of the buffer
-    /// that is next. Everything stands at the same address in every CTA.
+    /// Shared address of this thread's vectors in the first peer's part of the next
+    /// exchange buffer. The buffers have the same addresses in every CTA.
     buffer: u32,
-    /// What to add for the other buffer, or to subtract.
+    /// Signed distance from this exchange buffer to the other one.
     other: i32,
     /// Index of this CTA along K.
     rank: u32,
@@ -172,14 +172,14 @@ struct Exchange<K> {
 }
 
 impl<K: KernelTraits> Exchange<K> {
-    /// Returns when all CTAs of the cluster run: before that nobody may write their
+    /// Returns when all CTAs of the cluster run: before that no CTA may write a peer's
     /// shared memory (CUDA C++ Programming Guide, "Distributed Shared Memory").
     ///
     /// # Safety
-    /// By the whole consumer warpgroup of every CTA, once, before the first tile.
+    /// The whole consumer warpgroup of every CTA calls this, once, before the first tile.
     #[inline(always)]
     unsafe fn begin(smem: SharedMemory<K>, rank: u32, lane: u32) -> Self {
-        // SAFETY: phase 0 of the cluster's barrier; whole warps.
+        // SAFETY: this is phase 0 of the cluster barrier; whole warps call this.
         let warp = unsafe {
             cluster::arrive_relaxed();
             cluster::wait();
@@ -196,10 +196,10 @@ impl<K: KernelTraits> Exchange<K> {
     }
 
     /// Adds up the accumulators of the tile whose first row is `row`, of a C of `m` rows.
-    /// Whether this warp has something to store: its rows are this CTA's, and inside C.
+    /// Returns whether this warp stores its rows: this CTA owns them, and they are inside C.
     ///
     /// # Safety
-    /// By the whole consumer warpgroup of every CTA, once a tile.
+    /// The whole consumer warpgroup of every CTA calls this, once a tile.
     #[inline(always)]
     unsafe fn reduce_scatter(&mut self, sums: &mut K::Accumulator, row: u32, m: u32) -> bool {
         let inside = row + self.first_row < m;
@@ -242,7 +242,7 @@ impl<K: KernelTraits> Exchange<K> {
         inside && ours
     }
 
-    /// The part of the buffer in which the sender's rank XOR the receiver's is
+    /// The part of the buffer for the peer whose rank is the receiver's rank XOR
     /// `difference`.
     #[inline(always)]
     fn peer(&self, difference: u32) -> PeerBuffer<K> {
@@ -261,7 +261,7 @@ struct PeerBuffer<K> {
 }
 
 impl<K: KernelTraits> PeerBuffer<K> {
-    /// Threads whose accumulators fill it.
+    /// Threads whose accumulators fill the buffer.
     const THREADS: u32 = WARPGROUP / K::CLUSTER.k;
 
     #[inline(always)]
@@ -270,7 +270,7 @@ impl<K: KernelTraits> PeerBuffer<K> {
     }
 
     /// # Safety
-    /// This is our part of a peer's buffer, which it has read.
+    /// This is our part of a peer's buffer, and the peer has read its last contents.
     #[inline(always)]
     unsafe fn send(&self, group: u32, [a, b, c, d, e, f, g, h]: [f32; 8]) {
         // SAFETY: the caller's duty.
@@ -300,19 +300,20 @@ struct ProducerArrivals;
 
 impl ProducerArrivals {
     /// # Safety
-    /// Once, before the first tile; later [`ProducerArrivals::end`].
+    /// The producer calls this once, before the first tile, and [`ProducerArrivals::end`]
+    /// after the last.
     #[inline(always)]
     unsafe fn begin() -> Self {
-        // SAFETY: phase 0.
+        // SAFETY: this arrives for phase 0.
         unsafe { cluster::arrive_relaxed() };
         ProducerArrivals
     }
 
     /// # Safety
-    /// Once a tile.
+    /// The producer calls this once a tile.
     #[inline(always)]
     unsafe fn tile(&self) {
-        // SAFETY: ends one phase and arrives for the next.
+        // SAFETY: this ends one phase and arrives for the next.
         unsafe {
             cluster::wait();
             cluster::arrive_relaxed();
@@ -320,10 +321,10 @@ impl ProducerArrivals {
     }
 
     /// # Safety
-    /// Once, after the last tile.
+    /// The producer calls this once, after the last tile.
     #[inline(always)]
     unsafe fn end(self) {
-        // SAFETY: ends the last phase.
+        // SAFETY: this ends the last phase.
         unsafe { cluster::wait() };
     }
 }

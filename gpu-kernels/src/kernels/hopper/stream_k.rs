@@ -1,20 +1,20 @@
-//! Rung 5: stream-K. Tiles that are left over after whole waves are cut along K, and the
-//! CTAs share them: whole tiles run as in rung 1, and of a shared one several CTAs have
-//! some k-blocks each. Which ones, and why no CTA waits long or in a circle, is in
-//! [`crate::stream_k`]; here is the fix-up that brings the accumulators together.
+//! Rung 5: stream-K. The tiles that remain after whole waves are cut along K and shared:
+//! whole tiles run as in rung 1, and several CTAs compute some k-blocks each of a shared
+//! tile. [`crate::stream_k`] says which CTA computes which k-blocks, and why no CTA waits
+//! long or in a cycle; this file has the fix-up, which adds up the accumulators.
 //!
-//! The plan's workspace has a part for each CTA, which writes at most one tile's partial
-//! accumulators a launch:
+//! The plan's workspace has a part for each CTA, because a CTA writes at most one tile's
+//! partial accumulators a launch:
 //!
 //! ```text
 //! part            accumulators of consumer 0 │ of consumer 1 │ flags 0 and 1, to 128 bytes
-//! accumulators    vectors of 4 f32: of all threads the first, of all the second, …
+//! accumulators    vectors of 4 f32: every thread's first, every thread's second, …
 //! ```
 //!
 //! A consumer warpgroup writes for the consumer with the same rows in the CTA that
-//! reduces, with a flag of its own, so that the consumers of a CTA need not wait for each
-//! other. The CTA that has seen a flag lowers it, so flags are all down between launches,
-//! and a launch can be replayed from a CUDA graph as it is.
+//! reduces, and raises a flag of its own, so that the consumers of a CTA need not wait for
+//! each other. The CTA that has seen a flag lowers it, so all flags are down between
+//! launches, and a CUDA graph can replay a launch as it is.
 //!
 //! The order of additions is fixed: the CTA that reduces has the last k-blocks, and adds
 //! the accumulators of its peers to its own in the order of K.
@@ -81,10 +81,10 @@ fn work<K: KernelTraits>(params: &GemmParams, k_blocks: u32) -> StreamKScheduler
     )
 }
 
-/// The producer: this CTA's k-blocks of every tile.
+/// The producer: loads this CTA's k-blocks of every tile.
 ///
 /// # Safety
-/// By one thread of the CTA, after the barriers are set up.
+/// One thread of the CTA calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
     let mut producer = Producer::new(params, smem, NoPeers);
@@ -96,11 +96,11 @@ unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
     }
 }
 
-/// A consumer: multiplies its rows of each tile, for the k-blocks that are this CTA's;
-/// then stores them, or writes them to the workspace for the CTA that does.
+/// A consumer: multiplies its rows of each tile over this CTA's k-blocks; then stores
+/// them, or writes its accumulators to the workspace for the CTA that reduces.
 ///
 /// # Safety
-/// By a whole warpgroup, after the barriers are set up.
+/// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
 unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
     // SAFETY: the whole warpgroup runs all this together.
@@ -122,11 +122,12 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
     }
 }
 
-/// Does with the accumulators what `fix_up` says, up to storing them. Whether they are
-/// the sums over all of K now, and to be stored.
+/// Writes the accumulators to the workspace, or adds the peers' accumulators to them, as
+/// `fix_up` says. Returns whether they now are the sums over all of K, for the caller to
+/// store.
 ///
 /// # Safety
-/// By the whole warpgroup of `consumer`; the accumulators are finished.
+/// The whole warpgroup of `consumer` calls this; the accumulators are finished.
 #[inline(always)]
 unsafe fn fix_up<K: KernelTraits>(
     workspace: u64,
@@ -135,12 +136,12 @@ unsafe fn fix_up<K: KernelTraits>(
     consumer: Consumer,
 ) -> bool {
     let cta = thread::cta_index_x();
-    // From here on: addresses in the workspace that depend on nothing else would be
-    // computed before the first tile, and take some 64 registers from the main loop.
+    // Without `compute_here` LLVM would compute the workspace addresses before the first
+    // tile, and they would take some 64 registers from the main loop.
     let lane = compute_here(consumer.lane);
-    // SAFETY: all of the warpgroup take the same way. A flag is raised behind the barrier
-    // that follows the last store, and seen before the barrier that precedes the first
-    // load ([`flag`]).
+    // SAFETY: all threads of the warpgroup take the same branch. A flag is raised after
+    // the barrier that follows the last store, and seen before the barrier that precedes
+    // the first load ([`flag`]).
     unsafe {
         match fix_up {
             FixUp::None => true,
@@ -175,9 +176,9 @@ unsafe fn fix_up<K: KernelTraits>(
 
 /// One thread's piece of a CTA's part of the workspace.
 pub struct Workspace<K> {
-    /// Address of its first vector of an m64 tile.
+    /// Address of the thread's first vector of an m64 tile.
     vectors: u64,
-    /// Address of its consumer's flag.
+    /// Address of the consumer's flag.
     flag: u64,
     kernel: PhantomData<K>,
 }
@@ -201,7 +202,7 @@ impl<K: KernelTraits> Workspace<K> {
         }
     }
 
-    /// The same for the second 64 rows.
+    /// The piece for the second m64 tile.
     #[inline(always)]
     fn second_m64(&self) -> Self {
         Workspace {
@@ -216,7 +217,7 @@ impl<K: KernelTraits> Workspace<K> {
     }
 
     /// # Safety
-    /// This is our part; the accumulator is finished.
+    /// This is our CTA's part; the accumulator is finished.
     #[inline(always)]
     unsafe fn write(&self, accumulator: &K::Accumulator) {
         unroll!(GROUP < 16, {

@@ -7,13 +7,13 @@ use crate::isa::tma;
 use crate::kernel::{Contiguous, Major};
 use crate::problem::GemmParams;
 
-/// Rows (of A; columns of B) that one box has, for an operand contiguous along K: of a
-/// tile of `tile` rows that `sharing` CTAs load together, where the operand has `extent`.
+/// Rows (of A; columns of B) of one box, for an operand contiguous along K. The tile has
+/// `tile` rows, `sharing` CTAs load it together, and the operand has `extent` rows.
 ///
-/// Each CTA loads its part. A tile that is not shared is cut to the rows there are, in
-/// whole swizzle atoms of 8 rows, for the copy engine takes its time over rows outside
-/// the tensor too. The rest of the tile stays as it was, and only reaches rows or columns
-/// past the edge of C, which are not stored.
+/// Each CTA loads its part of a shared tile. A tile that is not shared is cut to the rows
+/// of the operand, in whole swizzle atoms of 8 rows, because the copy engine spends time
+/// on rows outside the tensor too. The rest of the tile keeps its old contents, which
+/// only affect rows or columns past the edge of C, and those are not stored.
 pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
     if sharing > 1 {
         return tile / sharing;
@@ -89,7 +89,7 @@ pub unsafe fn load_stage<K: KernelTraits>(
 /// swizzle atom's tile. `full` counts the bytes.
 ///
 /// # Safety
-/// That of [`load_stage`].
+/// See [`load_stage`].
 #[inline(always)]
 unsafe fn load_tile(
     major: Major,
@@ -103,7 +103,7 @@ unsafe fn load_tile(
     // SAFETY: the caller's duty.
     unsafe {
         match major {
-            // 128 bytes of K across, all rows of the part down.
+            // One box: 128 bytes of K wide, with all rows of the share.
             Major::K => {
                 let skip = share.index * (extent / share.of);
                 load_box(
@@ -114,7 +114,7 @@ unsafe fn load_tile(
                     full,
                 );
             }
-            // 64 elements of M or N across, the atom's elements of K down.
+            // Boxes 64 elements of M or N wide, with one row for each k of the atom.
             Major::Mn => {
                 let mut m64 = share.index;
                 while m64 < extent / 64 {
@@ -128,7 +128,7 @@ unsafe fn load_tile(
 }
 
 /// # Safety
-/// That of [`load_stage`].
+/// See [`load_stage`].
 #[inline(always)]
 unsafe fn load_box(destination: u32, map: u64, (x, y): (u32, u32), share: Share, full: Mbarrier) {
     // SAFETY: the caller's duty.

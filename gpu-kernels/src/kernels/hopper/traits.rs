@@ -1,4 +1,4 @@
-//! The constants of one Hopper kernel, under one name for all files here.
+//! The constants of one Hopper kernel, which all files here share.
 //!
 //! ```text
 //! C tile BLOCK_M × BLOCK_N     one CTA, one pass over K
@@ -18,11 +18,11 @@ use crate::problem::{DType, GemmParams};
 pub const ROW_BYTES: u32 = 128;
 
 /// How the warpgroups of a CTA, and the CTAs of a launch, divide the work: one type for
-/// each rung of the ladder, as CUTLASS's `KernelTmaWarpSpecialized…` tags.
+/// each rung of the ladder, like CUTLASS's `KernelTmaWarpSpecialized…` tags.
 pub trait KernelSchedule {
     /// CTAs of a cluster.
     const CLUSTER: Cluster = Cluster::NONE;
-    /// Whether the consumers alternate at tiles, in place of sharing the rows of each.
+    /// Whether the consumers alternate at tiles instead of sharing the rows of each tile.
     const PING_PONG: bool = false;
     /// Whether CTAs share the tiles of the last wave. Such a kernel runs under
     /// [`Schedule::StreamK`](crate::Schedule) alone, because its tile scheduler would
@@ -32,14 +32,14 @@ pub trait KernelSchedule {
     /// The kernel, as one thread runs it.
     ///
     /// # Safety
-    /// That of [`Kernel::run`](crate::kernel::Kernel::run), for a kernel whose
-    /// [`KernelTraits::Schedule`] is this.
+    /// See [`Kernel::run`](crate::kernel::Kernel::run); `K` is a kernel whose
+    /// [`KernelTraits::Schedule`] is this type.
     unsafe fn run<K: KernelTraits>(params: &GemmParams);
 }
 
-/// What the parameters of [`Hopper`](super::Hopper) say, and what follows from them.
+/// The parameters of [`Hopper`](super::Hopper), and the constants that follow from them.
 pub trait KernelTraits {
-    /// Elements of A and B.
+    /// Element type of A and B.
     type Element: ElementType;
     /// The direction in which A is contiguous.
     type A: Contiguous;
@@ -47,9 +47,9 @@ pub trait KernelTraits {
     type B: Contiguous;
     /// One thread's registers for an m64 tile of C, BLOCK_N wide.
     type Accumulator: wgmma::Accumulator;
-    /// What CTAs and consumers do together.
+    /// How CTAs and consumers divide the work.
     type Schedule: KernelSchedule;
-    /// What happens between the accumulators and memory.
+    /// The computation between the accumulators and C.
     type Epilogue: Epilogue;
     /// Rows of C that a CTA computes.
     const BLOCK_M: u32;
@@ -67,8 +67,8 @@ pub trait KernelTraits {
     /// Swizzle atoms along K of a k-block.
     const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
 
-    /// Consumer warpgroups of a CTA. One cannot hold 128×256 accumulators in its
-    /// registers, so two share a tile of 128 or 256 rows; or they alternate.
+    /// Consumer warpgroups of a CTA. One warpgroup cannot hold 128×256 accumulators in its
+    /// registers, so two share a tile of 128 or 256 rows, or alternate at tiles.
     const CONSUMERS: u32 = match Self::BLOCK_M {
         64 if !Self::Schedule::PING_PONG => 1,
         _ => 2,
@@ -84,11 +84,11 @@ pub trait KernelTraits {
     /// Bytes of the accumulators of a CTA's tile.
     const ACCUMULATOR_BYTES: u32 = Self::BLOCK_M * Self::BLOCK_N * 4;
 
-    /// Whether C has to be of the input type and within TMA's reach. With more than 128
-    /// accumulators a thread there are no registers for other ways out.
+    /// Whether C must have the input type and a layout that TMA can store. With more than
+    /// 128 accumulators a thread there are no registers for the other store paths.
     const STORES_BY_TMA_ONLY: bool = Self::M64_TILES * Self::BLOCK_N > 256;
 
-    /// Refuses at compile time what the kernels cannot compute.
+    /// Refuses at compile time parameters that the kernels cannot run with.
     const VALID: () = {
         // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
         assert!(match Self::Element::DTYPE {
@@ -131,8 +131,8 @@ pub trait KernelTraits {
     };
 }
 
-/// One consumer's accumulators: one m64 tile, or two. The second is never touched where
-/// [`KernelTraits::M64_TILES`] is 1, and then takes no registers.
+/// One consumer's accumulators, for one m64 tile or two. Where
+/// [`KernelTraits::M64_TILES`] is 1, no code touches the second, so it takes no registers.
 pub type Accumulators<K> = [<K as KernelTraits>::Accumulator; 2];
 
 /// A number of columns for which there is an accumulator.

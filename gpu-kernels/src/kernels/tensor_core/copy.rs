@@ -1,4 +1,4 @@
-//! Global to shared memory: one operand's share of one thread.
+//! Global to shared memory: one thread's share of copying one operand.
 
 use crate::kernel::Major;
 use crate::problem::TensorRef;
@@ -11,22 +11,22 @@ use crate::isa::{
 };
 use crate::unroll::unroll;
 
-/// An operand as its panel sees it: lines, and the direction along a line.
+/// An operand described as its panel lays it out: lines, and elements along a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     address: u64,
     /// Bytes between lines.
     line_stride: u64,
-    /// Elements between elements of a line; not bytes, so that the parameter
-    /// itself is used and no register held for the rare use.
+    /// Stride between elements of a line, in elements rather than bytes: this
+    /// is the kernel parameter itself, so its rare use takes no register.
     run_stride: u64,
-    /// Whether chunks can be copied whole: contiguous, and 16-byte aligned in
-    /// address and pitch.
+    /// Whether chunks can be copied whole: the operand is contiguous, and its
+    /// address and pitch are multiples of 16 bytes.
     aligned: bool,
 }
 
 impl Source {
-    /// An operand whose elements stand `mn_stride` elements apart along M or N
+    /// An operand whose elements lie `mn_stride` elements apart along M or N
     /// and `k_stride` along K.
     #[inline(always)]
     pub fn new(panel: Panel, operand: &TensorRef, mn_stride: u64, k_stride: u64) -> Self {
@@ -47,20 +47,20 @@ impl Source {
 /// One of a thread's chunks of a block that may reach past the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where its first element stands in global memory.
+    /// Global address of the chunk's first element.
     pub address: u64,
-    /// Its byte offset in the panel.
+    /// Byte offset of the chunk in the panel.
     pub offset: u32,
-    /// Its line of the panel.
+    /// Line of the panel.
     pub line: u32,
     /// Lines of the panel that exist in the operand.
     lines: u32,
-    /// Elements of the chunk that exist in such a line, counted from its first.
+    /// Elements of the chunk that exist in such a line, counted from the chunk's first.
     run: u32,
 }
 
 impl Chunk {
-    /// Elements that exist, counted from the first; the others are zeros.
+    /// Elements of the chunk that exist, counted from the first; the others are zeros.
     #[inline(always)]
     pub fn elements(&self) -> u32 {
         if self.line < self.lines { self.run } else { 0 }
@@ -75,15 +75,15 @@ pub struct Copier {
     source: Source,
     /// Address of this thread's chunk of the next pass over the next block.
     address: u64,
-    /// Offset of its first chunk in the panel.
+    /// Byte offset of this thread's first chunk in the panel.
     offset: u32,
     thread: u32,
-    /// Where the tile starts along M or N.
+    /// First index of the tile along M or N.
     mn: u32,
     /// Elements of the operand along M or N, and along K.
     mn_size: u32,
     k_size: u32,
-    /// Whether blocks are whole, as far as M or N and alignment go.
+    /// Whether blocks are aligned and whole along M or N.
     whole: bool,
 }
 
@@ -125,7 +125,7 @@ impl Copier {
     }
 
     /// Whether the next block, which starts at `k`, lies inside the operand and
-    /// can be copied in aligned chunks. The same for all threads of the CTA.
+    /// can be copied in aligned chunks. All threads of the CTA get the same answer.
     #[inline(always)]
     pub fn is_whole(&self, k: u32) -> bool {
         self.whole && k + self.panel.depth <= self.k_size
@@ -134,8 +134,8 @@ impl Copier {
     /// Moves on to the next block, after all parts of this one.
     #[inline(always)]
     pub fn advance(&mut self) {
-        // The passes have moved the address over all lines. That is the next
-        // block if lines are counted along K.
+        // The passes have moved the address over all lines. Where lines are counted
+        // along K, it is now at the next block.
         if let Major::K = self.panel.major {
             self.address +=
                 self.source.run_stride * (self.panel.depth * self.panel.element_bytes) as u64;
@@ -150,8 +150,8 @@ impl Copier {
     }
 
     /// This thread's first chunk of the next block, which starts at `k`, before
-    /// any pass is moved over. The little it needs is computed anew each time:
-    /// edges are rare, and registers are not to be held for them.
+    /// any [`Copier::next_pass`]. Everything is computed anew each time, because
+    /// edges are rare and must not hold registers.
     #[inline(always)]
     pub fn first_chunk(&self, k: u32) -> Chunk {
         let (line, chunk) = self.panel.first_chunk(compute_here(self.thread));
@@ -172,7 +172,7 @@ impl Copier {
         }
     }
 
-    /// Its chunk of the pass after that of `chunk`.
+    /// This thread's chunk of the pass after the pass of `chunk`.
     #[inline(always)]
     pub fn next_chunk(&self, chunk: Chunk) -> Chunk {
         let lines = self.panel.pass_lines(self.threads);
@@ -186,12 +186,12 @@ impl Copier {
 }
 
 impl Copier {
-    /// Starts part `part` of `parts` of the next block, if it is whole, and
-    /// passes over it in any case. Parts come in order.
+    /// Starts part `part` of `parts` of the next block, if the block is whole, and
+    /// moves past the part in any case. The caller takes parts in order.
     ///
     /// # Safety
     /// `panel` is the address of a panel in shared memory that no thread
-    /// reads until it is waited for; the source describes a live allocation.
+    /// reads until the copies are waited for; the source describes a live allocation.
     #[inline(always)]
     pub unsafe fn start_whole(&mut self, whole: bool, panel: u32, part: u32, parts: u32) {
         let passes = self.panel.passes(self.threads);
@@ -208,12 +208,13 @@ impl Copier {
         });
     }
 
-    /// Copies the next block, which starts at `k`, if it is not whole, before
-    /// its parts are passed over: clipped to the operand, zeros elsewhere,
-    /// element by element where it is not aligned. Nothing past the last block.
+    /// Copies the next block, which starts at `k`, if it is not whole: clipped to
+    /// the operand, with zeros elsewhere, and element by element where the operand
+    /// is not aligned. Past the last block it copies nothing. The caller does this
+    /// before it moves past the block's parts.
     ///
     /// # Safety
-    /// As [`Copier::start_whole`].
+    /// See [`Copier::start_whole`].
     #[inline(always)]
     pub unsafe fn copy_edge(&self, whole: bool, k: u32, panel: u32) {
         if whole || k >= self.k_size {
@@ -235,7 +236,7 @@ impl Copier {
         }
     }
 
-    /// One chunk, element by element: `elements` of the operand, then zeros.
+    /// Copies one chunk element by element: `elements` of the operand, then zeros.
     ///
     /// # Safety
     /// `elements` elements exist from `address` on, `run_stride` apart; the
@@ -246,7 +247,7 @@ impl Copier {
         let (mut word, mut address, mut left) = (0, address, elements);
         while word < 4 {
             let mut bits = 0;
-            // SAFETY: an element is read only while some are left.
+            // SAFETY: an element is read only while elements are left.
             unsafe {
                 if self.panel.element_bytes == 4 {
                     if left > 0 {

@@ -1,8 +1,8 @@
-//! Shared memory to registers, and the multiplication of what is there.
+//! Shared memory to registers, and the multiplication of the fragments there.
 //!
 //! Everything works on one quad (16 along M or N, one `mma` deep) at a time:
-//! the kernel loads a quad of the next step, multiplies a row of this one, and
-//! so on, which keeps both units busy and few registers alive.
+//! the kernel alternately loads a quad of the next step and multiplies a row of
+//! this one, which keeps both units busy and few registers alive.
 
 use crate::isa::{convert, hint::compute_here, mma, shared};
 use crate::kernel::Major;
@@ -20,9 +20,9 @@ pub type Quads = [[u32; 4]; MAX_QUADS];
 /// The fragments of both operands for one step.
 #[derive(Clone, Copy)]
 pub struct Fragments {
-    /// A's.
+    /// Fragments of A.
     pub a: Quads,
-    /// B's.
+    /// Fragments of B.
     pub b: Quads,
 }
 
@@ -46,9 +46,9 @@ impl Reader {
         }
     }
 
-    /// The same reader, whose addresses are computed from here on. Those of all
-    /// quads and steps would otherwise be computed before the loop, and want
-    /// more registers than there are; here they cost an addition.
+    /// The same reader, with its addresses computed from here on. LLVM would
+    /// otherwise compute the addresses of all quads and steps before the loop,
+    /// which takes more registers than a thread has; here each costs an addition.
     #[inline(always)]
     pub fn here(self) -> Self {
         Reader {
@@ -57,12 +57,12 @@ impl Reader {
         }
     }
 
-    /// Loads quad `quad` of step `step` from the panel at `address`; nothing
-    /// past the warp tile.
+    /// Loads quad `quad` of step `step` from the panel at `address`; does nothing
+    /// for a quad past the warp tile.
     ///
     /// # Safety
-    /// All lanes execute it; `address` is that of a complete panel; `quad` is
-    /// a constant below `MAX_QUADS`.
+    /// All lanes execute it; `address` is the address of a complete panel; `quad`
+    /// is a constant below `MAX_QUADS`.
     #[inline(always)]
     pub unsafe fn load(&self, quads: &mut Quads, address: u32, step: u32, quad: usize) {
         if 16 * quad as u32 >= self.extent {
@@ -86,8 +86,8 @@ impl Reader {
         };
     }
 
-    /// Rounds quad `quad` of f32 fragments to TF32, which the tensor core
-    /// would truncate; nothing for 16-bit types and past the warp tile.
+    /// Rounds quad `quad` of f32 fragments to TF32, because the tensor core would
+    /// truncate them; does nothing for 16-bit types and past the warp tile.
     #[inline(always)]
     pub fn round(&self, quads: &mut Quads, dtype: DType, quad: usize) {
         if matches!(dtype, DType::Tf32) && 16 * (quad as u32) < self.extent {
@@ -98,8 +98,8 @@ impl Reader {
     }
 }
 
-/// Row `row` of products of one step: the 16×WARP_N accumulators of A's quad
-/// `row` += A · B; nothing past the warp tile.
+/// Multiplies row `row` of one step: adds A · B to the 16×WARP_N accumulators of
+/// A's quad `row`; does nothing past the warp tile.
 ///
 /// # Safety
 /// All lanes execute it; `row` is a constant below `MAX_QUADS`.
@@ -121,7 +121,7 @@ pub unsafe fn multiply(
                     DType::F16 => mma::multiply_f16(c, a, b),
                     DType::Bf16 => mma::multiply_bf16(c, a, b),
                     DType::Tf32 => mma::multiply_tf32(c, a, b),
-                    // Excluded by the kernel's checks.
+                    // The kernel's checks exclude f32.
                     DType::F32 => {}
                 }
             }

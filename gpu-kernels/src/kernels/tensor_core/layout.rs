@@ -1,4 +1,4 @@
-//! Where everything stands: index arithmetic of the tensor-core kernel.
+//! The layout of shared memory and fragments: index arithmetic of the tensor-core kernel.
 //!
 //! One operand's block of one pipeline stage is a [`Panel`]: lines of 16-byte
 //! chunks, a line running along the direction in which the operand is
@@ -8,7 +8,7 @@
 //! figures of the PTX ISA.
 //!
 //! Chunks are permuted inside their line by an XOR with the line's number (a
-//! *swizzle*, as in CUTLASS' `Swizzle<>` layouts), so that the eight 16-byte rows of one
+//! *swizzle*, as in CUTLASS's `Swizzle<>` layouts), so that the eight 16-byte rows of one
 //! `ldmatrix` phase, which stand in eight lines at the same chunk, fall into
 //! different banks. XOR also keeps addresses cheap: a thread computes one
 //! offset, and each of its fragments is that offset XOR a constant plus a
@@ -38,9 +38,9 @@ pub enum Factor {
 /// The block of A or B in one pipeline stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Panel {
-    /// Whose block.
+    /// The operand whose block this is.
     pub factor: Factor,
-    /// The direction of its lines.
+    /// The direction of the panel's lines.
     pub major: Major,
     /// BLOCK_M (of A) or BLOCK_N (of B), elements.
     pub extent: u32,
@@ -93,17 +93,17 @@ impl Panel {
         2 * self.chunk_elements()
     }
 
-    /// Whether fragments come element by element: `ldmatrix` transposes 16-bit
-    /// elements only.
+    /// Whether fragments are loaded element by element, because `ldmatrix` can
+    /// transpose 16-bit elements only.
     #[inline(always)]
     pub const fn scalar_fragments(self) -> bool {
         matches!(self.major, Major::Mn) && self.element_bytes == 4
     }
 
-    /// What the chunk numbers of `line` are XORed with.
+    /// The number with which the chunk numbers of `line` are XORed.
     ///
-    /// For `ldmatrix`: eight consecutive lines at one chunk reach all eight
-    /// 16-byte columns of the banks. For scalar fragments: 32 lanes read eight
+    /// With `ldmatrix`, eight consecutive lines at one chunk reach all eight
+    /// 16-byte columns of the banks. With scalar fragments, 32 lanes read eight
     /// consecutive words (two chunks) of four consecutive lines.
     #[inline(always)]
     pub const fn swizzle(self, line: u32) -> u32 {
@@ -129,7 +129,7 @@ impl Panel {
         line * self.line_bytes() + (chunk ^ self.swizzle(line)) * CHUNK
     }
 
-    // Copying in: `threads` threads take consecutive chunks, in passes.
+    // Copying in. `threads` threads take consecutive chunks, in passes.
 
     /// Lines that `threads` threads copy in one pass.
     #[inline(always)]
@@ -143,8 +143,8 @@ impl Panel {
         self.bytes() / (threads * CHUNK)
     }
 
-    /// (line, chunk) that `thread` copies in pass 0; in pass p it is p ·
-    /// `pass_lines` lines further, and p · `pass_bytes` bytes in the panel.
+    /// (line, chunk) that `thread` copies in pass 0. Its chunk in pass p is p ·
+    /// `pass_lines` lines and, in the panel, p · `pass_bytes` bytes further.
     #[inline(always)]
     pub const fn first_chunk(self, thread: u32) -> (u32, u32) {
         (thread / self.line_chunks(), thread % self.line_chunks())
@@ -156,16 +156,17 @@ impl Panel {
         threads * CHUNK
     }
 
-    // Loading out: quads. A quad is 16 (along M or N) × one mma's depth, as
-    // four registers of 8 × half the depth each. Their numbers:
+    // Loading out. A quad is 16 (along M or N) × one mma's depth, in four
+    // registers of 8 × half the depth each. The registers are numbered:
     //
     //                A                 B
     //           k low  k high     k low  k high
     //   mn 0..8     0       2         0       1
     //   mn 8..16    1       3         2       3
     //
-    // As A that is the register order of m16n8k*; as B two neighbouring n8
-    // fragments, each a pair of adjacent registers, which the instruction wants.
+    // For A this is the register order of m16n8k*. For B a quad is two
+    // neighbouring n8 fragments, each a pair of adjacent registers, as the
+    // instruction requires.
 
     /// (half along M or N, half along K) that register `register` of a quad holds.
     #[inline(always)]
@@ -176,16 +177,16 @@ impl Panel {
         }
     }
 
-    /// The part of a quad's byte offset that depends on the lane: quad 0 of
-    /// step 0 for a warp whose part of the panel starts at `origin` along M or
-    /// N. For `ldmatrix` it is the row that the lane names.
+    /// The part of a quad's byte offset that depends on the lane: the offset of
+    /// quad 0 of step 0, for a warp whose part of the panel starts at `origin`
+    /// along M or N. For `ldmatrix` it is the row whose address the lane gives.
     #[inline(always)]
     pub const fn lane_offset(self, origin: u32, lane: u32) -> u32 {
         if self.scalar_fragments() {
             let (line, word) = (lane % 4, origin + lane / 4);
             return self.offset(line, word / 4) + word % 4 * 4;
         }
-        // Lane 8·i + r names row r of matrix i, the quad's register i.
+        // Lane 8·i + r gives the address of row r of matrix i, the quad's register i.
         let (mn_half, k_half) = self.halves(lane / 8);
         match self.major {
             Major::K => self.offset(origin + lane % 8 + 8 * mn_half, k_half),
@@ -194,11 +195,11 @@ impl Panel {
     }
 
     /// Byte offset of quad `quad` of step `step`, from this lane's
-    /// [`Panel::lane_offset`]; of its register `register` where fragments are
-    /// scalar, of the whole quad (`register` 0) elsewhere.
+    /// [`Panel::lane_offset`]: the offset of register `register` where fragments
+    /// are scalar, of the whole quad (`register` 0) elsewhere.
     ///
-    /// The swizzle touches the low three bits of a chunk's number at most; in
-    /// the origin, a multiple of the warp tile, the bits XORed here are zero.
+    /// The swizzle changes at most the low three bits of a chunk's number. The
+    /// origin is a multiple of the warp tile, so its bits XORed here are zero.
     #[inline(always)]
     pub const fn quad_offset(self, lane_offset: u32, quad: u32, step: u32, register: u32) -> u32 {
         let (chunk, line) = match self.major {
@@ -214,7 +215,7 @@ impl Panel {
     }
 }
 
-/// The registers of n8 tile `tile` of B, out of B's quads.
+/// The registers of n8 tile `tile` of B, taken from B's quads.
 #[inline(always)]
 pub fn n8_fragment<R: Copy>(quads: &[[R; 4]; MAX_QUADS], tile: usize) -> [R; 2] {
     let quad = quads[tile / 2];
@@ -226,7 +227,7 @@ pub fn n8_fragment<R: Copy>(quads: &[[R; 4]; MAX_QUADS], tile: usize) -> [R; 2] 
 }
 
 /// (row, column), inside a 16×8 accumulator, of register `register` of `lane`
-/// (PTX ISA, "Matrix Fragments for mma.m16n8k16", C and D; m16n8k8 is alike).
+/// (PTX ISA, "Matrix Fragments for mma.m16n8k16", C and D; m16n8k8 has the same layout).
 #[inline(always)]
 pub const fn accumulator_position(lane: u32, register: u32) -> (u32, u32) {
     (lane / 4 + 8 * (register / 2), lane % 4 * 2 + register % 2)
@@ -234,9 +235,9 @@ pub const fn accumulator_position(lane: u32, register: u32) -> (u32, u32) {
 
 /// Byte offset of C(row, col), `col` even, in a warp's tile of f32
 /// accumulators `width` columns wide, on its way from registers to C. Pairs of
-/// columns are swizzled by the row: bank conflicts arise neither when a warp
-/// writes accumulators (a half warp covers four rows of eight columns) nor
-/// when it reads rows.
+/// columns are swizzled by the row, so that there are no bank conflicts, neither
+/// when a warp writes accumulators (a half warp covers four rows of eight columns)
+/// nor when it reads rows.
 #[inline(always)]
 pub const fn staging_offset(row: u32, col: u32, width: u32) -> u32 {
     let swizzle = (row % 4) << 3 | (row / 4 % 4) << 1;

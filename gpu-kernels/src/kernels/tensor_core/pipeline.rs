@@ -1,5 +1,5 @@
-//! The main loop of one tile: copies STAGES − 1 blocks ahead, fragments one
-//! step ahead, products.
+//! The main loop of one tile: it copies STAGES − 1 blocks ahead, loads fragments
+//! one step ahead, and multiplies.
 
 use crate::element::ElementType;
 use crate::isa::{cp_async, thread};
@@ -23,8 +23,8 @@ impl<
     E,
 > TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES, E>
 {
-    /// The pipeline of one tile: this lane's accumulators after all of `k`.
-    /// Shared memory is free, and no copy is pending, before and after.
+    /// Runs the pipeline of one tile, and returns this lane's accumulators after
+    /// all of `k`. Before and after, shared memory is free and no copy is pending.
     ///
     /// # Safety
     /// All threads of the CTA execute it; `base` is the address of
@@ -47,7 +47,7 @@ impl<
         };
         let b_panel = Self::A_PANEL.bytes();
 
-        // SAFETY: plain numbers. `zeroed` and not an array expression, which
+        // SAFETY: zeros are plain numbers. An array expression instead of `zeroed`
         // would become a loop of stores to local memory.
         let mut c: Accumulators = unsafe { core::mem::zeroed() };
         // SAFETY: as above.
@@ -126,7 +126,7 @@ impl<
                 write = next_stage(write);
                 depth += BK;
             }
-            // Nothing may still be on its way into memory that is used again.
+            // No copy may be in flight into memory that is used again.
             cp_async::wait_all();
             thread::sync_cta();
         }

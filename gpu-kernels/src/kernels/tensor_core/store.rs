@@ -2,7 +2,7 @@
 //!
 //! Accumulator registers hold two columns of rows eight apart, in an order
 //! that suits the tensor core. Each warp lays its tile out in shared memory
-//! and reads it back in the order of C: stores are whole lines, and the code
+//! and reads it back in the order of C. So stores are whole lines, and the code
 //! is a short loop instead of an unrolled store (with its address, masks and
 //! conversion) for each register.
 
@@ -57,7 +57,7 @@ pub unsafe fn store<T: ElementType, E: Epilogue>(
             }
         });
     });
-    // SAFETY: all lanes are here.
+    // SAFETY: all lanes execute this.
     unsafe { thread::sync_warp() };
 
     let rows = params.m.saturating_sub(tile.row).min(tile.height);
@@ -84,11 +84,11 @@ fn output_bytes<T: ElementType>(output: OutputType) -> u32 {
     }
 }
 
-/// Two columns a lane: neighbouring lanes write neighbouring columns, and four
-/// rows are in flight.
+/// Stores two columns a lane: neighbouring lanes write neighbouring columns, and
+/// four rows are in flight.
 ///
 /// # Safety
-/// As [`store`], with the tile staged, `rows` and `cols` clipped to C, and C
+/// See [`store`]. The tile is staged, `rows` and `cols` are clipped to C, and C is
 /// contiguous along its rows and aligned to pairs.
 #[inline(always)]
 unsafe fn store_pairs<T: ElementType, E: Epilogue>(
@@ -130,10 +130,10 @@ unsafe fn store_pairs<T: ElementType, E: Epilogue>(
     }
 }
 
-/// One element a lane, along the shorter stride of C.
+/// Stores one element a lane, along the shorter stride of C.
 ///
 /// # Safety
-/// As [`store`], with the tile staged and `rows` and `cols` clipped to C.
+/// See [`store`]. The tile is staged, and `rows` and `cols` are clipped to C.
 #[inline(always)]
 unsafe fn store_elements<T: ElementType, E: Epilogue>(
     params: &GemmParams,
@@ -153,7 +153,7 @@ unsafe fn store_elements<T: ElementType, E: Epilogue>(
             (element / tile.width, element % tile.width)
         };
         if row < rows && col < cols {
-            // Odd columns stand behind the even one of their pair.
+            // An odd column lies 4 bytes after the even column of its pair.
             let offset = staging_offset(row, col & !1, tile.width) + 4 * (col % 2);
             // SAFETY: inside the staging area, and C(row, col) exists.
             unsafe {

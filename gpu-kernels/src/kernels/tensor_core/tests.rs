@@ -1,9 +1,9 @@
 //! The index arithmetic, proved on the host for every instantiation.
 //!
-//! What the instructions do is written down here a second time, straight from
-//! the figures of the PTX ISA, and on symbols: an element is its own
-//! coordinates. A warp then "multiplies", and what meets in an accumulator is
-//! compared with the definition of a product.
+//! The tests describe the instructions a second time, straight from the figures
+//! of the PTX ISA, and on symbols: an element is its own coordinates. A warp then
+//! "multiplies", and the tests compare the symbols that meet in an accumulator
+//! with the definition of a product.
 
 mod copies;
 
@@ -76,7 +76,7 @@ fn shapes() -> Vec<Instance> {
     }
 }
 
-/// The different panels among them, with the threads that copy them.
+/// The distinct panels of all instances, with the number of threads that copy them.
 fn panels() -> HashSet<(Panel, u32)> {
     shapes()
         .into_iter()
@@ -84,7 +84,7 @@ fn panels() -> HashSet<(Panel, u32)> {
         .collect()
 }
 
-/// An element by its coordinates along M or N, and along K.
+/// An element's coordinates along M or N, and along K.
 type Symbol = (u32, u32);
 
 /// A panel full of symbols, by element address.
@@ -125,13 +125,13 @@ fn load_quads(
                 if panel.scalar_fragments() {
                     vec![at(address(lane, register))]
                 } else if panel.major == Major::K {
-                    // Row lane / 4, the (lane % 4)th 32 bits.
+                    // Word lane % 4 of row lane / 4.
                     let word = row(register, lane / 4) + 4 * (lane % 4);
                     (0..4 / panel.element_bytes)
                         .map(|i| at(word + i * panel.element_bytes))
                         .collect()
                 } else {
-                    // Column lane / 4 of rows 2 · (lane % 4) and the next.
+                    // Column lane / 4 of rows 2 · (lane % 4) and 2 · (lane % 4) + 1.
                     (0..2)
                         .map(|i| at(row(register, lane % 4 * 2 + i) + 2 * (lane / 4)))
                         .collect()
@@ -192,8 +192,9 @@ fn a_panel_is_a_bijection() {
     }
 }
 
-/// Every warp, step and `mma`: what the instruction takes for A(row, k) and
-/// B(k, column) is A(row, k) and B(k, column).
+/// For every warp, step and `mma`, the element that the instruction takes as
+/// A(row, k) is A(row, k), and the element that it takes as B(k, column) is
+/// B(k, column).
 #[test]
 fn fragments_hold_what_the_instruction_multiplies() {
     for shape in shapes() {
@@ -225,7 +226,7 @@ fn fragments_hold_what_the_instruction_multiplies() {
                 for tile in 0..shape.warp_n / 8 {
                     let mut seen = HashSet::new();
                     for lane in 0..WARP {
-                        // The selection is the kernel's own; unused quads repeat the last.
+                        // The kernel's own function selects; unused quads repeat the last.
                         let of_lane: [[&Vec<Symbol>; 4]; MAX_QUADS] = std::array::from_fn(|quad| {
                             quads[quad.min(quads.len() - 1)][lane as usize].each_ref()
                         });
@@ -267,7 +268,7 @@ fn banks(addresses: impl Iterator<Item = u32>, bytes: u32) -> Vec<u32> {
     banks
 }
 
-/// One access of 128 bytes is one transaction if it touches each bank once.
+/// Whether an access of 128 bytes is one transaction: it touches each bank once.
 fn each_once(banks: Vec<u32>) -> bool {
     banks == (0..32).collect::<Vec<u32>>()
 }
@@ -284,7 +285,7 @@ fn fragment_loads_have_no_bank_conflicts() {
                         panel.quad_offset(panel.lane_offset(origin, lane), quad, step, register)
                     };
                     for part in 0..4 {
-                        // A register of all lanes, or the eight rows of one matrix.
+                        // One register of all lanes, or the eight rows of one matrix.
                         let banks = if panel.scalar_fragments() {
                             banks((0..WARP).map(|lane| address(lane, part)), 4)
                         } else {
@@ -306,7 +307,7 @@ fn panels_that_the_threads_cannot_copy_are_refused() {
     for (panel, threads) in panels() {
         check_copies(panel, threads);
     }
-    // 64 lines of 128 bytes, of which the swizzle takes eight to repeat.
+    // 64 lines of 128 bytes; the swizzle repeats after eight lines.
     let panel = Panel {
         factor: Factor::A,
         major: Major::K,
@@ -325,8 +326,8 @@ fn panels_that_the_threads_cannot_copy_are_refused() {
     }
 }
 
-/// Accumulators go out as 8-byte pairs, 16 lanes at a time, and come back as
-/// pairs of one row.
+/// A warp writes accumulators as 8-byte pairs, 16 lanes at a time, and reads them
+/// back as pairs of one row.
 #[test]
 fn staging_is_a_bijection_without_bank_conflicts() {
     for (height, width) in [(32, 32), (32, 64), (64, 32), (64, 64)] {

@@ -20,15 +20,15 @@ pub trait CopyTile {
     const BLOCK_K: u32;
     /// Threads of the CTA.
     const THREADS: u32;
-    /// Where the operand's path stands in [`Paths`].
+    /// First bit of the operand's path in [`Paths`].
     const PATH_BIT: u32;
 }
 
-/// A, or B transposed: element `(mn, k)` stands at
+/// A, or B transposed: element `(mn, k)` lies at
 /// `address + (mn · mn_stride + k · k_stride) · bytes`.
 #[derive(Clone, Copy)]
 pub struct Source {
-    /// Of element (0, 0).
+    /// Address of element (0, 0).
     pub address: u64,
     /// Elements from `(mn, k)` to `(mn + 1, k)`.
     pub mn_stride: u64,
@@ -40,15 +40,15 @@ pub struct Source {
     pub k_size: u32,
 }
 
-/// Stored bits on their way, at most 16 elements or 4 vectors a thread.
+/// The stored bits that a thread has in flight: at most 16 elements or 4 vectors.
 pub type Staged = [u32; 16];
 
 /// How an operand is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// In 16-byte vectors.
+    /// Whether the operand is read in 16-byte vectors.
     wide: bool,
-    /// Vectors, or neighbouring threads' elements, lie along K.
+    /// Whether vectors, or neighbouring threads' elements, lie along K.
     along_k: bool,
 }
 
@@ -74,24 +74,24 @@ impl Path {
         } else if source.mn_stride == 1 && wide(source.k_stride, source.mn_size) {
             Path::VECTORS_ALONG_MN
         } else {
-            // Coalesced where either stride is 1.
+            // The direction of the smaller stride; loads coalesce where it is 1.
             let along_k = source.mn_stride != 1 && source.k_stride <= source.mn_stride;
             Path::new(false, along_k)
         }
     }
 }
 
-/// The index of a thread and the paths of A and B, in one register: the main loop has
-/// none to spare. What depends on them is computed where it is needed, for the same
-/// reason.
+/// The index of a thread and the paths of A and B, in one register, because the main loop
+/// has no register to spare. For the same reason, values that depend on them are computed
+/// where they are needed.
 ///
-/// At [`CopyTile::PATH_BIT`] of each operand stand `wide` and `along_k` of its path; from
-/// bit 4 on, the index.
+/// [`CopyTile::PATH_BIT`] of each operand and the bit above it hold `wide` and `along_k`
+/// of its path; bits 4 and up hold the index.
 #[derive(Clone, Copy)]
 pub struct Paths(u32);
 
 impl Paths {
-    /// Those of `thread`.
+    /// The index `thread`, with the paths of A and B.
     #[inline(always)]
     pub fn new<A: CopyTile, B: CopyTile>(thread: u32, a: Path, b: Path) -> Self {
         let bits = |path: Path| path.wide as u32 | (path.along_k as u32) << 1;
@@ -116,7 +116,7 @@ impl Paths {
 pub struct OperandCopy<T, S> {
     source: Source,
     paths: Paths,
-    /// Where the current tile starts along M or N.
+    /// First index of the current tile along M or N.
     origin: u32,
     marker: PhantomData<(T, S)>,
 }
@@ -134,7 +134,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         }
     }
 
-    /// `paths` has the path of `source`.
+    /// A copy of `source`; `paths` has its path.
     #[inline(always)]
     pub fn new(source: Source, paths: Paths) -> Self {
         OperandCopy {
@@ -145,7 +145,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         }
     }
 
-    /// Where this thread's first item starts in the tile.
+    /// First element of this thread's first item in the tile.
     #[inline(always)]
     fn first(&self, path: Path) -> Place {
         Self::map(path).first(self.paths.thread())
@@ -157,11 +157,11 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         self.origin = tile * S::BLOCK_MN;
     }
 
-    /// Starts the loads of the k-block that begins at `k`. What is outside the matrix
-    /// is 0.
+    /// Starts the loads of the k-block that begins at `k`. Elements outside the matrix
+    /// are 0.
     ///
     /// # Safety
-    /// The source describes a live allocation that nobody writes.
+    /// The source describes a live allocation that no thread writes.
     #[inline(always)]
     pub unsafe fn load(&self, k: u32) -> Staged {
         // SAFETY: the caller's duty; the path was chosen for these strides.
@@ -175,7 +175,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
     }
 
     /// # Safety
-    /// As [`OperandCopy::load`]; `WIDE` and `along_k` are those of the path.
+    /// See [`OperandCopy::load`]; `WIDE` and `along_k` are the path's.
     #[inline(always)]
     unsafe fn load_items<const WIDE: bool>(&self, along_k: bool, k: u32) -> Staged {
         let path = Path::new(WIDE, along_k);
@@ -184,8 +184,8 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         let first = self.first(path);
         let first_mn = self.origin + first.mn;
         let first_k = k + first.k;
-        // From the operand's own address each time: one that moves with the steps would
-        // take two registers, and its step two more.
+        // Each address is computed from the operand's base address: a pointer that moves
+        // from step to step would take two registers, and its step two more.
         let mn_stride = Self::BYTES * compute_here_u64(self.source.mn_stride);
         let k_stride = Self::BYTES * compute_here_u64(self.source.k_stride);
         let start = self.source.address + first_mn as u64 * mn_stride + first_k as u64 * k_stride;
@@ -220,7 +220,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
     /// Converts to f32 and writes the tile at `tile` in shared memory.
     ///
     /// # Safety
-    /// `tile` is the 1024-byte aligned address of a tile that nobody reads
+    /// `tile` is the 1024-byte aligned address of a tile that no thread reads
     /// before the next barrier.
     #[inline(always)]
     pub unsafe fn store(&self, tile: u32, staged: &Staged) {
@@ -235,7 +235,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
     }
 
     /// # Safety
-    /// As [`OperandCopy::store`]; `WIDE` and `along_k` are those of the path.
+    /// See [`OperandCopy::store`]; `WIDE` and `along_k` are the path's.
     #[inline(always)]
     unsafe fn store_items<const WIDE: bool>(&self, along_k: bool, tile: u32, staged: &Staged) {
         let path = Path::new(WIDE, along_k);
@@ -278,7 +278,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         });
     }
 
-    /// The elements of one vector: eight of 16 bits, or four of 32 and four unused.
+    /// The elements of one vector: eight of 16 bits, or four of 32 bits and four unused.
     #[inline(always)]
     fn unpack(bits: [u32; 4]) -> [f32; 8] {
         let mut values = [0.0; 8];

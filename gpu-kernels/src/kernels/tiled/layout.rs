@@ -1,9 +1,9 @@
-//! Who holds what: pure index functions of the tiled kernel, and the proofs
-//! (as tests) that they are bijections and free of bank conflicts.
+//! Which thread holds which elements: pure index functions of the tiled kernel, and
+//! the proofs (as tests) that they are bijections and free of bank conflicts.
 //!
 //! Shared memory has 32 banks of 4 bytes; one wavefront serves each bank once.
-//! A warp's 128-bit access is served a half-warp a wavefront when the 16 lanes
-//! touch at most one word in each bank, which a broadcast among lanes helps.
+//! A warp's 128-bit access takes one wavefront for each half-warp when the 16 lanes
+//! touch at most one word in each bank; lanes that read the same word share it.
 
 /// Elements of a register tile that are adjacent in C and in shared memory:
 /// one 128-bit access of f32.
@@ -65,13 +65,14 @@ impl Threads {
         );
         let threads = self.count();
         assert!(threads >= 32 && threads <= 1024, "32 to 1024 threads a CTA");
-        // One element a thread must at least cover a line along M or N ...
+        // With one element a thread, the threads must at least cover a line along M
+        // or N ...
         assert!(
             threads >= self.block_m && threads >= self.block_n,
             "too few threads to copy a line of a tile at once"
         );
         // ... and every thread must have a whole 16-byte vector of 16-bit
-        // elements to copy, but no more than it has registers for.
+        // elements to copy, but no more elements than it has registers for.
         let (a, b) = (
             self.block_m * self.block_k / threads,
             self.block_n * self.block_k / threads,
@@ -87,12 +88,12 @@ impl Threads {
     }
 
     /// First row and column, inside the block, of a thread's register tile.
-    /// Its other quads follow at distances of [`Threads::quad_step_m`] and
+    /// The tile's other quads follow at distances of [`Threads::quad_step_m`] and
     /// [`Threads::quad_step_n`].
     ///
-    /// A warp is 8 quads along M by 4 along N. Bits 1 to 3 of the lane select
-    /// M, bits 0 and 4 select N: then each half-warp reads 8 adjacent quads of
-    /// A (all 32 banks once) and 2 of B.
+    /// A warp covers 8 quads along M by 4 along N. Bits 1 to 3 of the lane select
+    /// M, bits 0 and 4 select N, so that each half-warp reads 8 adjacent quads of
+    /// A (all 32 banks once) and 2 quads of B.
     #[inline(always)]
     pub const fn register_tile(self, thread: u32) -> (u32, u32) {
         let (warp, lane) = (thread / 32, thread % 32);
@@ -116,13 +117,13 @@ impl Threads {
 /// A place in a tile of A (M×K) or B (N×K).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Along M or N.
+    /// Index along M or N.
     pub mn: u32,
-    /// Along K.
+    /// Index along K.
     pub k: u32,
 }
 
-/// Which elements each thread copies from global to shared memory. An item is
+/// The elements that each thread copies from global to shared memory. An item is
 /// `vector` elements, adjacent along the direction of the copy; neighbouring
 /// threads take neighbouring items.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +136,7 @@ pub struct CopyMap {
     pub threads: u32,
     /// Elements of an item.
     pub vector: u32,
-    /// Items and neighbouring threads run along K; otherwise along M or N.
+    /// Whether items and neighbouring threads run along K; otherwise along M or N.
     pub along_k: bool,
 }
 
@@ -145,7 +146,7 @@ impl CopyMap {
         self.block_mn * self.block_k / (self.threads * self.vector)
     }
 
-    /// Where the first item of `thread` starts.
+    /// First element of the first item of `thread`.
     #[inline(always)]
     pub const fn first(self, thread: u32) -> Place {
         if self.along_k {
@@ -163,7 +164,7 @@ impl CopyMap {
         }
     }
 
-    /// From one item of a thread to its next.
+    /// Distance from one item of a thread to its next.
     pub const fn step(self) -> Place {
         if self.along_k {
             Place {
@@ -183,13 +184,13 @@ impl CopyMap {
 ///
 /// The tile is stored along M or N, one line of `block_mn` f32 for each k.
 /// Lines are permuted in units of 8 elements: threads that copy along K write
-/// four lines at once, and the permutation puts these in different banks.
+/// four lines at once, and the permutation puts the four writes in different banks.
 #[inline(always)]
 pub const fn shared_offset(block_mn: u32, place: Place) -> u32 {
     (place.k * block_mn + (place.mn ^ swizzle(place.k))) * 4
 }
 
-/// What the position along M or N is XORed with in line `k`.
+/// The number with which the position along M or N is XORed in line `k`.
 #[inline(always)]
 pub const fn swizzle(k: u32) -> u32 {
     (k / 4 % 4) * 8

@@ -1,11 +1,11 @@
 //! Global to shared memory: every element of a panel comes from its own
-//! address, once, and those past an edge are zeros.
+//! address, once, and elements past an edge are zeros.
 
 use super::*;
 use crate::kernels::tensor_core::copy::{Copier, Source};
 use crate::problem::TensorRef;
 
-/// 16-byte stores go eight lanes at a time.
+/// The hardware serves 16-byte stores eight lanes at a time.
 #[test]
 fn copies_have_no_bank_conflicts() {
     for (panel, threads) in panels() {
@@ -22,8 +22,8 @@ fn copies_have_no_bank_conflicts() {
     }
 }
 
-/// What one CTA copies for one block: for every element of the panel the
-/// address it comes from, or `None` for zero.
+/// For every element of the panel, the address from which one CTA copies it for
+/// one block, or `None` for a zero.
 fn copied(copiers: &[Copier], panel: Panel, k: u32, run_bytes: u64) -> Vec<Option<u64>> {
     let mut memory = vec![None; (panel.bytes() / panel.element_bytes) as usize];
     let mut offsets = HashSet::new();
@@ -47,8 +47,8 @@ fn copied(copiers: &[Copier], panel: Panel, k: u32, run_bytes: u64) -> Vec<Optio
     memory
 }
 
-/// Every tile and block of an operand with ragged edges, in several layouts:
-/// each element of the panel comes from its own address, and those past the
+/// For every tile and block of an operand with ragged edges, in several layouts,
+/// each element of the panel comes from its own address, and elements past the
 /// edge are zeros.
 #[test]
 fn copies_bring_the_operand_and_zeros_past_its_edges() {
@@ -62,7 +62,7 @@ fn copies_bring_the_operand_and_zeros_past_its_edges() {
         let bytes = panel.element_bytes as u64;
         let symbols = fill(panel);
         for (mn_stride, k_stride) in strides {
-            // The copier treats A and B alike, so either stride may be the row's.
+            // The copier treats A and B alike, so either stride may be the row stride.
             let operand = TensorRef {
                 address: 1 << 20,
                 row_stride: mn_stride,

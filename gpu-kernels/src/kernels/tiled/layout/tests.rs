@@ -79,8 +79,8 @@ fn item(map: CopyMap, thread: u32, item: u32) -> Place {
     }
 }
 
-/// Wavefronts of one access: groups of lanes are served one after the other,
-/// each as often as its busiest bank has different words.
+/// Wavefronts of one access: groups of lanes are served one after the other, and a
+/// group takes as many wavefronts as its busiest bank has different words.
 fn wavefronts(addresses: &[u32], words: u32, lanes_together: usize) -> usize {
     addresses
         .chunks(lanes_together)
@@ -220,9 +220,9 @@ fn fragment_reads_take_one_wavefront_a_half_warp() {
     }
 }
 
-/// Wavefronts of the stores of one item into shared memory, the worst of all
-/// warps: along K one 32-bit store an element (32 lanes together), along M or N
-/// one 128-bit store a quad (8 lanes together).
+/// Wavefronts of the stores of one item into shared memory, for the worst warp:
+/// along K one 32-bit store an element (32 lanes together), along M or N one
+/// 128-bit store a quad (8 lanes together).
 fn store_wavefronts(map: CopyMap) -> usize {
     let mut worst = 0;
     for warp in 0..map.threads / 32 {
