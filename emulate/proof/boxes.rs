@@ -16,13 +16,13 @@ use crate::worlds::Worlds;
 /// Lines of the tensors.
 const LINES: u64 = 50;
 
-/// Bytes before and behind a tensor, which nothing may write.
+/// Bytes before and after a tensor, which nothing may write.
 const GUARD: u64 = 1024;
 
 /// Lines of a box.
 const BOX_LINES: u32 = 16;
 
-/// Where a box lies.
+/// The place of a box in its tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Inside,
@@ -30,12 +30,12 @@ enum Place {
     Right,
     /// Across the last line.
     Bottom,
-    /// Across both.
+    /// Across the end of the lines and the last line.
     Corner,
     /// Across the first element of the lines and the first line: of loads alone.
     Before,
     Outside,
-    /// Inside, in shared memory at a multiple of 128 bytes that is none of the
+    /// Inside, in shared memory at a multiple of 128 bytes that is not a multiple of the
     /// swizzle's pattern.
     OffPattern,
 }
@@ -124,7 +124,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     tallies
 }
 
-/// What the report calls these launches.
+/// The name of these launches in the report.
 pub fn subject(loads: bool, swizzle: Swizzle) -> String {
     let direction = if loads { "load" } else { "store" };
     match swizzle {
@@ -133,7 +133,7 @@ pub fn subject(loads: bool, swizzle: Swizzle) -> String {
     }
 }
 
-/// What a launch is called before it runs.
+/// The name of a launch before it runs.
 pub fn name(tally: &Tally, dtype: DType, launch: &Launch) -> String {
     let params = &launch.params;
     let (x, y) = (params.m as i32, params.n as i32);
@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// What the emulator makes of C of each launch of a kind, in words, before and after.
+    /// The words of C of each launch of a kind in the emulator, before and after.
     fn each(loads: bool, seed: u64, mut see: impl FnMut(Place, Swizzle, &Launch, [Vec<u32>; 2])) {
         let worlds = Worlds::new(&Device::cpu(), 0);
         let mut random = StdRng::seed_from_u64(seed);

@@ -9,7 +9,7 @@ use crate::tally::{Difference, Tally};
 use crate::values::words;
 use crate::worlds::Worlds;
 
-/// What the probe writes for each word, in order.
+/// The words that the probe writes for each word it reads, in order.
 const NAMES: [&str; CONVERSION_WORDS as usize] = [
     "`cvt.rn.f16.f32`",
     "bf16 from f32 (integer arithmetic)",
@@ -77,7 +77,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
                 let input = |at: usize| format!("{:#010x}", inputs[at]);
                 tally.compare_named(&gpu, &emulated, input, |at| {
                     let nan = |bits: u32| f32::from_bits(bits).is_nan();
-                    // The host's FPU has NaNs of its own.
+                    // The host's FPU has its own NaNs.
                     if index == FMA && nan(gpu[at]) && nan(emulated[at]) {
                         Difference::Allowed
                     } else {

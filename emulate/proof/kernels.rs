@@ -1,4 +1,4 @@
-//! Whole kernels: random products, each by the same kernel in both worlds.
+//! Whole kernels: random products, each by the same kernel on the GPU and in the emulator.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     rows.collect()
 }
 
-/// What a case is called before it runs.
+/// The name of a case before it runs.
 fn name(index: usize, problems: usize, case: &Case) -> String {
     let Case {
         choice, m, n, k, ..
@@ -87,7 +87,7 @@ fn row_name(case: &Case) -> String {
     format!("{family}, {input}{output}, {values}")
 }
 
-/// Why a case gave nothing to compare.
+/// Why a case gave no result to compare.
 enum Refused {
     /// The kernel cannot run it.
     Problem,
@@ -110,7 +110,7 @@ fn compare_types<T: Element, O: Output<T>>(
     name: &str,
     case: &Case,
 ) -> Result<Tally, Refused> {
-    // Rules are checked by the emulator's own tests; here results count.
+    // The emulator's own tests check the rules; this program compares results.
     let gpu = EmulatedGpu {
         checks: false,
         ..case.gpu()
@@ -173,8 +173,7 @@ fn bits<O: Element>(elements: &[O]) -> Vec<u32> {
     bytes.chunks_exact(size).map(element).collect()
 }
 
-/// Whether two finite values of a 16-bit type are one unit in the last place apart, at
-/// most.
+/// Whether two finite values of a 16-bit type are at most one unit in the last place apart.
 fn neighbours<O: Element>(x: f64, y: f64) -> bool {
     let (digits, least_exponent) = match O::DTYPE {
         DType::F16 => (10, -14),
@@ -293,9 +292,9 @@ fn random_case(random: &mut StdRng) -> Case {
     case
 }
 
-/// Has the tiles of the last wave cut for as many CTAs as the library would on
-/// `device`, without a GPU an H200: where a tile is cut decides in which order its sums
-/// are added.
+/// Cuts the tiles of the last wave for as many CTAs as the library would on `device`, or on
+/// an H200 if there is no GPU: the cuts of a tile decide the order in which its sums are
+/// added.
 fn cut_as_on(device: &Device, case: &mut Case) {
     let sms = device.gpu_info().map_or(H200.target.sms, |gpu| gpu.sms);
     let target = Target {

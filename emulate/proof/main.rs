@@ -1,10 +1,10 @@
 //! `emulator-proof`: shows that the emulator computes what a GPU does.
 //!
-//! The same launches run in both worlds on the same random bits: a probe
+//! The same launches run on a GPU and in the emulator on the same random bits: a probe
 //! ([`gpu_kernels::probe`]) for each family of instructions, then random products
-//! with the kernels themselves. It prints a report in Markdown, for
-//! `docs/emulator.md`. `cargo xtask bundle` carries it to a machine with a GPU;
-//! without one it says so and ends well.
+//! with the kernels themselves. The program prints a report in Markdown, for
+//! `docs/emulator.md`. `cargo xtask bundle` packs it for a machine with a GPU; without
+//! a GPU the program says so and succeeds.
 
 mod args;
 mod boxes;
@@ -37,7 +37,7 @@ type Section = (&'static str, fn(&Worlds, &mut StdRng) -> Vec<Tally>);
 /// The heading of the section that needs the kernels of the library.
 const PRODUCTS: &str = "Kernels";
 
-/// TMA last: an address that a GPU refuses ends its context.
+/// TMA is last, because an address that a GPU refuses ends its context.
 const SECTIONS: [Section; 6] = [
     ("Conversions", conversions::compare),
     ("Matrices of a warp", matrices::compare),
@@ -62,13 +62,13 @@ fn main() -> ExitCode {
         }
     };
     if let Some(index) = args.refused {
-        // Not by a return: the device is lost, and is not to be closed.
+        // `exit` rather than a return, because a lost device cannot be closed.
         std::process::exit(refused::run_alone(index, &device));
     }
     let worlds = Worlds::new(&device, args.problems);
     let mut report = Report::new(&device, args.seed, args.details);
     if let Err(error) = worlds.load(args.selects(PRODUCTS)) {
-        // Whoever launches that kernel is told too.
+        // A launch of such a kernel reports the same.
         eprintln!("not all kernels load: {error}");
     }
     for (index, (heading, compare)) in SECTIONS.into_iter().enumerate() {
@@ -76,10 +76,11 @@ fn main() -> ExitCode {
             continue;
         }
         eprintln!("=== {heading}");
-        // Each section by itself, so that one alone repeats.
+        // Each section has its own generator, so that a single section can be repeated.
         let mut random = StdRng::seed_from_u64(args.seed ^ (index as u64) << 32);
         report.add(heading, compare(&worlds, &mut random));
     }
-    // Not by a return: a launch that hangs would keep the device from being closed.
+    // `exit` rather than a return, because a launch that hangs would block the closing of
+    // the device.
     std::process::exit(if report.finish() { 0 } else { 1 })
 }

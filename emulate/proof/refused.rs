@@ -1,8 +1,8 @@
-//! TMA: boxes at elements where none may start.
+//! TMA: boxes at elements where no box may start.
 //!
 //! A GPU answers such a launch with an illegal instruction, which ends the context and
-//! all that would follow it. So each runs in a process of its own: this program, started
-//! once more with `--refused INDEX`.
+//! so all later launches. Therefore each launch runs in its own process: this program,
+//! started again with `--refused INDEX`.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,18 +21,18 @@ use crate::worlds::{LIMIT, Worlds, emulate, within_limit};
 /// `CUDA_ERROR_ILLEGAL_INSTRUCTION`: how a GPU refuses.
 const ILLEGAL_INSTRUCTION: u32 = 715;
 
-/// The exit status of a process whose launch was refused so.
+/// The exit status of a process whose launch the GPU refused.
 const REFUSED: i32 = 3;
 
-/// The exit status of one whose launch ended well. Not 0, with which one ends that finds
-/// no GPU.
+/// The exit status of a process whose launch succeeded. It is not 0, because a process that
+/// finds no GPU exits with 0.
 const ACCEPTED: i32 = 4;
 
 /// A box that must be refused.
 struct Refused {
     loads: bool,
     dtype: DType,
-    /// Its first element.
+    /// First element of the box.
     at: (i32, i32),
     what: &'static str,
 }
@@ -64,7 +64,7 @@ impl Refused {
     }
 }
 
-/// Launches each in both worlds; a row for each.
+/// Launches each box on the GPU and in the emulator; returns a row for each box.
 pub fn compare(worlds: &Worlds) -> Vec<Tally> {
     let rows = ALL.iter().enumerate().map(|(index, refused)| {
         let subject = boxes::subject(refused.loads, Swizzle::None);
@@ -94,7 +94,7 @@ pub fn compare(worlds: &Worlds) -> Vec<Tally> {
     rows.collect()
 }
 
-/// Whether the GPU refuses a launch, which a process of its own tries.
+/// Whether the GPU refuses a launch, which runs in its own process.
 fn by_gpu(index: usize, ordinal: usize) -> Result<bool, String> {
     let not_run = |error: io::Error| format!("its process: {error}");
     let program = env::current_exe().map_err(not_run)?;
@@ -122,7 +122,7 @@ fn by_gpu(index: usize, ordinal: usize) -> Result<bool, String> {
     }
 }
 
-/// What such a process does: the launch, alone. Returns its exit status.
+/// The main function of such a process: runs the one launch. Returns the exit status.
 pub fn run_alone(index: usize, device: &Device) -> i32 {
     let Some(refused) = ALL.get(index) else {
         eprintln!("--refused {index}, accepted: below {}", ALL.len());

@@ -67,7 +67,7 @@ impl Report {
         }
     }
 
-    /// Prints what failed. Returns whether nothing did.
+    /// Prints the failures. Returns whether there were none.
     pub fn finish(self) -> bool {
         let failed = self.failures.len();
         println!(
@@ -82,7 +82,7 @@ impl Report {
     }
 }
 
-/// One row for all that have a subject, in the order of the first.
+/// Merges the rows with the same subject into one row, in the order of first appearance.
 fn by_subject(tallies: Vec<Tally>) -> Vec<Tally> {
     let mut rows: Vec<(usize, Tally)> = Vec::new();
     for tally in tallies {

@@ -1,4 +1,4 @@
-//! What a comparison counted.
+//! The counts of a comparison.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use std::fmt;
 pub struct Tally {
     /// The instruction.
     pub subject: String,
-    /// With which operands.
+    /// The kind of operands.
     pub case: String,
     /// Results compared.
     pub values: u64,
-    /// Those with the same bits on the GPU and in the emulator.
+    /// Results with the same bits on the GPU and in the emulator.
     pub identical: u64,
-    /// Those with different bits, but no further apart than documented.
+    /// Results with different bits, but no further apart than documented.
     pub within: u64,
     /// The first result that is neither, or why nothing could be compared.
     pub failure: Option<String>,
@@ -21,15 +21,15 @@ pub struct Tally {
     pub differences: Vec<String>,
 }
 
-/// Results that differ, of which a comparison keeps what they are.
+/// The number of differing results that a comparison keeps.
 const DIFFERENCES: usize = 24;
 
 /// How two results that differ in bits are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Documented.
+    /// The documentation allows the difference.
     Allowed,
-    /// Not.
+    /// The documentation does not allow the difference.
     Wrong,
 }
 
@@ -46,7 +46,7 @@ impl Tally {
         }
     }
 
-    /// What it compares, for people.
+    /// The subject and the case, for people.
     pub fn name(&self) -> String {
         format!("{}, {}", self.subject, self.case)
     }
@@ -62,7 +62,7 @@ impl Tally {
         self.compare_named(gpu, emulated, |index| format!("result {index}"), judge);
     }
 
-    /// As [`Tally::compare`]; `name` says what the result of an index is.
+    /// [`Tally::compare`], where `name` gives the name of the result at an index.
     pub fn compare_named<T: PartialEq + fmt::LowerHex>(
         &mut self,
         gpu: &[T],
@@ -99,7 +99,7 @@ impl Tally {
             .extend(other.differences.into_iter().take(room));
     }
 
-    /// Notes why nothing was compared.
+    /// Records why nothing was compared.
     pub fn fail(&mut self, reason: impl fmt::Display) {
         self.failure.get_or_insert_with(|| reason.to_string());
     }

@@ -63,8 +63,8 @@ impl Values {
         }
     }
 
-    /// An element of C. A NaN is the tensor cores' own: the emulator marks the
-    /// registers of an accumulator that is in use with others.
+    /// An element of C. A NaN is always the tensor cores' canonical NaN, because the
+    /// emulator uses other NaNs to mark the registers of an accumulator that is in use.
     pub fn accumulator(self, random: &mut StdRng) -> f32 {
         match self {
             Values::Bits => match f32::from_bits(random.random()) {

@@ -16,7 +16,7 @@ const WARPS: usize = 256;
 /// Lanes of a warp.
 const LANES: usize = 32;
 
-/// Words of a record of A before C's.
+/// Words of a record of operand A before the words of C.
 const C_WORD: usize = 8;
 
 /// Runs the probes, a row for each type and kind of operands.
@@ -49,7 +49,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     tallies
 }
 
-/// Two results that differ: each may be `bound` from the exact one.
+/// Judges two results that differ: each may be `bound` away from the exact result.
 pub fn judge(gpu: u32, emulated: u32, bound: f64) -> Difference {
     let (gpu, emulated) = (f32::from_bits(gpu), f32::from_bits(emulated));
     if (f64::from(gpu) - f64::from(emulated)).abs() <= 2.0 * bound {

@@ -16,7 +16,7 @@ use crate::worlds::Worlds;
 /// CTAs, of one warpgroup each, of a launch.
 const CTAS: usize = 2;
 
-/// What the name of a probe says of it.
+/// The parameters that the name of a probe gives.
 #[derive(Clone, Copy, Debug)]
 struct WgmmaShape {
     name: &'static str,
@@ -27,7 +27,7 @@ struct WgmmaShape {
 }
 
 impl WgmmaShape {
-    /// Of `probe_wgmma_f16_ak_bn_n64`, for example; `None` for other probes.
+    /// Parses `probe_wgmma_f16_ak_bn_n64`, for example; `None` for other probes.
     fn parse(name: &'static str, dtype: DType) -> Option<Self> {
         let words = name.strip_prefix("probe_wgmma_")?;
         let mut words = words.split('_').skip(1);
@@ -60,13 +60,13 @@ impl WgmmaShape {
     }
 }
 
-/// How one row's operands lie and what they hold.
+/// The layout and the contents of one row's operands.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     a: Descriptor,
     b: Descriptor,
     values: Values,
-    /// Whether D is added to.
+    /// Whether the multiply adds to D.
     accumulate: bool,
 }
 
@@ -74,7 +74,7 @@ struct Case {
 fn dense(swizzle: Swizzle, major: Major, lines: usize) -> Descriptor {
     let span = swizzle.span_bytes();
     let (leading, stride) = match (major, swizzle) {
-        // Core matrices of 128 bytes, first all along M or N, then along K.
+        // Core matrices of 128 bytes: first all core matrices along M or N, then along K.
         (_, Swizzle::None) => (16 * lines as u32, 128),
         // Rows of one span.
         (Major::K, _) => (16, 8 * span),

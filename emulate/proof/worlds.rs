@@ -17,13 +17,13 @@ use tilewise::select::Catalog;
 /// in the emulator.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Where launches run.
+/// The GPU and the emulator, in which launches run.
 pub struct Worlds {
     /// A GPU, or the CPU for the emulator alone.
     pub device: Device,
     /// Random products to compare.
     pub problems: usize,
-    /// The launch in which the GPU failed or hung: it runs nothing after it.
+    /// The launch in which the GPU failed or hung; the GPU runs nothing after that.
     lost_in: RefCell<Option<String>>,
 }
 
@@ -36,8 +36,8 @@ impl Worlds {
         }
     }
 
-    /// Has the driver compile the probes, and with `products` the kernels, before they
-    /// are launched: at once, and outside of the time that launches may take.
+    /// Makes the driver compile the probes, and with `products` the kernels, before they
+    /// are launched: all at once, and outside of the time limit of launches.
     pub fn load(&self, products: bool) -> Result<(), tilewise::Error> {
         let Some(gpu) = self.device.gpu_info() else {
             return Ok(());
@@ -55,8 +55,8 @@ impl Worlds {
         probe::load(&self.device, &kernels)
     }
 
-    /// Runs `launch`, which reports call `name`, in both. Returns what operand C holds
-    /// afterwards, on the GPU and in the emulator.
+    /// Runs `launch`, which reports call `name`, on the GPU and in the emulator. Returns
+    /// the contents of operand C afterwards, from each.
     pub fn run(&self, name: &str, launch: &Launch) -> Result<(Vec<u8>, Vec<u8>), String> {
         eprintln!("{name}");
         let on_cpu = launch.clone();
@@ -76,7 +76,7 @@ impl Worlds {
         Ok((gpu, emulated))
     }
 
-    /// Does `work`, which reports call `name`, on the GPU, unless that is lost.
+    /// Runs `work`, which reports call `name`, on the GPU, unless the GPU is lost.
     pub fn on_gpu<R: Send + 'static>(
         &self,
         name: &str,
@@ -92,8 +92,8 @@ impl Worlds {
     }
 }
 
-/// What `work` returns, or that it has not returned in time. A thread of its own does
-/// it, which is left behind then.
+/// The result of `work`, or an error if `work` has not returned in time. `work` runs in its
+/// own thread, which is then abandoned.
 pub fn within_limit<R: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> R + Send + 'static,
@@ -106,7 +106,7 @@ pub fn within_limit<R: Send + 'static>(
     })
 }
 
-/// What operand C holds after `launch` in the emulator, or what that reports.
+/// The contents of operand C after `launch` in the emulator, or the emulator's report.
 pub fn emulate(launch: &Launch) -> Result<Vec<u8>, String> {
     let device = Device::emulated(EmulatedGpu {
         // The parameters of a probe are no shape of a product, so that the library's estimate

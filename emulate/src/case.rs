@@ -9,7 +9,7 @@ use tilewise::select::{self, Choice, Packed, Problem};
 
 use crate::operand::Placement;
 
-/// What the matrices hold.
+/// The contents of the matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// Uniform in [−1, 1), rounded to the type.
@@ -21,7 +21,7 @@ pub enum Values {
 /// A product to emulate.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Kernel, order, schedule, and what is packed.
+    /// Kernel, order, schedule, and the operands to pack.
     pub choice: Choice,
     /// Rows of A and C.
     pub m: u32,
@@ -31,30 +31,31 @@ pub struct Case {
     pub k: u32,
     /// Element type of C.
     pub output: OutputType,
-    /// Where A lies.
+    /// The layout of A.
     pub a: Placement,
-    /// Where B lies.
+    /// The layout of B.
     pub b: Placement,
-    /// Where C lies.
+    /// The layout of C.
     pub c: Placement,
     /// CTAs that run at once: the grid of persistent schedules.
     pub resident: u32,
-    /// What A and B hold.
+    /// The contents of A and B.
     pub values: Values,
     /// Seed of A and B.
     pub seed: u64,
 }
 
 impl Case {
-    /// A product of `m`×`n`×`k` by `kernel`, in the layouts that it is made for,
-    /// nothing between the lines but what TMA needs, C row-major, of the input's
-    /// type; one tile a CTA in rows, where the kernel can.
+    /// A product of `m`×`n`×`k` by `kernel`. A and B have the layouts that the kernel is
+    /// made for, with only the padding between lines that TMA needs; C is row-major and
+    /// has the input's type. Each CTA runs one tile, in row-major order, where the kernel
+    /// can.
     pub fn new(kernel: &KernelInfo, m: u32, n: u32, k: u32) -> Case {
         let bytes = kernel.input.bytes();
         let packs = kernel.family == Family::Pack;
         let along_k = |major: Option<Major>| major.unwrap_or(Major::K) == Major::K;
         let is_stream_k = kernel.runs_under(Schedule::StreamK);
-        // TMA does not round: the library packs, and rounds, before.
+        // TMA does not round, so the library packs before and rounds.
         let rounds = kernel.family == Family::Hopper && kernel.input == DType::Tf32;
         Case {
             choice: Choice {
@@ -99,7 +100,7 @@ impl Case {
         &self.choice.kernel
     }
 
-    /// Columns of A: K, but for kernels that pack A to C.
+    /// Columns of A: K, except for kernels that pack A to C.
     pub fn a_columns(&self) -> u32 {
         match self.kernel().family {
             Family::Pack => self.n,
@@ -107,8 +108,7 @@ impl Case {
         }
     }
 
-    /// The GPU that has [`Case::resident`] CTAs run at once, and never says that it takes
-    /// too long.
+    /// A GPU that runs [`Case::resident`] CTAs at once and has no time limit.
     pub fn gpu(&self) -> EmulatedGpu {
         EmulatedGpu {
             sms: self.resident,
@@ -118,7 +118,7 @@ impl Case {
         }
     }
 
-    /// As the library's selection sees it, of operands at address 0.
+    /// The problem as the library's selection sees it, with operands at address 0.
     pub fn problem(&self) -> Problem {
         let input = self.kernel().input;
         let output = match self.output {

@@ -1,15 +1,15 @@
 //! Products by tilewise's kernels, on an emulated GPU.
 //!
-//! The library plans and launches, as on a GPU; this crate makes operands with a watch on
-//! what lies between their elements, compares what comes out with f64, and prints. It is a
-//! package of its own because it compiles every kernel for the host.
+//! The library plans and launches, as on a GPU; this crate makes operands, checks the bytes
+//! between their elements, compares the result with f64, and prints. It is a separate
+//! package because it compiles every kernel for the host.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`case`](mod@case) | a problem, a kernel for it, and how to launch it |
 //! | [`operand`] | matrices with any strides |
-//! | [`pick`] | the case that the library's rule makes of a wish |
-//! | [`limits`] | what is too much |
+//! | [`pick`] | the case that the library's rule picks for the user's options |
+//! | [`limits`] | the limits of time and memory |
 //! | [`run`](mod@run) | runs a case and compares |
 
 pub mod case;

@@ -1,10 +1,10 @@
-//! What is too much to begin with.
+//! Limits of time and memory, checked before a product begins.
 
 use std::time::Duration;
 
 use tilewise::emulator::{EmulatedGpu, Estimate};
 
-/// Why a product is not begun. The messages name the options that lift the limits.
+/// Why a product is refused. The messages name the options that lift the limits.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum TooMuch {
     /// It would take too long.
@@ -13,9 +13,9 @@ pub enum TooMuch {
         in_words(*time), in_words(*limit)
     )]
     Time {
-        /// About how long it would take.
+        /// The estimated time.
         time: Duration,
-        /// How long it may.
+        /// The limit.
         limit: Duration,
     },
     /// Its operands and workspaces do not fit.
@@ -27,9 +27,9 @@ pub enum TooMuch {
     Memory {
         /// Bytes of emulated memory.
         bytes: u64,
-        /// What they take of the host's, with the stacks of threads.
+        /// Bytes of the host's memory that they take, with the stacks of threads.
         host_bytes: u64,
-        /// Bytes that there are.
+        /// Bytes that are available.
         limit: u64,
     },
 }

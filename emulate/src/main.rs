@@ -117,8 +117,8 @@ fn compare_or_count(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what `case` will take, then runs it in every order of events that the arguments
-/// ask for. What came of the first.
+/// Prints the estimate for `case`, then runs it in every order of events that the arguments
+/// request. Returns the outcome of the first run.
 fn emulate(arguments: &Arguments, case: &Case) -> Result<Outcome, String> {
     let KernelInfo { name, threads, .. } = *case.kernel();
     println!(
@@ -220,7 +220,7 @@ fn gpu(arguments: &Arguments, seed: u64) -> Result<EmulatedGpu, String> {
     })
 }
 
-/// A bar of the CTAs that have ended, and the time beside that of the estimate.
+/// A progress bar of the CTAs that have ended, with the elapsed and the estimated time.
 fn progress(estimate: &Estimate, seed: u64) -> ProgressBar {
     let template = "{bar:30} {pos}/{len} CTAs, {elapsed} of {msg}";
     let style =
@@ -233,7 +233,7 @@ fn progress(estimate: &Estimate, seed: u64) -> ProgressBar {
     bar
 }
 
-/// What went wrong, and how to see it again.
+/// The error message, and how to reproduce the error.
 fn failure(message: &str, seed: u64) -> String {
     format!("{message}\n\nseed {seed} does the same again: --seed {seed} --schedules 1")
 }

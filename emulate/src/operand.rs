@@ -1,13 +1,14 @@
-//! Matrices in the memory of a device, any strides, with a watch on what lies between.
+//! Matrices in the memory of a device, with any strides, and checks of the bytes between
+//! their elements.
 
 use tilewise::emulator;
 use tilewise::select::Strides;
 use tilewise::{Device, Element, Error, Matrix, MatrixView, MatrixViewMut};
 
-/// What lies in C, and between its elements, before a launch.
+/// The byte that fills C, and the gaps between its elements, before a launch.
 const SENTINEL: u8 = 0xa5;
 
-/// Where a matrix lies in its allocation, in elements.
+/// The layout of a matrix in its allocation, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// From the start of the allocation, a multiple of 256 bytes, to element (0, 0).
@@ -42,7 +43,7 @@ impl Placement {
         }
     }
 
-    /// As the library's selection sees it.
+    /// The layout as the library's selection sees it.
     pub(crate) fn strides(&self, element_bytes: u32) -> Strides {
         Strides {
             row_stride: self.row_stride,
@@ -62,8 +63,8 @@ pub(crate) struct Placed<T> {
 }
 
 impl<T: Element> Placed<T> {
-    /// The elements, row by row; on an emulated GPU nothing has written what lies before
-    /// and between them.
+    /// A matrix with these elements, row by row; on an emulated GPU the bytes before and
+    /// between the elements are unwritten.
     pub(crate) fn holding(
         device: &Device,
         placement: Placement,
@@ -87,7 +88,7 @@ impl<T: Element> Placed<T> {
         Ok(placed)
     }
 
-    /// A matrix whose allocation holds what [`Placed::stray`] looks for.
+    /// A matrix whose allocation is filled with the byte that [`Placed::stray`] checks.
     pub(crate) fn of_sentinels(
         device: &Device,
         placement: Placement,
@@ -157,8 +158,8 @@ impl<T: Element> Placed<T> {
         map
     }
 
-    /// The byte, counted from the start of the allocation, that lies between the elements
-    /// and is no longer what [`Placed::of_sentinels`] put there.
+    /// The offset in the allocation of a byte between the elements that no longer has the
+    /// value from [`Placed::of_sentinels`].
     pub(crate) fn stray(&self) -> Result<Option<u64>, Error> {
         let all = self.allocation.to_vec()?;
         let bytes: &[u8] = bytemuck::cast_slice(&all);

@@ -1,5 +1,5 @@
-//! From what somebody wants to see, to a case: by the rule of
-//! [`tilewise::select`], for an H200 with as many SMs as are simulated.
+//! Picks a case for the user's options by the rule of [`tilewise::select`], for an H200
+//! with as many SMs as are simulated.
 
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Block, DType, Family, GemmParams, Major, OutputType, Schedule, TileOrder};
@@ -9,16 +9,16 @@ use tilewise_benches::modelled::selection::H200;
 use crate::case::{self, Case};
 use crate::operand::Placement;
 
-/// Which kernel.
+/// The user's choice of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel<'a> {
-    /// The one of this name.
+    /// The kernel of this name.
     Entry(&'a str),
     /// The rule's choice of a family, for this type.
     Family(Family, DType),
 }
 
-/// What is wanted; `None` leaves it to the rule.
+/// The user's options; `None` leaves the choice to the rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'a> {
     /// The kernel.
@@ -27,7 +27,7 @@ pub struct Wish<'a> {
     pub block: Option<Block>,
     /// The order of tiles.
     pub order: Option<TileOrder>,
-    /// How CTAs get them.
+    /// The schedule, which assigns tiles to CTAs.
     pub schedule: Option<Schedule>,
     /// Type of C.
     pub output: OutputType,
@@ -42,7 +42,7 @@ impl Wish<'_> {
     /// The case for `m`×`n`×`k`.
     ///
     /// # Errors
-    /// In words: no such kernel, or none that can do this.
+    /// A message that there is no such kernel, or that no kernel can compute this.
     pub fn pick(&self, m: u32, n: u32, k: u32) -> Result<Case, String> {
         let (input, made_for) = match self.kernel {
             Kernel::Entry(name) => {
@@ -151,7 +151,8 @@ mod tests {
                 .unwrap_err()
                 .contains("hopper_f64")
         );
-        // Its C leaves by TMA alone: rows of 99 elements are no multiple of 16 bytes.
+        // This kernel stores C by TMA only, and rows of 99 elements are not a multiple of
+        // 16 bytes.
         let refused = named("hopper_f16_ak_bk_256x192x64", 256, 99, 64);
         assert!(refused.is_err());
     }

@@ -1,4 +1,4 @@
-//! What the program prints and writes of what a launch has done.
+//! The report of a launch that the program prints, and the trace that it writes.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,8 +9,8 @@ use tilewise::emulator::{Counts, Instruction};
 use tilewise::l2::{self, Replayed};
 use tilewise_benches::text_table::Table;
 
-/// Prints what one launch did. `l2_bytes` is the capacity of the L2 that its requests
-/// are run through.
+/// Prints the counts of one launch. `l2_bytes` is the capacity of the modelled L2 that
+/// serves its requests.
 pub fn print_counts(counts: &Counts, l2_bytes: u64) {
     println!("\n{:>14}  instruction (by thread)", "executed");
     for &instruction in Instruction::ALL {
@@ -35,7 +35,7 @@ pub fn print_counts(counts: &Counts, l2_bytes: u64) {
     }
 }
 
-/// Prints what the launches of one product in several orders of tiles did.
+/// Prints the counts of launches of one product in several orders of tiles.
 pub fn print_orders(launches: &[(TileOrder, Counts)], l2_bytes: u64) {
     let mut table = Table::new([
         "order",
@@ -92,7 +92,7 @@ pub fn write_trace(path: &Path, counts: &Counts) -> std::io::Result<()> {
     let partial = path.with_added_extension("partial");
     let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
-        // What could be written of it is of no use.
+        // A partial file is of no use.
         let _ = fs::remove_file(&partial);
     }
     written?;

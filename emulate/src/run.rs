@@ -10,10 +10,10 @@ use tilewise_emulator::semantics::convert::tf32_from_f32;
 use crate::case::{Case, Values};
 use crate::operand::Placed;
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What the launch did.
+    /// The counts of the launch.
     pub counts: Counts,
     /// Largest difference to f64 of an element of C.
     pub largest_error: f64,
@@ -31,18 +31,18 @@ pub enum Error {
     /// An element of C is wrong.
     #[error("C({row}, {col}) is {found}, and should be {expected}: {excess:.3} times the bound")]
     Wrong {
-        /// Its row.
+        /// Row of the element.
         row: usize,
-        /// Its column.
+        /// Column of the element.
         col: usize,
-        /// What the kernel computed.
+        /// The value that the kernel computed.
         found: f64,
         /// The product in f64.
         expected: f64,
-        /// Error over what rounding may do.
+        /// Error divided by the bound on rounding errors.
         excess: f64,
     },
-    /// Something between the elements of C was overwritten.
+    /// The kernel overwrote a byte between the elements of C.
     #[error("byte {offset} of C's allocation is between its elements, and was overwritten")]
     Stray {
         /// Bytes from the start of the allocation.
@@ -115,7 +115,7 @@ fn run_copy<T: Element>(case: &Case, gpu: &EmulatedGpu) -> Result<Outcome, Error
     })
 }
 
-/// What the last launch on `device` did, and left in C.
+/// The counts of the last launch on `device`, and the contents of C.
 fn outcome<O: Element>(device: &Device, c: &Placed<O>) -> Result<Outcome, Error> {
     if let Some(offset) = c.stray()? {
         return Err(Error::Stray { offset });
@@ -137,7 +137,7 @@ fn shapes(case: &Case) -> [(u32, u32); 2] {
     [(case.m, case.a_columns()), b]
 }
 
-/// What A and B of `case` hold, row by row. `T` is the type that its kernel reads.
+/// The elements of A and B of `case`, row by row. `T` is the type that its kernel reads.
 pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
     let kernel = case.kernel();
     let mut random = StdRng::seed_from_u64(case.seed);
@@ -148,7 +148,8 @@ pub fn operands<T: Element>(case: &Case) -> [Vec<T>; 2] {
                     Values::Uniform => random.random_range(-1.0..1.0),
                     Values::Integers => f64::from(random.random_range(-4..=4)),
                 };
-                // Rounded once, so that both worlds of `emulator-proof` start alike.
+                // Rounded once, so that the GPU and the emulator in `emulator-proof` start
+                // from the same values.
                 if kernel.family == Family::Hopper && kernel.input == DType::Tf32 {
                     T::from_f64(f32::from_bits(tf32_from_f32(value as f32)).into())
                 } else {
@@ -181,7 +182,7 @@ fn compare<O: Element>(
     }))
 }
 
-/// As [`compare`], for copies, which are exact but for the rounding to TF32.
+/// [`compare`] for copies, which are exact except for the rounding to TF32.
 fn compare_copies<T: Element>(
     values: &[T],
     found: &[T],

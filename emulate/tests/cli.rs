@@ -14,7 +14,7 @@ fn emulate(arguments: &str) -> Output {
         .expect("the program runs")
 }
 
-/// What it printed, if it succeeded.
+/// The output of the program, which must succeed.
 fn stdout(output: &Output) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
@@ -84,7 +84,7 @@ fn the_trace_is_in_the_order_of_time() {
     assert_eq!(bytes, 256 * 256 * 2);
 }
 
-/// By SIGTERM, because SIGINT is ignored below a shell's background jobs.
+/// The test sends SIGTERM, because background jobs of a shell ignore SIGINT.
 #[cfg(unix)]
 #[test]
 fn an_early_end_leaves_no_file() {
@@ -122,11 +122,11 @@ fn orders_are_compared_by_what_the_kernel_asks_of_l2() {
     };
     let (row, grouped) = (row("row"), row("grouped:4"));
     assert_eq!(row[0], grouped[0], "the same boxes");
-    // A wave of eight tiles reads nine blocks in a row, and six as four by two.
+    // A wave of eight tiles in a row reads nine blocks, and a wave of four by two six.
     assert!(grouped[3] < row[3], "{text}");
 }
 
-/// At once: nothing of it is begun.
+/// The program refuses at once, before it begins any work.
 #[test]
 fn what_cannot_end_or_fit_is_refused_and_says_what_it_would_take() {
     let begin = Instant::now();

@@ -1,5 +1,5 @@
 //! Every kernel at shapes that fit no tile, over orders, schedules, layouts and
-//! output types: right against f64, and no rule broken.
+//! output types: the result must agree with f64, and the kernel must break no rule.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
@@ -37,7 +37,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
         Family::Naive => extent(16, 4),
         _ => extent(depth, 5),
     };
-    // The last two are for the paths of whole vectors, and of whole tiles.
+    // The last two reach the paths of whole vectors, and of whole tiles.
     let is_aligned = number + 2 >= EACH;
     if is_aligned {
         [m, n, k] = [m, n, k].map(|extent| extent.next_multiple_of(16));
@@ -50,7 +50,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
     }
     let mut case = Case::new(kernel, m, n, k);
     case.seed = seed;
-    // By the seed, so that the kernels between them have every order at every shape.
+    // The seed chooses, so that all kernels together cover every order at every shape.
     let orders = TileOrder::all(2 + (number % 2) as u32);
     case.choice.order = orders[(seed % orders.len() as u64) as usize];
     case.values = match number % 3 {
@@ -84,7 +84,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
     case
 }
 
-/// Operands that lie the other way than the kernel's name says, where it can.
+/// Operands in the other layout than the kernel's name gives, where the kernel can read it.
 fn turn(case: &mut Case, random: &mut StdRng) {
     let bytes = case.kernel().input.bytes();
     if case.kernel().family != Family::Hopper {
@@ -100,7 +100,7 @@ fn turn(case: &mut Case, random: &mut StdRng) {
     }
 }
 
-/// Other strides than the plain ones.
+/// Strides other than the dense ones.
 fn lay_out(case: &mut Case, random: &mut StdRng) {
     let aligned = 16 / u64::from(case.kernel().input.bytes());
     let through_tma = case.kernel().family == Family::Hopper;

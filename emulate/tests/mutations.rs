@@ -1,6 +1,6 @@
-//! Faults put into the Hopper kernels, one at a time: the emulator catches each, by a
-//! check or by a wrong result. The kernels' source stays as it is: faults change the
-//! arguments of the instructions that it executes, or drop them.
+//! Faults in the Hopper kernels, one at a time: the emulator catches each, by a check or
+//! by a wrong result. The kernels' source stays as it is: a fault changes the arguments of
+//! an instruction that the kernel executes, or drops the instruction.
 
 use gpu_kernels::kernel::WARPGROUP;
 use gpu_kernels::{OutputType, Schedule};
@@ -30,7 +30,7 @@ const SPLIT: &str = "hopper_f16_ak_bk_64x64x64_split2";
 /// CTAs share tiles.
 const STREAM_K: &str = "hopper_f16_ak_bk_128x128x64_streamk";
 
-/// A fault, and the kernel that it is put into.
+/// A fault, and the kernel that gets it.
 struct Mutation {
     what: &'static str,
     kernel: &'static str,
@@ -44,8 +44,7 @@ fn is_empty_barrier(address: u64) -> bool {
     address >= end - STAGES * BARRIER_BYTES
 }
 
-/// Whether an mbarrier of [`PING_PONG`] is one by which consumers pass on the turn:
-/// its last two.
+/// Whether an mbarrier of [`PING_PONG`] is an order barrier: one of its last two.
 fn is_turn_barrier(address: u64) -> bool {
     let end = BASE + u64::from(case::kernel(PING_PONG).expect("a kernel").shared_bytes);
     address >= end - 2 * BARRIER_BYTES
@@ -382,8 +381,8 @@ const MUTATIONS: &[Mutation] = &[
     },
 ];
 
-/// A case that uses all that can be broken: several tiles a CTA, edges, a ring that
-/// goes round.
+/// A case that reaches every fault: it has several tiles a CTA, edges, and more k-blocks
+/// than stages.
 fn base(kernel: &str) -> Case {
     let kernel = case::kernel(kernel).expect("a kernel");
     let (height, width) = kernel.cluster_tile();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::clock::Agent;
 
-/// What an agent is. CTAs and threads count within the cluster.
+/// The kind of an agent. CTAs and threads are numbered within the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Role {
     /// A thread.
@@ -21,14 +21,14 @@ pub(super) enum Role {
     },
     /// TMA stores of a thread; epochs are its bulk groups.
     Stores(u32),
-    /// TMA stores of a thread, as far as they read shared memory.
+    /// The reads of shared memory by the TMA stores of a thread.
     StoreReads(u32),
     /// The multiplies of a warpgroup; epochs are its groups.
     Multiplies(u32),
 }
 
 impl Role {
-    /// The proxy by which it accesses shared memory.
+    /// The proxy by which the agent accesses shared memory.
     pub(super) fn proxy(self) -> Proxy {
         match self {
             Role::Thread(_) | Role::Copies(_) => Proxy::Generic,

@@ -1,10 +1,10 @@
-//! Vector clocks: what has happened before what.
+//! Vector clocks: which accesses happened before which.
 //!
 //! Every agent that accesses memory counts its own epochs, and has a vector clock, which
-//! holds the last epoch of every other agent that it knows of (Lamport 1978; Fidge and
-//! Mattern 1988). An access is ordered after another if its agent's vector covers the
-//! other's epoch. Two accesses that conflict and are not ordered are a data race. The
-//! shadow memory keeps epochs and not vectors, as FastTrack does (Flanagan and Freund,
+//! holds the last epoch that it knows of every other agent (Lamport 1978; Fidge and
+//! Mattern 1988). An access is ordered after another access if its agent's vector covers
+//! the epoch of the other. Two accesses that conflict and are not ordered are a data race.
+//! The shadow memory keeps epochs and not vectors, as FastTrack does (Flanagan and Freund,
 //! PLDI 2009).
 //!
 //! The agents are the threads of a cluster and the asynchronous units beside them: an
@@ -23,17 +23,17 @@ pub(super) type Agent = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Epoch {
     pub(super) agent: Agent,
-    /// From 1; 0 is before everything.
+    /// Counts from 1; 0 is before everything.
     pub(super) clock: u32,
 }
 
 /// The last known epoch of each agent. Copies share their memory until one of them
-/// changes: after a barrier most threads know the same.
+/// changes, because after a barrier most threads have equal knowledge.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VectorClock(Rc<Vec<u32>>);
 
 impl VectorClock {
-    /// What is known of `agent`.
+    /// The last known epoch of `agent`.
     pub(super) fn get(&self, agent: Agent) -> u32 {
         self.0.get(agent as usize).copied().unwrap_or(0)
     }
@@ -43,7 +43,7 @@ impl VectorClock {
         self.get(epoch.agent) >= epoch.clock
     }
 
-    /// Learns of `epoch`, and all of its agent before it.
+    /// Learns of `epoch`, and of all earlier epochs of its agent.
     pub(super) fn learn(&mut self, epoch: Epoch) {
         if !self.covers(epoch) {
             let entries = Rc::make_mut(&mut self.0);
@@ -73,7 +73,7 @@ impl VectorClock {
         }
     }
 
-    /// Forgets what `other` does not know too.
+    /// Keeps only the epochs that `other` knows too.
     pub(super) fn meet(&mut self, other: &VectorClock) {
         if Rc::ptr_eq(&self.0, &other.0) {
             return;
@@ -86,17 +86,17 @@ impl VectorClock {
     }
 }
 
-/// What one agent knows of other clusters: for each, the epochs of its agents. Only flags in
-/// global memory pass this on.
+/// One agent's knowledge of other clusters: for each cluster, the epochs of its agents. Only
+/// flags in global memory pass this knowledge on.
 type Foreign = Option<Arc<BTreeMap<u32, Vec<u32>>>>;
 
-/// All that a thread knows, and what a barrier passes on.
+/// All knowledge of a thread; a barrier passes it on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
-    /// What has happened before.
+    /// The epochs that happened before.
     pub(super) generic: VectorClock,
-    /// The part of it that is visible to the async proxy: what a proxy fence
-    /// stands behind (PTX ISA, "Memory Consistency Model", "Proxies").
+    /// The part of `generic` that is visible to the async proxy: the accesses before a
+    /// proxy fence (PTX ISA, "Memory Consistency Model", "Proxies").
     pub(super) asynchronous: VectorClock,
     foreign: Foreign,
 }
@@ -108,13 +108,13 @@ impl Knowledge {
         self.join_foreign(&other.foreign);
     }
 
-    /// Keeps what both know, for threads that start an operation together.
+    /// Keeps the common knowledge, for threads that start an operation together.
     pub(super) fn meet(&mut self, other: &Knowledge) {
         self.generic.meet(&other.generic);
         self.asynchronous.meet(&other.asynchronous);
     }
 
-    /// Both kinds of knowledge of `epoch`.
+    /// Learns of `epoch` in both kinds of knowledge.
     pub(super) fn learn(&mut self, epoch: Epoch) {
         self.generic.learn(epoch);
         self.asynchronous.learn(epoch);
@@ -155,12 +155,13 @@ fn join_clocks(mine: &mut Vec<u32>, theirs: &[u32]) {
     }
 }
 
-/// What a thread of one cluster tells threads of other clusters through a flag.
+/// The knowledge that a thread of one cluster passes to threads of other clusters through a
+/// flag.
 #[derive(Clone, Debug)]
 pub(super) struct Message(Arc<BTreeMap<u32, Vec<u32>>>);
 
 impl Message {
-    /// What `knowledge`, of a thread of `cluster`, covers.
+    /// A message with the `knowledge` of a thread of `cluster`.
     pub(super) fn new(cluster: u32, knowledge: &Knowledge) -> Message {
         let mut told = knowledge.foreign.as_deref().cloned().unwrap_or_default();
         told.insert(cluster, knowledge.generic.0.to_vec());

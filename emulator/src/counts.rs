@@ -8,13 +8,13 @@ pub struct Request {
     /// The time of the request: the instructions that the threads of the cluster had executed
     /// before, divided by the number of threads.
     pub time: u64,
-    /// Linear index of the CTA that asks.
+    /// Linear index of the CTA that makes the request.
     pub cta: u32,
-    /// Global address of its first byte.
+    /// Global address of the first byte.
     pub address: u64,
     /// Bytes inside the tensor; 128 for a line.
     pub bytes: u32,
-    /// Whether it is a write.
+    /// Whether the request is a write.
     pub writes: bool,
 }
 
@@ -24,14 +24,14 @@ pub struct Counts {
     /// Executions of each instruction, by thread, in the order of
     /// [`Instruction::ALL`].
     executed: Vec<u64>,
-    /// Bytes that threads and copy engines asked of global memory.
+    /// Bytes that threads and copy engines read from global memory.
     pub global_read_bytes: u64,
-    /// Bytes that they wrote to it.
+    /// Bytes that threads and copy engines wrote to global memory.
     pub global_written_bytes: u64,
     /// Accesses of a warp to shared memory (`ld`, `st`, and each matrix of
     /// `ldmatrix` and `stmatrix`).
     pub shared_accesses: u64,
-    /// Cycles that these took beyond one each, for bank conflicts.
+    /// Cycles beyond one that bank conflicts added to these accesses.
     pub bank_conflicts: u64,
     /// Multiplications and additions of the tensor cores.
     pub tensor_operations: u64,
@@ -47,7 +47,7 @@ impl Counts {
         self.executed[instruction as usize] += 1;
     }
 
-    /// How often threads executed `instruction`.
+    /// The number of times that threads executed `instruction`.
     pub fn executed(&self, instruction: Instruction) -> u64 {
         self.executed
             .get(instruction as usize)

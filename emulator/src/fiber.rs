@@ -9,18 +9,18 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 /// Bytes of a stack. Pages that a thread does not touch cost nothing.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What a thread runs.
+/// The function that a thread runs.
 pub(super) type Body<'a> = &'a (dyn Fn() + Sync);
 
 thread_local! {
-    /// The yielder of the fiber that runs.
+    /// The yielder of the running fiber.
     static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(std::ptr::null()) };
 }
 
 /// One emulated thread.
 pub(super) struct Fiber {
     coroutine: Coroutine<(), (), (), DefaultStack>,
-    /// Its yielder; null before it has run.
+    /// The fiber's yielder; null before the fiber has run.
     yielder: *const Yielder<(), ()>,
 }
 
@@ -28,14 +28,15 @@ pub(super) struct Fiber {
 #[derive(Default)]
 pub(super) struct Stacks(Vec<DefaultStack>);
 
-/// Stacks of launches that have ended: to map one takes longer than to run a short thread.
+/// Stacks of launches that have ended, kept because mapping a stack takes longer than
+/// running a short thread.
 static KEPT: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
 
 fn kept() -> MutexGuard<'static, Vec<DefaultStack>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Most stacks that are kept.
+/// Maximum number of stacks that are kept.
 const MOST_KEPT: usize = 4096;
 
 impl Drop for Stacks {
@@ -69,7 +70,7 @@ impl Fiber {
     /// # Safety
     /// `body` outlives the fiber.
     pub(super) unsafe fn new(body: Body<'_>, stacks: &mut Stacks) -> std::io::Result<Fiber> {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller ensures that `body` outlives the fiber.
         let body: Body<'static> = unsafe { std::mem::transmute(body) };
         let coroutine = Coroutine::with_stack(stacks.take()?, move |yielder, ()| {
             YIELDER.set(yielder);
@@ -81,8 +82,8 @@ impl Fiber {
         })
     }
 
-    /// Runs it until it waits or ends, and returns whether it has ended. A panic in the fiber
-    /// goes on here.
+    /// Runs the fiber until it waits or ends, and returns whether it has ended. A panic in
+    /// the fiber continues in the caller.
     pub(super) fn resume(&mut self) -> bool {
         YIELDER.set(self.yielder);
         let result = self.coroutine.resume(());
@@ -91,13 +92,13 @@ impl Fiber {
     }
 }
 
-/// Leaves the fiber that runs, until it is resumed.
+/// Suspends the running fiber until it is resumed.
 ///
 /// # Panics
 /// No fiber runs.
 pub(super) fn suspend() {
     let yielder = YIELDER.get();
     assert!(!yielder.is_null(), "only kernels execute instructions");
-    // SAFETY: the yielder lives on the stack of the fiber that runs.
+    // SAFETY: the yielder lives on the stack of the running fiber.
     unsafe { (*yielder).suspend(()) };
 }

@@ -10,10 +10,10 @@ macro_rules! instructions {
         }
 
         impl Instruction {
-            /// All of them.
+            /// All instructions.
             pub const ALL: &[Instruction] = &[$(Instruction::$variant,)*];
 
-            /// How the PTX ISA writes it.
+            /// The instruction's name in the PTX ISA.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Instruction::$variant => $name,)*
@@ -73,8 +73,9 @@ instructions! {
 }
 
 impl Instruction {
-    /// Whether other threads can see when it happens, so that the scheduler may run another
-    /// thread just before. Instructions between two of these happen at once.
+    /// Whether other threads can observe when the instruction executes, so that the
+    /// scheduler may run another thread just before it. All instructions of a thread between
+    /// two such instructions execute without a switch.
     pub(super) const fn synchronises(self) -> bool {
         use Instruction as I;
         matches!(

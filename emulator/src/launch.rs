@@ -1,9 +1,9 @@
 //! Launches: the clusters of a grid over slots, and slots over host threads.
 //!
 //! A slot holds one cluster at a time and runs the clusters with its number, modulo
-//! the number of slots, in order: a GPU with that many places. The slots of one
-//! host thread take turns when all threads of a cluster wait for flags that other
-//! clusters raise; nothing else that clusters do depends on each other.
+//! the number of slots, in order, like a GPU with room for that many clusters. The
+//! slots of one host thread take turns when all threads of a cluster wait for flags
+//! that other clusters raise; clusters depend on each other in no other way.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,28 +25,28 @@ pub struct Grid<'a> {
     pub ctas: (u32, u32),
     /// Threads of a CTA, a multiple of 32.
     pub threads: u32,
-    /// CTAs of a cluster; divides those along x.
+    /// CTAs of a cluster; it divides the number of CTAs along x.
     pub ctas_per_cluster: u32,
     /// Dynamic shared memory of a CTA, bytes.
     pub shared_bytes: u32,
-    /// What each thread runs.
+    /// The function that each thread runs.
     pub body: &'a (dyn Fn() + Sync),
 }
 
-/// Why a launch did not end well.
+/// Why a launch failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Rules were broken: at least one report, by cluster.
+    /// The kernel broke rules: at least one report, by cluster.
     #[error("{}", lines(.0))]
     Broken(Vec<Report>),
     /// The grid cannot be launched.
     #[error("the grid cannot be launched: {reason}")]
     Grid {
-        /// What is wrong with it.
+        /// Why the grid cannot be launched.
         reason: String,
     },
-    /// No memory for the stacks of the threads.
+    /// The host has no memory for the stacks of the threads.
     #[error("no stack for a thread: {0}")]
     Stacks(#[source] std::io::Error),
 }
@@ -59,12 +59,12 @@ fn lines(reports: &[Report]) -> String {
 /// Runs a grid to its end.
 ///
 /// # Errors
-/// [`Error`]. What clusters without reports have written is in `memory` then.
+/// [`Error`]. `memory` then contains the writes of the clusters without reports.
 pub fn launch(memory: &mut Memory, grid: &Grid<'_>, options: &Options) -> Result<Counts, Error> {
     launch_watched(memory, grid, options, &|_| {})
 }
 
-/// As [`launch`]; `ended` is told how many CTAs have ended, whenever some have.
+/// [`launch`], with progress: whenever CTAs have ended, it calls `ended` with their number.
 ///
 /// # Errors
 /// [`Error`].
@@ -156,14 +156,14 @@ fn check(grid: &Grid<'_>) -> Result<(), Error> {
     Err(Error::Grid { reason })
 }
 
-/// What the workers share.
+/// The state that the workers share.
 struct Shared<'l> {
     launch: &'l Launch<'l>,
     body: Body<'l>,
     clusters: u32,
     slots: u32,
     workers: usize,
-    /// Grows whenever something happens that may have raised a flag.
+    /// A counter that grows whenever a flag may have been raised.
     progress: AtomicU64,
     /// Workers that found nothing to do since the last progress.
     idle: AtomicUsize,
@@ -189,7 +189,7 @@ struct Worker<'l> {
 /// Why a cluster stopped running.
 enum Stop {
     Finished,
-    /// Until another cluster raises a flag.
+    /// It waits until another cluster raises a flag.
     Polls,
     Broken(Report),
 }
@@ -211,7 +211,7 @@ impl<'l> Worker<'l> {
     }
 
     fn run(mut self) -> Result<Outcome, Error> {
-        // However this worker ends, the others need not wait for it any more.
+        // However this worker ends, the other workers no longer wait for it.
         let _idle = Idle(&self.shared.idle);
         let mut slots: Vec<Option<Running<'l>>> = self.queues.iter().map(|_| None).collect();
         loop {
@@ -246,7 +246,7 @@ impl<'l> Worker<'l> {
                 self.shared.progress.fetch_add(1, SeqCst);
             } else if polling {
                 if self.shared.all_idle(seen) {
-                    // No cluster will raise these flags.
+                    // All workers are idle, so no cluster will raise these flags.
                     for slot in &mut slots {
                         let report = slot.as_ref().map(|running| running.cluster().stuck());
                         self.end(slot.take(), report);
@@ -275,8 +275,8 @@ impl<'l> Worker<'l> {
 }
 
 impl Shared<'_> {
-    /// Waits until something has happened since `seen`, or all workers wait like this.
-    /// Returns whether all wait.
+    /// Waits until there is progress since `seen`, or all workers wait here.
+    /// Returns whether all workers wait.
     fn all_idle(&self, seen: u64) -> bool {
         self.idle.fetch_add(1, SeqCst);
         let all = loop {
@@ -304,7 +304,7 @@ impl Drop for Idle<'_> {
 
 /// A cluster and its fibers.
 struct Running<'l> {
-    /// Threads refer to it while they run, hence a pointer; from `Box::into_raw`.
+    /// A pointer from `Box::into_raw`, because threads refer to the cluster while they run.
     cluster: *mut Cluster<'l>,
     fibers: Vec<Fiber>,
 }
@@ -318,7 +318,7 @@ impl<'l> Running<'l> {
             fibers: Vec::with_capacity(threads),
         };
         for _ in 0..threads {
-            // SAFETY: the body is the launch's, which outlives its workers.
+            // SAFETY: the body belongs to the launch, which outlives its workers.
             let fiber = unsafe { Fiber::new(shared.body, stacks) };
             running.fibers.push(fiber.map_err(Error::Stacks)?);
         }
@@ -326,7 +326,7 @@ impl<'l> Running<'l> {
     }
 
     fn cluster(&self) -> &Cluster<'l> {
-        // SAFETY: it lives as long as `self`, and no fiber runs.
+        // SAFETY: the cluster lives as long as `self`, and no fiber runs.
         unsafe { &*self.cluster }
     }
 
@@ -335,8 +335,8 @@ impl<'l> Running<'l> {
         unsafe { &mut *self.cluster }
     }
 
-    /// Runs until nothing more can happen without another cluster. Also returns whether
-    /// anything did happen, apart from polls of flags that are still down.
+    /// Runs until no thread can go on without another cluster. Also returns whether there
+    /// was progress other than polls of flags that are still down.
     fn run(&mut self) -> (Stop, bool) {
         let seen = self.cluster().flags_seen;
         let in_vain = self.cluster_mut().poll_flags();
@@ -363,8 +363,8 @@ impl<'l> Running<'l> {
     fn resume(&mut self, thread: u32) -> Result<(), Report> {
         let fiber = &mut self.fibers[thread as usize];
         let cluster = self.cluster;
-        // SAFETY: nothing else refers to the cluster here; what the fiber leaves
-        // behind when it panics is only looked at for the report.
+        // SAFETY: nothing else refers to the cluster here; after a panic of the fiber only
+        // the report reads the state that the fiber left.
         let resumed = catch_unwind(AssertUnwindSafe(|| unsafe {
             enter(cluster, thread, || fiber.resume())
         }));
@@ -387,9 +387,9 @@ impl<'l> Running<'l> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // Fibers unwind, and may still look at the cluster.
+        // Fibers unwind, and may still access the cluster, so they are dropped first.
         self.fibers.clear();
-        // SAFETY: from `Box::into_raw`, and dropped once.
+        // SAFETY: the pointer is from `Box::into_raw`, and is dropped once.
         drop(unsafe { Box::from_raw(self.cluster) });
     }
 }

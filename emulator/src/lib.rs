@@ -5,20 +5,20 @@
 //! `gpu_kernels::isa`. Compiled for the host, each of those acts on a machine made of plain
 //! data, so the tests run the very source that a GPU runs.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`launch`](launch()) | a grid: clusters over slots, slots over host threads |
 //! | `fiber` | a thread: a coroutine that runs until it must wait |
-//! | `machine` | a cluster: its state, and what each instruction does to it |
-//! | [`semantics`] | what instructions compute, as plain functions |
+//! | `machine` | a cluster: its state, and the effect of each instruction on it |
+//! | [`semantics`] | the results of instructions, as plain functions |
 //! | [`Memory`] | global memory and its shadow |
-//! | `shadow`, `clock`, `agent` | which agent has accessed what, and what happened before what |
-//! | [`Report`], [`Check`] | what a kernel did wrong |
-//! | [`Counts`] | what it did |
-//! | [`Options`], [`Fault`] | which order of events, what to check, which fault to inject |
+//! | `shadow`, `clock`, `agent` | which agent accessed which memory, and which accesses happened before which |
+//! | [`Report`], [`Check`] | the rules that a kernel broke |
+//! | [`Counts`] | the instructions and bytes of a launch |
+//! | [`Options`], [`Fault`] | the order of events, the checks, and the fault to inject |
 //!
-//! It resembles Compute Sanitizer (memcheck, racecheck, synccheck) in what it finds,
-//! and loom in how it explores orders of events. `docs/emulator.md` says how far
+//! The emulator finds the faults that Compute Sanitizer finds (memcheck, racecheck,
+//! synccheck), and explores orders of events as loom does. `docs/emulator.md` says how far
 //! its answers go.
 
 mod agent;

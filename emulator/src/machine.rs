@@ -1,9 +1,9 @@
-//! The machine: the state of one cluster of CTAs, and what each instruction does
-//! to it, one family a file as in `gpu_kernels::isa`.
+//! The machine: the state of one cluster of CTAs, and the effect of each instruction
+//! on it, one family a file as in `gpu_kernels::isa`.
 //!
-//! Instructions are called by threads, which are fibers on one host thread. A call
-//! borrows the cluster (`with`), never across a switch; one that must wait says for
-//! what (`block`), and tries again when it is woken.
+//! Threads, which are fibers on one host thread, call the instructions. A call borrows
+//! the cluster (`with`), never across a switch of fibers. A call that must wait names the
+//! event that it waits for (`block`), and tries again when the thread is woken.
 
 pub mod barrier;
 pub mod cluster;
@@ -61,7 +61,7 @@ pub(super) struct Launch<'l> {
     pub(super) shared_bytes: u32,
 }
 
-/// A cluster of CTAs that runs.
+/// A running cluster of CTAs.
 pub(super) struct Cluster<'l> {
     pub(super) launch: &'l Launch<'l>,
     /// Index in the grid.
@@ -69,17 +69,17 @@ pub(super) struct Cluster<'l> {
     pub(super) ctas: Vec<Cta>,
     pub(super) threads: Vec<Thread>,
     warps: Vec<Gather>,
-    /// By warp.
+    /// Accesses to shared memory, by warp.
     accesses: Vec<banks::Accesses>,
     warpgroups: Vec<wgmma::Warpgroup>,
     cluster_barrier: cluster::Barrier,
     /// Threads that can go on.
     ready: VecDeque<u32>,
-    /// Copies that are started and not performed.
+    /// Copies that are started and not yet performed.
     copies: Vec<tma::BoxCopy>,
     agents: Agents,
     random: Random,
-    /// Flags that threads found raised.
+    /// Number of flags that threads found raised.
     pub(super) flags_seen: u64,
     pub(super) counts: Counts,
     /// The first rule that was broken.
@@ -95,23 +95,23 @@ pub(super) struct Cta {
     loaded_lines: global::LoadedLines,
     /// Threads that have not ended.
     alive: u32,
-    /// The cluster barrier that must have completed before it may end, as a count
-    /// of phases: peers have accessed its memory since the one before.
+    /// The cluster barrier that must complete before this CTA may end, as a count of
+    /// phases: peers have accessed its memory since the barrier before that.
     needed_until: u32,
 }
 
 /// One thread.
 pub(super) struct Thread {
-    /// Index of its CTA in the cluster.
+    /// Index of the thread's CTA in the cluster.
     pub(super) cta: u32,
-    /// Index in its CTA.
+    /// Index of the thread in its CTA.
     pub(super) index: u32,
     status: Status,
-    /// What it knows of other agents.
+    /// The thread's knowledge of other agents.
     knowledge: Knowledge,
-    /// Its own epoch.
+    /// The thread's own epoch.
     clock: u32,
-    /// What it knew at its last `fence.mbarrier_init`.
+    /// The thread's knowledge at its last `fence.mbarrier_init`.
     at_init_fence: Knowledge,
     instruction: Option<Instruction>,
     executed: Vec<u32>,
@@ -125,13 +125,13 @@ pub(super) struct Thread {
 /// Whether a thread can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
-    /// In the queue, or running.
+    /// The thread is in the queue, or runs.
     Ready,
     Waiting(Wait),
     Ended,
 }
 
-/// What a thread can wait for.
+/// The events that a thread can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Wait {
     /// The other lanes of its warp, at an instruction.
@@ -144,11 +144,11 @@ pub(super) enum Wait {
     Mbarrier { address: u32, parity: u32 },
     /// The cluster's barrier.
     Cluster,
-    /// Its bulk stores up to this group, to be read or to be complete.
+    /// The thread's bulk stores up to this group, to have read shared memory or to be complete.
     Stores(u32),
     /// A flag in global memory.
     Flag(u64),
-    /// Registers that others release.
+    /// Registers that other warpgroups release.
     Registers,
 }
 
@@ -204,7 +204,7 @@ impl<'l> Cluster<'l> {
         }
     }
 
-    /// The thread to run next. Before that the copy engine may perform copies: where no
+    /// The thread to run next. Before that the copy engine may perform copies: when no
     /// thread can run, and at random. `None` if no thread can run and no copy is left.
     pub(super) fn next(&mut self) -> Result<Option<u32>, Report> {
         loop {

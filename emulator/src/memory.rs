@@ -1,4 +1,4 @@
-//! Global memory: allocations, what is in them, and their shadow.
+//! Global memory: allocations, their contents, and their shadow.
 //!
 //! Simulated SMs run on several host threads, so contents and shadow are atomics.
 //! A cell of the shadow holds the last writer and the last reader of a granule. One
@@ -30,11 +30,11 @@ const CONSTANT: u64 = 1 << 63;
 /// Global memory of the emulated GPU.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Ascending.
+    /// Ordered by address.
     buffers: Vec<Buffer>,
-    /// Past the last allocation that was made.
+    /// End of the last allocation.
     end: u64,
-    /// What a thread learns that sees a raised flag, by address.
+    /// The message that a thread acquires when it sees a raised flag, by the flag's address.
     messages: Mutex<HashMap<u64, Message>>,
 }
 
@@ -85,13 +85,13 @@ pub struct NoSuchMemory {
 }
 
 impl Memory {
-    /// Nothing allocated.
+    /// A memory without allocations.
     pub fn new() -> Memory {
         Memory::default()
     }
 
-    /// `bytes` that nothing has written, at a multiple of 256; with a gap of at
-    /// least 1 MiB to every other allocation, so that a wrong address hits none.
+    /// Allocates `bytes` unwritten bytes, at a multiple of 256. There is a gap of at least
+    /// 1 MiB to every other allocation, so that a wrong address hits no allocation.
     ///
     /// # Panics
     /// The host has not enough memory.
@@ -100,7 +100,7 @@ impl Memory {
         address.unwrap_or_else(|| panic!("no memory for {bytes} bytes and their shadow"))
     }
 
-    /// As [`Memory::allocate`]; `None` where the host has not enough memory.
+    /// [`Memory::allocate`], or `None` if the host has not enough memory.
     pub fn try_allocate(&mut self, bytes: u64) -> Option<u64> {
         let start = (self.end.max(FIRST_ADDRESS) + (1 << 20)).next_multiple_of(256);
         let granules = usize::try_from(bytes.div_ceil(GRANULE)).ok()?;
@@ -114,7 +114,7 @@ impl Memory {
         Some(start)
     }
 
-    /// Frees the allocation that starts at `address`, which no later one will have.
+    /// Frees the allocation that starts at `address`. No later allocation gets the address.
     pub fn free(&mut self, address: u64) {
         self.buffers.retain(|buffer| buffer.start != address);
     }
@@ -137,8 +137,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes what lies in `bytes` from `address` on such as nothing has written; outside of
-    /// allocations there is nothing.
+    /// Marks `bytes` from `address` on as unwritten; bytes outside of allocations are
+    /// ignored.
     pub fn leave_undefined(&self, address: u64, bytes: u64) {
         if let Ok((buffer, granules)) = self.host_range(address, bytes) {
             for cell in &buffer.shadow[granules] {
@@ -282,7 +282,8 @@ impl Memory {
         Ok(())
     }
 
-    /// A word, by an acquire load: the flag itself gives the order, so any writer will do.
+    /// Loads a word by an acquire load. The flag itself gives the order, so the check for
+    /// races accepts any writer.
     pub(super) fn load_flag(&self, address: u64) -> Result<u32, Violation> {
         let (buffer, granules) = self.locate(address, 4, 4)?;
         let mut word = 0;
@@ -300,12 +301,12 @@ impl Memory {
         Ok(word)
     }
 
-    /// What a thread learns that sees a flag, by address.
+    /// The messages of flags, by the flag's address.
     pub(super) fn messages(&self) -> MutexGuard<'_, HashMap<u64, Message>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called at the end of a launch: later launches may read all that it wrote.
+    /// Called at the end of a launch: later launches may read all of its writes.
     pub(super) fn end_launch(&mut self) {
         for cell in self
             .buffers
@@ -350,7 +351,7 @@ fn unpack(packed: u64) -> (u32, Epoch) {
 }
 
 impl Actor<'_> {
-    /// Whether it is ordered after `packed`.
+    /// Whether this actor's access is ordered after `packed`.
     fn follows(&self, packed: u64) -> bool {
         let (cluster, epoch) = unpack(packed);
         if cluster == self.cluster {

@@ -1,4 +1,4 @@
-//! How a launch is emulated.
+//! Options of an emulated launch.
 
 use super::instruction::Instruction;
 
@@ -9,13 +9,13 @@ pub struct Options {
     /// and divergence are found in any case.
     pub checks: bool,
     /// Chooses one of the possible orders of events. With 0 a thread runs until it must
-    /// wait, then the next one, and copies land as late as possible. With any other seed
-    /// the order is random, and a thread may give way though it could go on. Clusters do
-    /// not depend on each other, so a seed repeats its order on any number of workers;
-    /// where clusters wait for each other's flags, on one worker only.
+    /// wait, then the next thread runs, and copies land as late as possible. With any other
+    /// seed the order is random, and a thread may give way though it could go on. A seed
+    /// repeats its order on any number of workers, because clusters do not depend on each
+    /// other; where clusters wait for each other's flags, it repeats on one worker only.
     pub seed: u64,
-    /// Clusters that run at once. A kernel whose CTAs wait for each other needs as many as
-    /// those CTAs fill.
+    /// Clusters that run at once. A kernel whose CTAs wait for each other needs a slot for
+    /// each cluster of those CTAs.
     pub slots: u32,
     /// Host threads.
     pub workers: usize,
@@ -43,24 +43,24 @@ impl Default for Options {
     }
 }
 
-/// A fault: changes the arguments of an instruction, or drops it. For tests that
-/// show that the checks find it.
+/// A fault changes the arguments of an instruction, or drops the instruction. Tests use
+/// faults to show that the checks find them.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// The instruction that it changes.
+    /// The instruction that the fault changes.
     pub instruction: Instruction,
     /// Called each time before the instruction executes. It may change the arguments, which
     /// are in the order of the function in `isa`; `false` drops the instruction.
     pub change: fn(&Site, &mut [u64]) -> bool,
 }
 
-/// Where an instruction is executed.
+/// The place where an instruction is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Linear index of the CTA.
     pub cta: u32,
     /// Index of the thread in its CTA.
     pub thread: u32,
-    /// How often this thread has executed this instruction before.
+    /// The number of times that this thread has executed this instruction before.
     pub occurrence: u32,
 }

@@ -1,10 +1,10 @@
-//! Draws for the scheduler.
+//! Random choices of the scheduler.
 
 use rand_pcg::Pcg32;
 use rand_pcg::rand_core::Rng as _;
 
-/// A generator, each cluster's with a stream of its own. With seed 0 there is none, and
-/// every draw is the first choice.
+/// A random generator; each cluster has its own stream. With seed 0 there is no generator,
+/// and every draw is the first choice.
 pub(super) struct Random(Option<Pcg32>);
 
 impl Random {
@@ -19,12 +19,12 @@ impl Random {
         draw.map_or(0, |draw| draw % bound)
     }
 
-    /// True `part` of `whole` times.
+    /// True in `part` of `whole` draws.
     pub(super) fn takes(&mut self, part: usize, whole: usize) -> bool {
         self.0.is_some() && self.below(whole) < part
     }
 
-    /// Whether a thread gives way though it could go on: one time in four.
+    /// Whether a thread gives way though it could go on: true in one of four draws.
     pub(super) fn preempts(&mut self) -> bool {
         self.takes(1, 4)
     }

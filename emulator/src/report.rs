@@ -1,4 +1,4 @@
-//! The rules that the emulator checks, and the report of a broken one.
+//! The rules that the emulator checks, and the report of a broken rule.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use super::instruction::Instruction;
 pub enum Check {
     /// An access outside every allocation, or outside the CTA's shared memory.
     OutOfBounds,
-    /// An address that is not a multiple of what the instruction asks for.
+    /// An address that is not a multiple of the alignment that the instruction requires.
     Misaligned,
     /// A read of memory, or a use of an mbarrier, that nothing has written.
     Uninitialized,
     /// Two accesses, at least one of them a write, that nothing orders.
     DataRace,
-    /// An access by TMA or wgmma to what ordinary instructions wrote, ordered but
-    /// with no `fence.proxy.async` between.
+    /// An access by TMA or wgmma to bytes that ordinary instructions wrote; the accesses
+    /// are ordered, but without a `fence.proxy.async` between them.
     MissingProxyFence,
-    /// Registers of an accumulator used while `wgmma` owns them, or given to it
-    /// with no `wgmma.fence`.
+    /// Registers of an accumulator used while `wgmma` owns them, or given to `wgmma`
+    /// without a `wgmma.fence`.
     AccumulatorInUse,
-    /// Shared memory written while a `wgmma` reads it that has not been waited for.
+    /// Shared memory written while a `wgmma` that the warpgroup has not waited for reads it.
     OperandOverwritten,
-    /// Bytes that land differ from those an mbarrier was told to expect.
+    /// The bytes that land differ from the bytes that an mbarrier expects.
     ByteCount,
-    /// Threads that must meet at an instruction do not.
+    /// Threads that must meet at an instruction do not meet.
     BarrierDivergence,
     /// Every thread waits.
     Deadlock,
-    /// A CTA that ends while others, or copies, still use its shared memory.
+    /// A CTA that ends while other CTAs, or copies, still use its shared memory.
     PeerGone,
     /// Arguments that the instruction does not allow.
     InvalidArgument,
@@ -83,7 +83,7 @@ pub struct Report {
     /// The lines of source from the instruction outwards, innermost first, as far
     /// as debug information tells.
     pub source: Vec<String>,
-    /// The seed of the schedule; runs with it do the same again.
+    /// The seed of the order of events; a run with the same seed repeats the order.
     pub seed: u64,
 }
 

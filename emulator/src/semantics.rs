@@ -1,11 +1,11 @@
-//! What each instruction computes, as plain functions of values: no threads, no
-//! memory, no order of events.
+//! The results of each instruction, as plain functions of values, without threads,
+//! memory or an order of events.
 //!
-//! The machine around it decides when an instruction runs and which bytes it may
-//! touch; these modules say which bytes and registers those are and what is put
-//! into them. Each function names the section of the PTX ISA that it follows,
-//! and what is not in the PTX ISA names its source. Illegal arguments come back
-//! as typed errors, for the machine to report with the thread that gave them.
+//! The machine decides when an instruction runs and whether it may touch its bytes;
+//! these modules say which bytes and registers an instruction accesses and which values
+//! it writes. Each function names the section of the PTX ISA that it follows; where the
+//! PTX ISA says nothing, it names another source. A function returns illegal arguments
+//! as typed errors, and the machine reports them with the thread that gave them.
 //!
 //! | module | instructions |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | [`swizzle`] | where TMA and wgmma put the 16-byte chunks of a row |
 //! | [`matrix`] | `ldmatrix`, `stmatrix`: lanes and registers of 8×8 matrices |
 //! | [`dot`] | the arithmetic of the tensor cores: D = A·B + C |
-//! | [`factor`] | their operands, decoded |
-//! | [`format`](mod@format) | the format of their elements, and which way they lie |
+//! | [`factor`] | the decoded operands of the tensor cores |
+//! | [`format`](mod@format) | the format and the contiguous direction of operands' elements |
 //! | [`mma`] | `mma.sync`: fragments of A, B and D |
 //! | [`wgmma`] | `wgmma.mma_async`: the fragment of D |
 //! | [`descriptor`] | `wgmma`'s description of a matrix in shared memory |

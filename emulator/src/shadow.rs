@@ -14,18 +14,18 @@ use super::report::Check;
 /// Bytes that one shadow cell stands for: the smallest access of any instruction.
 pub(super) const GRANULE: u32 = 2;
 
-/// An access: its agent, and what that agent knows.
+/// An access: its agent, and the knowledge of that agent.
 #[derive(Clone, Copy)]
 pub(super) struct Access<'a> {
     pub(super) epoch: Epoch,
     pub(super) knowledge: &'a Knowledge,
-    /// The thread that started it, as of then, where that is another agent.
+    /// The epoch of the thread that started the access, where that is another agent.
     pub(super) issuer: Option<Epoch>,
     pub(super) proxy: Proxy,
 }
 
 impl Access<'_> {
-    /// Whether it is ordered after `other`.
+    /// Whether this access is ordered after `other`.
     fn follows(self, other: Epoch) -> bool {
         let after = |own: Epoch| other.agent == own.agent && other.clock <= own.clock;
         after(self.epoch) || self.issuer.is_some_and(after) || self.knowledge.generic.covers(other)
@@ -88,7 +88,7 @@ impl Shadow {
             .all(|cell| cell.write != 0)
     }
 
-    /// A read; whether all of it was ever written.
+    /// Records a read, and returns whether all of its bytes were ever written.
     pub(super) fn read(
         &mut self,
         (offset, bytes): (u32, u32),
@@ -126,7 +126,7 @@ impl Shadow {
         Ok(all_written)
     }
 
-    /// A write.
+    /// Records a write.
     pub(super) fn write(
         &mut self,
         (offset, bytes): (u32, u32),
@@ -179,7 +179,7 @@ fn follows_write(write: Epoch, access: Access<'_>, agents: &Agents) -> Result<()
     Ok(())
 }
 
-/// One read, and the list of the others.
+/// One read, and the list of the other reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Node {
     read: Epoch,
@@ -194,7 +194,7 @@ struct ReadSets {
 }
 
 impl ReadSets {
-    /// Nodes at which those no longer in use are dropped.
+    /// Number of nodes at which unused nodes are dropped.
     const FULL: usize = 1 << 21;
 
     fn new() -> ReadSets {
@@ -222,8 +222,8 @@ impl ReadSets {
         })
     }
 
-    /// The list with one more read. Reads that the new reader knows of are dropped: an access
-    /// that is ordered after the new read is ordered after them.
+    /// The list with one more read. Reads that the new reader knows of are dropped, because
+    /// an access that is ordered after the new read is also ordered after them.
     fn add(&mut self, list: u32, access: Access<'_>) -> u32 {
         if self.iter(list).any(|read| read == access.epoch) {
             return list;
@@ -277,7 +277,7 @@ mod tests {
         Epoch { agent, clock }
     }
 
-    /// Knowledge of these epochs, and of none of them asynchronously.
+    /// Knowledge of these epochs in the generic proxy only.
     fn knowing(epochs: &[Epoch]) -> Knowledge {
         let mut knowledge = Knowledge::default();
         for &epoch in epochs {

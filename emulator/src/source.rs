@@ -1,15 +1,16 @@
-//! The line of the kernel that is being executed, from the debug information.
+//! The line of the kernel that executes, from the debug information.
 
 use std::backtrace::Backtrace;
 
-/// Where the instruction that is being executed stands: the lines of `isa` and of
-/// the kernels on the stack, innermost first.
+/// The source position of the executing instruction: the lines of `isa` and of the kernels
+/// on the stack, innermost first.
 #[cold]
 pub(super) fn lines() -> Vec<String> {
     kernel_lines(&Backtrace::force_capture().to_string())
 }
 
-/// Those lines of a printed backtrace (frames of two lines, `N: function` and `at file`).
+/// The lines of `isa` and of the kernels in a printed backtrace (frames of two lines, `N:
+/// function` and `at file`).
 fn kernel_lines(backtrace: &str) -> Vec<String> {
     let emulator = |place: &&str| !place.contains("/emulator/src/");
     let outside = |place: &&str| {

@@ -30,7 +30,7 @@
 //! - **A tile order**: it needs no entry, because every kernel has all orders. `order.rs`
 //!   says how to write one.
 
-/// The types that the list names, for the crate that instantiates it.
+/// The types that appear in the list, for the crate that instantiates it.
 #[doc(hidden)]
 #[allow(unused_imports, reason = "a device build instantiates one target")]
 pub mod names {

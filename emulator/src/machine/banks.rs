@@ -1,10 +1,10 @@
 //! Bank conflicts: shared memory has 32 banks of 4 bytes, and a warp's access takes
-//! as many cycles as the most words that it needs of one bank (CUDA C++ Best
+//! as many cycles as it needs words of the bank with the most (CUDA C++ Best
 //! Practices Guide, "Shared Memory and Memory Banks"). Accesses of 8 and 16 bytes a
-//! lane go by half and quarter warps.
+//! lane are served by half and quarter warps.
 //!
-//! Threads do not run in lock-step here, so the n-th access of a lane since the
-//! last count is taken to go with the n-th of the others.
+//! Threads do not run in lock-step here, so the emulator assumes that the n-th access
+//! of a lane since the last count belongs with the n-th access of the other lanes.
 
 use super::{Cluster, WARP};
 
@@ -35,7 +35,7 @@ fn cycles(accesses: &[(u32, u32)]) -> u64 {
 }
 
 impl Cluster<'_> {
-    /// Counts what goes through the banks at once.
+    /// Counts the accesses that go through the banks at once.
     pub(super) fn count_phase(&mut self, accesses: &[(u32, u32)]) {
         self.counts.shared_accesses += 1;
         self.counts.bank_conflicts += cycles(accesses).saturating_sub(1);
@@ -51,7 +51,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// Counts all that is kept.
+    /// Counts all accesses that are kept.
     pub(crate) fn count_accesses(&mut self) {
         for warp in 0..self.accesses.len() {
             self.count_warp(warp);

@@ -38,7 +38,7 @@ pub fn sync(barrier: u32, threads: u32) {
     }
 }
 
-/// Waits at barrier `number` for `threads` threads, or for all of the CTA.
+/// Waits at barrier `number` for `threads` threads, or for all threads of the CTA.
 fn meet(number: u32, threads: Option<u32>) {
     let complete = checked(|cluster, thread| {
         let expected = threads.unwrap_or(cluster.launch.threads);
@@ -75,7 +75,7 @@ pub fn sync_warp() {
 }
 
 impl Cluster<'_> {
-    /// Whether `thread` was the last to arrive; the others are awake then.
+    /// Whether `thread` was the last to arrive; then it has woken the others.
     fn arrive_at_barrier(
         &mut self,
         thread: u32,

@@ -1,4 +1,4 @@
-//! Clusters: the barrier of all their threads, and each other's shared memory.
+//! Clusters: the barrier of all threads of a cluster, and accesses to a peer's shared memory.
 
 use super::{Broken, Check, Cluster, Wait, checked, issue, poison, wait_until, with};
 use crate::clock::Knowledge;
@@ -34,8 +34,8 @@ pub fn rank() -> u32 {
     with(|cluster, thread| cluster.threads[thread as usize].cta)
 }
 
-/// `mapa.shared::cluster`. Rank 0 has 1 in the upper bits, so that these are not
-/// addresses in a CTA's own window.
+/// `mapa.shared::cluster`. The upper bits hold the rank plus 1, so that the result is
+/// never an address in a CTA's own window.
 pub fn address_in(shared: u32, rank: u32) -> u32 {
     shared | (rank + 1) << RANK_SHIFT
 }
@@ -50,7 +50,7 @@ pub fn arrive() {
     }
 }
 
-/// `barrier.cluster.arrive.relaxed`: passes on no more than what stands behind a
+/// `barrier.cluster.arrive.relaxed`: passes on only the knowledge from before the last
 /// `fence.mbarrier_init.release.cluster`.
 pub fn arrive_relaxed() {
     if issue(Instruction::ClusterArriveRelaxed, []).is_some() {
@@ -131,7 +131,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// The CTA, and its own shared address, that an address in the cluster's window means.
+    /// The CTA and the shared address in it that an address in the cluster's window means.
     pub(super) fn peer(&mut self, thread: u32, address: u32) -> Result<(u32, u32), Broken> {
         let own = self.threads[thread as usize].cta;
         let cta = match address >> RANK_SHIFT {
@@ -143,8 +143,8 @@ impl Cluster<'_> {
         Ok(place)
     }
 
-    /// `thread` touches `what` of CTA `cta`, which must not have ended, and must
-    /// not end before the cluster's next barrier.
+    /// Records that `thread` touches `what` of CTA `cta`. The CTA must not have ended, and
+    /// must not end before the cluster's next barrier.
     pub(super) fn reach(&mut self, thread: u32, cta: u32, what: &str) -> Result<(), Broken> {
         let state = &self.threads[thread as usize];
         if cta == state.cta {

@@ -1,4 +1,4 @@
-//! `cp.async`: copies that a thread starts, and waits for by groups. The emulator performs
+//! `cp.async`: copies that a thread starts, and waits for in groups. The emulator performs
 //! a copy as late as possible: when its thread waits for it.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The thread that executes, and how an instruction begins, waits and fails.
+//! The executing thread, and how an instruction begins, waits and fails.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use crate::source;
 /// The payload of the panic by which a thread that has broken a rule unwinds.
 pub(crate) struct Aborted;
 
-/// The cluster and the thread that run.
+/// The running cluster and thread.
 #[derive(Clone, Copy)]
 struct Current {
     cluster: *mut Cluster<'static>,
@@ -46,11 +46,11 @@ pub(super) fn with<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> R) -> R {
     let Some(current) = CURRENT.get() else {
         panic!("an instruction was executed outside of a launch");
     };
-    // SAFETY: `enter` vouches for the pointer, and no `with` is inside another.
+    // SAFETY: `enter` ensures that the pointer is valid, and no `with` is nested in another.
     f(unsafe { &mut *current.cluster }, current.thread)
 }
 
-/// As [`with`]; ends the cluster if a rule is broken.
+/// [`with`], which ends the cluster if `f` returns a broken rule.
 pub(super) fn checked<R>(f: impl FnOnce(&mut Cluster<'_>, u32) -> Result<R, Broken>) -> R {
     match with(f) {
         Ok(result) => result,

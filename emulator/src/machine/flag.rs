@@ -13,7 +13,7 @@ pub fn raise(address: u64) {
         let mut knowledge = cluster.release(thread);
         let memory = cluster.launch.memory;
         if cluster.checks() {
-            // The store of the flag itself, too.
+            // The message includes the store of the flag itself.
             knowledge.generic.learn(cluster.epoch(thread));
             let message = Message::new(cluster.index, &knowledge);
             memory.messages().insert(address, message);
@@ -24,7 +24,7 @@ pub fn raise(address: u64) {
     });
 }
 
-/// `ld.acquire.gpu`, again and again until the flag is not 0.
+/// Repeats `ld.acquire.gpu` until the flag is not 0.
 pub fn wait(address: u64) {
     let Some([address]) = issue(Instruction::WaitFlag, [address]) else {
         return;

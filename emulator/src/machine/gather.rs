@@ -5,7 +5,8 @@ use super::WARPGROUP;
 use super::{Broken, Check, Cluster, WARP, Wait, block, checked, with};
 use crate::instruction::Instruction;
 
-/// The most registers that a thread gives to such an instruction, or gets from it.
+/// The largest number of registers that a thread gives to such an instruction, or gets from
+/// it.
 const REGISTERS: usize = 10;
 
 /// One thread's registers.
@@ -52,9 +53,10 @@ pub(super) fn operands<const N: usize>(registers: [u32; N]) -> Operands {
     operands
 }
 
-/// Waits for the other threads of the executing thread's warp or warpgroup. The last one
+/// Waits for the other threads of the executing thread's warp or warpgroup. The last thread
 /// calls `execute` with the number of the warp or warpgroup and the operands of all its
-/// threads, in order. Each thread gets back what `execute` has put in place of its own.
+/// threads, in order. `execute` replaces the operands by results, and each thread gets its
+/// own.
 pub(super) fn gather(
     scope: Scope,
     instruction: Instruction,

@@ -8,8 +8,8 @@ use crate::instruction::Instruction;
 /// Bytes of a line of L2.
 const LINE: u64 = 128;
 
-/// The cache lines that a CTA has loaded since its last barrier: L1 and the coalescing of
-/// a warp's accesses keep requests for them from L2.
+/// The cache lines that a CTA has loaded since its last barrier. L1 and the coalescing of
+/// a warp's accesses serve further accesses to them without a request to L2.
 #[derive(Debug, Default)]
 pub(super) struct LoadedLines(HashSet<u64>);
 
@@ -110,7 +110,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A CTA asks L2 once for each line, between two barriers.
+    /// Records a request to L2. Between two barriers a CTA requests each line once.
     pub(super) fn request_line(&mut self, thread: u32, address: u64) {
         if self.launch.options.trace {
             let cta = self.threads[thread as usize].cta;

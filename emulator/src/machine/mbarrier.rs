@@ -8,7 +8,8 @@ use crate::instruction::Instruction;
 /// Bytes of an mbarrier, and its alignment.
 const BYTES: u32 = 8;
 
-/// The state that the hardware keeps in 8 opaque bytes, and what passes through it.
+/// The state that the hardware keeps in 8 opaque bytes, and the knowledge that the mbarrier
+/// passes on.
 #[derive(Debug)]
 pub(super) struct Mbarrier {
     /// Arrivals that a phase needs.
@@ -19,12 +20,12 @@ pub(super) struct Mbarrier {
     pub(super) bytes: i64,
     /// Phases that are complete.
     pub(super) phase: u32,
-    /// The thread that initialised it, with its epoch.
+    /// The thread that initialised the mbarrier, with its epoch.
     initialised: Epoch,
-    /// The last phase that a copy was started for, counted from 1.
+    /// The last phase for which a copy was started, counted from 1.
     loads_until: u32,
     arriving: Knowledge,
-    /// What a thread learns that sees the last phase complete.
+    /// The knowledge that a thread acquires when it sees the last phase complete.
     completed: Knowledge,
 }
 
@@ -110,7 +111,7 @@ pub fn wait(barrier: u32, parity: u32) {
     wait_until(Wait::Mbarrier { address, parity }, |cluster, thread| {
         let cta = cluster.threads[thread as usize].cta;
         let mbarrier = cluster.mbarrier(thread, (cta, address))?;
-        // The phase before the first counts as one of parity 1.
+        // The phase before the first counts as a phase of parity 1.
         let done = mbarrier.phase % 2 != parity % 2;
         if done {
             let completed = mbarrier.completed.clone();
@@ -158,8 +159,8 @@ impl Cluster<'_> {
         self.complete_phase(place)
     }
 
-    /// A copy, started now by `thread`, will signal the mbarrier: the epoch of what
-    /// it writes, which is that of the phase.
+    /// Records that a copy, which `thread` starts now, will signal the mbarrier. Returns
+    /// the epoch of the copy's writes, which is the epoch of the phase.
     pub(super) fn expect_load(&mut self, thread: u32, place: (u32, u32)) -> Result<Epoch, Broken> {
         let address = self.shared_address(place.0, place.1);
         let agent = self.agents.number(Role::Loads {
@@ -179,7 +180,7 @@ impl Cluster<'_> {
         Ok(Epoch { agent, clock })
     }
 
-    /// `bytes` of a copy have landed that was started in the phase of `epoch`.
+    /// Records that `bytes` have landed of a copy that was started in the phase of `epoch`.
     pub(super) fn land(
         &mut self,
         place: (u32, u32),

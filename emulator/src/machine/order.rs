@@ -1,5 +1,5 @@
-//! The knowledge of threads: which accesses happened before what they do now, and how
-//! they pass that on.
+//! The knowledge of threads: which accesses happened before their next access, and how
+//! threads pass that knowledge on.
 
 use super::Cluster;
 use crate::agent::Proxy;
@@ -16,8 +16,8 @@ impl Cluster<'_> {
         }
     }
 
-    /// All that `thread` knows and has done, for others to learn. What it does from now on
-    /// is not included.
+    /// All knowledge of `thread` and its own accesses so far, for other threads to acquire.
+    /// Its later accesses are not included.
     pub(super) fn release(&mut self, thread: u32) -> Knowledge {
         let epoch = self.epoch(thread);
         let thread = &mut self.threads[thread as usize];
@@ -29,7 +29,7 @@ impl Cluster<'_> {
         knowledge
     }
 
-    /// What `thread` knows, and its epoch, for something that it starts.
+    /// The knowledge of `thread`, and its epoch, for an asynchronous operation that it starts.
     pub(super) fn start(&mut self, thread: u32) -> (Knowledge, Epoch) {
         let epoch = self.epoch(thread);
         let thread = &mut self.threads[thread as usize];
@@ -51,7 +51,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// Puts everything a thread knows before the async proxy.
+    /// Makes all knowledge of a thread visible to the async proxy.
     pub(super) fn fence_proxy(&mut self, thread: u32) {
         let knowledge = self.release(thread);
         let thread = &mut self.threads[thread as usize];

@@ -2,8 +2,8 @@
 //!
 //! A kernel may load such memory if it does not use the value: a pipeline that loads one
 //! k-block ahead does so at its end. So the load gets a NaN of a pattern that no
-//! instruction makes, and the report comes when the kernel multiplies, converts or stores
-//! that NaN.
+//! instruction produces, and the emulator reports the kernel when it multiplies, converts
+//! or stores that NaN.
 
 use super::{Broken, Check, fail, with};
 
@@ -22,7 +22,7 @@ pub(super) fn check(words: &[u32]) {
     }
 }
 
-/// `value`, which a conversion or an arithmetic instruction uses.
+/// Checks `value`, which a conversion or an arithmetic instruction uses, and returns it.
 pub fn used(value: f32) -> f32 {
     if value.to_bits() == WORD {
         check(&[WORD]);
@@ -30,7 +30,7 @@ pub fn used(value: f32) -> f32 {
     value
 }
 
-/// `convert(value)`. An undefined `value` stays as it is, for a pipeline may convert a
+/// `convert(value)`. An undefined `value` stays as it is, because a pipeline may convert a
 /// value that it then drops.
 pub fn keep(value: f32, convert: impl FnOnce(f32) -> u32) -> u32 {
     match value.to_bits() {

@@ -1,11 +1,11 @@
-//! Shared memory: `ld.shared`, `st.shared`, and what other instructions need of it.
+//! Shared memory: `ld.shared`, `st.shared`, and the accesses of other instructions.
 
 use super::{Broken, Check, Cluster, checked, issue, own_access, poison};
 use crate::instruction::Instruction;
 use crate::shadow::{Access, Shadow};
 
-/// Shared address of the first byte. Not 0, as on the hardware, which keeps the
-/// first KiB of compute capability 9.0 for itself.
+/// Shared address of the first byte. It is not 0, because hardware of compute capability
+/// 9.0 reserves the first KiB.
 pub const BASE: u32 = 1024;
 
 /// The shared memory of one CTA.
@@ -133,7 +133,7 @@ impl Cluster<'_> {
         found.map_err(|conflict| self.broken(place.0, conflict))
     }
 
-    /// What an engine writes, at an offset that [`Cluster::locate`] gave.
+    /// A write of an engine, at an offset from [`Cluster::locate`].
     pub(super) fn engine_write(
         &mut self,
         cta: u32,
@@ -151,8 +151,7 @@ impl Cluster<'_> {
         found.map_err(|conflict| self.broken(cta, conflict))
     }
 
-    /// Notes that an engine reads 16 bytes, at an offset that [`Cluster::locate`]
-    /// gave.
+    /// Records that an engine reads 16 bytes, at an offset from [`Cluster::locate`].
     pub(super) fn engine_reads(
         &mut self,
         cta: u32,
@@ -168,7 +167,7 @@ impl Cluster<'_> {
             .map_err(|conflict| self.broken(cta, conflict))
     }
 
-    /// The 16 bytes there; `None` if nothing wrote them.
+    /// The 16 bytes at `offset`; `None` if nothing wrote them.
     pub(super) fn engine_data(&self, cta: u32, offset: u32) -> Option<[u8; 16]> {
         let shared = &self.ctas[cta as usize].shared;
         if let Some(shadow) = &shared.shadow

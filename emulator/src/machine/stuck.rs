@@ -88,7 +88,7 @@ impl Cluster<'_> {
         None
     }
 
-    /// A line for each thing that threads wait for, with those threads.
+    /// A line for each event that threads wait for, with the waiting threads.
     fn who_waits(&self) -> String {
         let mut waits: BTreeMap<(u32, Wait), Vec<u32>> = BTreeMap::new();
         for thread in &self.threads {
@@ -139,8 +139,8 @@ impl Cluster<'_> {
     }
 }
 
-/// Whether a thread of this status cannot reach the instruction at which others wait for
-/// it, whatever happens to mbarriers.
+/// Whether a thread of this status cannot reach the instruction at which other threads wait
+/// for it, whatever happens to mbarriers.
 fn cannot_come(status: Status) -> bool {
     match status {
         Status::Ended => true,
@@ -151,7 +151,7 @@ fn cannot_come(status: Status) -> bool {
     }
 }
 
-/// Ascending numbers in short: `threads 0, 4-7`.
+/// Ascending numbers in short form: `threads 0, 4-7`.
 fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [first, .., last] => format!("{first}-{last}"),

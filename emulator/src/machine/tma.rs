@@ -1,5 +1,5 @@
-//! TMA: loads and stores of boxes. A copy is started by a thread and performed by
-//! the copy engine, when the scheduler lets it.
+//! TMA: loads and stores of boxes. A thread starts a copy, and the copy engine performs
+//! it when the scheduler chooses.
 
 use super::{Broken, Check, Cluster, Status, Wait, checked, issue, wait_until, with};
 use crate::agent::{Proxy, Role};
@@ -17,7 +17,7 @@ const CHUNK: u32 = 16;
 pub(super) struct BoxCopy {
     /// The thread that started it.
     thread: u32,
-    /// The thread's epoch, and what the thread knew, at the start.
+    /// The thread's epoch and knowledge at the start of the copy.
     issuer: Epoch,
     knowledge: Knowledge,
     map: TensorMap,
@@ -357,11 +357,12 @@ impl Cluster<'_> {
     }
 }
 
-/// Whether the hardware takes a box that starts `at` this element. Where it does not, the
-/// grid ends with an illegal instruction, and the context with it; the PTX ISA is silent.
-/// Measured on an H200 (`docs/emulator.md`, "What it showed"): no box may start off a multiple
-/// of 16 bytes, and no store before the tensor in either coordinate, where loads may. The
-/// first rule is known elsewhere (tilelang issue 2527; Triton's tutorial "TMA in Gluon").
+/// Whether the hardware accepts a box that starts `at` this element. If it does not, the
+/// grid ends with an illegal instruction, and so does the context; the PTX ISA does not
+/// mention it. Measured on an H200 (`docs/emulator.md`, "What it showed"): every box must
+/// start at a multiple of 16 bytes; a load may start before the tensor, but a store may
+/// not, in either coordinate. The first rule is known elsewhere (tilelang issue 2527;
+/// Triton's tutorial "TMA in Gluon").
 fn check_start(map: &TensorMap, at: (i32, i32), direction: Direction) -> Result<(), Broken> {
     let refuse = |detail: String| Err(Broken::new(Check::InvalidArgument, detail));
     if direction == Direction::Store && (at.0 < 0 || at.1 < 0) {

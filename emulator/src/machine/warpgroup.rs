@@ -8,7 +8,7 @@ use crate::instruction::Instruction;
 /// Registers of an SM.
 const REGISTER_FILE: u32 = 65536;
 
-/// Most registers of a thread.
+/// Maximum number of registers of a thread.
 const MOST: u32 = 255;
 
 /// The registers of a CTA.
@@ -16,12 +16,12 @@ const MOST: u32 = 255;
 pub(super) struct Registers {
     /// Registers of a thread, by warpgroup.
     held: Vec<u32>,
-    /// For a thread of each of a warpgroup's.
+    /// Free registers, divided by the threads of a warpgroup.
     free: u32,
 }
 
 impl Registers {
-    /// A CTA starts with all that its threads can have of an SM.
+    /// A CTA starts with all registers that its threads can have on an SM.
     pub(super) fn new(threads: u32) -> Registers {
         let each = (REGISTER_FILE / threads.max(1) / 8 * 8).min(MOST);
         Registers {
@@ -70,7 +70,7 @@ pub fn claim_registers(registers: u32) {
         operands([]),
         |_, _, _| Ok(()),
     );
-    // The first thread that finds enough takes them for its warpgroup.
+    // The first thread that finds enough registers takes them for its warpgroup.
     wait_until(Wait::Registers, |cluster, thread| {
         let (cta, held) = cluster.registers_of(thread / WARPGROUP);
         let wanted = registers.saturating_sub(*held);

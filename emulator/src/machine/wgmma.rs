@@ -1,9 +1,9 @@
-//! wgmma: multiplies of a warpgroup, asynchronous until they are waited for.
+//! wgmma: multiplies of a warpgroup, asynchronous until the warpgroup waits for them.
 //!
 //! While the tensor cores own an accumulator, its values are in the machine, and the
 //! registers hold a ticket: NaNs that name the accumulator, so that the kernel may move
-//! the array as any other. `finish` puts the values into the registers. A thread that
-//! reads the registers before gets a report, or NaN.
+//! the array like any other. `finish` puts the values into the registers. A thread that
+//! reads the registers before `finish` gets a report, or NaN.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -27,9 +27,9 @@ pub(super) struct Warpgroup {
     accumulators: HashMap<u32, Accumulator>,
     /// Number of the last accumulator.
     last: u32,
-    /// Multiplies issued and not performed, in order.
+    /// Multiplies that are issued and not yet performed, in order.
     pending: VecDeque<Multiply>,
-    /// Groups closed.
+    /// Number of closed groups.
     committed: u32,
     /// Whether a `wgmma.fence` has followed the last use of the registers.
     fenced: bool,
@@ -72,7 +72,7 @@ impl Warpgroup {
 }
 
 /// The NaNs of tickets: quiet, with the sign, the number of an accumulator (1 to
-/// 2¹⁴ − 1) and a register's index. Arithmetic makes no such payloads.
+/// 2¹⁴ − 1) and a register's index. No arithmetic produces such payloads.
 const TICKET: u32 = 0xffc0_0000;
 const NUMBERS: u32 = (1 << 14) - 1;
 
@@ -187,7 +187,7 @@ pub fn finish(registers: &mut [u32]) {
         let group = &mut cluster.warpgroups[(thread / WARPGROUP) as usize];
         let in_flight = |multiply: &Multiply| multiply.accumulator == number;
         if group.pending.iter().any(in_flight) {
-            // The wait was dropped: the registers stay the tensor cores'.
+            // A fault dropped the wait, so the tensor cores still own the registers.
             return Ok(());
         }
         let Some(accumulator) = group.accumulators.get_mut(&number) else {
@@ -221,7 +221,7 @@ pub fn read(registers: &[u32]) {
 }
 
 impl Cluster<'_> {
-    /// The number of the accumulator.
+    /// Queues a multiply, and returns the number of its accumulator.
     fn issue_multiply(
         &mut self,
         group: u32,

@@ -1,9 +1,9 @@
 //! Conversions between element types (PTX ISA, "Data Movement and Conversion
 //! Instructions: cvt").
 //!
-//! Subnormal numbers are converted, not flushed: none of the kernels uses
-//! `.ftz`. A NaN becomes the canonical one of the type, all of whose bits but
-//! the sign are set; the sign and the payload are lost. TF32 is the exception.
+//! Subnormal numbers are converted, not flushed, because no kernel uses `.ftz`. A NaN
+//! becomes the canonical NaN of the type, in which all bits but the sign are set; the
+//! sign and the payload are lost. TF32 is the exception.
 
 /// The NaN that f32 instructions produce.
 pub const CANONICAL_NAN_F32: u32 = 0x7fff_ffff;
@@ -49,14 +49,14 @@ pub fn f16_from_f32(value: f32) -> u16 {
     let significand = magnitude & 0x7f_ffff | 0x80_0000;
     let dropped = (-1 - exponent) as u32;
     if dropped > 24 {
-        // Below half of the smallest; so is an f32 subnormal.
+        // The value is below half of the smallest subnormal; so is every f32 subnormal.
         return sign;
     }
     sign | round_to_even(significand, dropped) as u16
 }
 
-/// bfloat16 is the upper half of an f32: exact, and no instruction of its own
-/// that would replace a NaN.
+/// bf16 to f32, exact: bfloat16 is the upper half of an f32. There is no conversion
+/// instruction that would replace a NaN.
 pub fn f32_from_bf16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
@@ -74,9 +74,9 @@ pub fn bf16_from_f32(value: f32) -> u16 {
 /// `cvt.rna.tf32.f32`: to nearest, ties away from zero, overflow to infinity.
 /// Returns an f32 whose low 13 bits are 0.
 ///
-/// A NaN loses those bits and is not replaced: `ptxas` makes an addition, a selection
-/// and a mask of the instruction, for sm_90. So one whose payload is in them alone
-/// becomes an infinity.
+/// A NaN loses those bits and is not replaced, because `ptxas` compiles the instruction,
+/// for sm_90, to an addition, a selection and a mask. So a NaN whose payload lies only in
+/// those bits becomes an infinity.
 pub fn tf32_from_f32(value: f32) -> u32 {
     let half = match value.is_finite() {
         true => 1 << (TF32_DROPPED_BITS - 1),
@@ -160,7 +160,7 @@ mod tests {
     fn f16_rounds_to_the_nearest_and_ties_to_even() {
         for bits in 0..0x7bff_u16 {
             let (below, above) = (f32_from_f16(bits), f32_from_f16(bits + 1));
-            // Exact: two neighbours differ in their last bit only.
+            // This is exact, because two neighbours differ in their last bit only.
             let middle = (below + above) / 2.0;
             let even = bits + (bits & 1);
             for sign in [1.0, -1.0] {
@@ -218,7 +218,7 @@ mod tests {
             tf32_from_f32(f32::NEG_INFINITY),
             f32::NEG_INFINITY.to_bits()
         );
-        // As an H200 gave them; the last is one of the NaNs beside infinity.
+        // An H200 gave these results; the last NaN lies next to infinity.
         for (nan, kept) in [
             (0xffb9_01fd, 0xffb9_0000),
             (0x7fc0_1a52, 0x7fc0_0000),

@@ -2,7 +2,7 @@
 //! f16, bf16 or TF32.
 //!
 //! The PTX ISA leaves order and rounding of the sum open ("mma", "Semantics").
-//! They have been measured: what follows is the "truncated fused dot-product-add"
+//! They have been measured: this module is the "truncated fused dot-product-add"
 //! of Xie et al., *MMA-Sim: Bit-Accurate Reference Model of Tensor Cores and
 //! Matrix Cores* (arXiv:2511.10909), which agrees with Khattak and Mikaitis,
 //! *Accurate Models of NVIDIA Tensor Cores* (arXiv:2512.07004). For each element
@@ -12,22 +12,23 @@
 //! 1. Products are exact. The exponent of a product is the sum of its factors'
 //!    exponents, also where the significands' product is 2 or more. Subnormal
 //!    factors count as numbers of their type's lowest exponent (−14 for f16, −126
-//!    else), C of −126 at least.
-//! 2. All products and C are aligned to the largest exponent e of them, and
-//!    truncated towards zero to multiples of 2^(e − [`FRACTION_BITS`]).
-//! 3. Those are added exactly; the sum is truncated towards zero to f32. Beyond
-//!    f32's range it is infinite. A sum of zero is +0.
+//!    for the other types); C has an exponent of −126 at least.
+//! 2. All products and C are aligned to their largest exponent e, and truncated
+//!    towards zero to multiples of 2^(e − [`FRACTION_BITS`]).
+//! 3. The truncated terms are added exactly; the sum is truncated towards zero to
+//!    f32. Beyond f32's range it is infinite. A sum of zero is +0.
 //! 4. A NaN, ∞ · 0 or ∞ − ∞ gives the canonical NaN; else an infinite term
 //!    gives that infinity.
 //!
-//! **What is modelled.** Both `mma.sync` and `wgmma` as sm_90 computes them.
-//! Ampere computes `mma.sync` in halves of that depth, with a fraction bit fewer.
-//! Not measured there: that a product with a zero factor takes no part in step
-//! 2, whatever the other factor's exponent.
+//! **What is modelled.** The module models both `mma.sync` and `wgmma` as sm_90
+//! computes them. Ampere computes `mma.sync` in halves of that depth, with a fraction
+//! bit fewer. It was not measured there that a product with a zero factor takes no
+//! part in step 2, whatever the other factor's exponent.
 //!
 //! **Bound.** Hardware that adds K products and C in this way, in whatever order and
 //! with 23 fraction bits or more, is within (K + 1) · 2^(e − 23) of the exact sum,
-//! plus one unit in the last place of the result: [`error_bound`]. So is this module.
+//! plus one unit in the last place of the result: [`error_bound`]. This module is within
+//! the bound too.
 
 use super::convert::CANONICAL_NAN_F32;
 use super::factor::{Factor, lowest_power, two_to};
@@ -78,7 +79,7 @@ fn multiply_add_generic(a: &Factor, b: &Factor, d: &mut [f32]) {
 struct Row<const DEPTH: usize> {
     values: [f32; DEPTH],
     powers: [f32; DEPTH],
-    /// Whether sums with it need no care: [`Care`].
+    /// Whether its magnitudes are within [`Care`], so that [`add_tame`] is exact.
     tame: bool,
 }
 
@@ -165,7 +166,7 @@ fn add_tame<const DEPTH: usize>(row: &Row<DEPTH>, columns: &Columns<DEPTH>, d: &
     for (power, powers) in row.powers.iter().zip(&columns.powers) {
         for (largest, column) in largest.iter_mut().zip(powers) {
             let product = power * column;
-            // Not `max`, which also looks for NaN.
+            // A comparison instead of `max`, which also checks for NaN.
             *largest = if product > *largest {
                 product
             } else {
@@ -173,7 +174,7 @@ fn add_tame<const DEPTH: usize>(row: &Row<DEPTH>, columns: &Columns<DEPTH>, d: &
             };
         }
     }
-    // If all terms are 0, any scale will do.
+    // If all terms are 0, any scale is correct.
     let scales = largest.map(|power| {
         let power = if power > Care::C.least {
             power
@@ -191,7 +192,7 @@ fn add_tame<const DEPTH: usize>(row: &Row<DEPTH>, columns: &Columns<DEPTH>, d: &
         for lane in 0..LANES {
             let scaled = row.values[k] * columns.values[k][lane] * scales[lane];
             // SAFETY: |scaled| < 2^27, because its power is at most the
-            // largest, which the scale takes to 2^25.
+            // largest power, and the scale takes the largest to 2^25.
             halves[2 * k / DEPTH][lane] += unsafe { scaled.to_int_unchecked::<i32>() };
         }
     }
@@ -255,7 +256,7 @@ fn add_any(a: &Factor, row: usize, b: &Factor, column: usize, c: f32) -> f32 {
         let unit = 2_f64.powi(-149);
         return ((value / unit).trunc() * unit) as f32;
     }
-    // Infinite where it is too large.
+    // The result is infinite where `value` is too large.
     truncate(value)
 }
 
@@ -304,8 +305,8 @@ fn power_of_c(c: f32) -> f32 {
 }
 
 /// The module's bound on the distance between the exact value of an element of D
-/// and what any hardware makes of it that truncates as described, with 23 or more
-/// fraction bits. `c` is the element before.
+/// and the result of any hardware that truncates as described, with 23 or more
+/// fraction bits. `c` is the value of the element before the instruction.
 pub fn error_bound(a: &Factor, row: usize, b: &Factor, column: usize, c: f32) -> f64 {
     let product = |k| f64::from(a.value(row, k)) * f64::from(b.value(column, k));
     let power =

@@ -47,8 +47,8 @@ impl Factor {
         self.values[k * self.lines + line]
     }
 
-    /// Sets the element at (`line`, `k`) to what its stored `bits` mean, of
-    /// which 16-bit types take the low half.
+    /// Sets the element at (`line`, `k`) to the value of its stored `bits`; 16-bit types
+    /// use the low half.
     pub fn set(&mut self, line: usize, k: usize, bits: u32) {
         let at = k * self.lines + line;
         self.values[at] = match self.dtype {
@@ -125,8 +125,8 @@ pub(super) fn lowest_power(dtype: Format) -> f32 {
     }
 }
 
-/// 2 to the exponent of `value`, at least `lowest`; 0 for 0, infinite for
-/// what is not finite.
+/// 2 to the exponent of `value`, at least `lowest`; 0 for 0, infinite for a value that
+/// is not finite.
 #[inline(always)]
 fn power(value: f32, lowest: f32) -> f32 {
     let power = f32::from_bits(value.to_bits() & 0x7f80_0000);

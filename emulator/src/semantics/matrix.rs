@@ -53,8 +53,8 @@ pub struct MisalignedRow {
 }
 
 /// The rows that an instruction with `COUNT` (1, 2 or 4) matrices accesses, by
-/// matrix and row, from the addresses that the lanes give. Those of lanes from
-/// 8 · `COUNT` on are not looked at.
+/// matrix and row, from the addresses that the lanes give. The addresses of lanes from
+/// 8 · `COUNT` on are ignored.
 ///
 /// # Errors
 /// The first address that is no multiple of 16.

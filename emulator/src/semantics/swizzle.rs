@@ -1,5 +1,5 @@
-//! Where the copy engine and the tensor cores look for the 16-byte chunks of a
-//! row (PTX ISA, "Swizzling Modes", "Tensor Swizzling Modes").
+//! The swizzles, by which the copy engine and the tensor cores place the 16-byte chunks
+//! of a row (PTX ISA, "Swizzling Modes", "Tensor Swizzling Modes").
 //!
 //! A swizzle permutes the chunks within a row of 32, 64 or 128 bytes, by XOR of
 //! the chunk's index with the number of the 128-byte line it lies in. It is a
@@ -24,7 +24,7 @@ pub enum Swizzle {
 }
 
 impl Swizzle {
-    /// All of them.
+    /// All swizzles.
     pub const ALL: [Swizzle; 4] = [
         Swizzle::None,
         Swizzle::Bytes32,
@@ -45,8 +45,8 @@ impl Swizzle {
     /// Bytes after which the permutation repeats, and the alignment that an
     /// operand needs to start with its first line.
     pub const fn pattern_bytes(self) -> u32 {
-        // One 128-byte line for each index of a chunk; unswizzled, what the
-        // instructions ask of any address.
+        // A pattern has one 128-byte line for each index of a chunk; without a swizzle
+        // the instructions' own alignment remains.
         match self {
             Swizzle::None => 128,
             _ => self.span_bytes() / CHUNK_BYTES * 128,

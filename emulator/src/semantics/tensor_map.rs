@@ -3,14 +3,14 @@
 //! "`cp.async.bulk.tensor`"; CUDA driver API, `cuTensorMapEncodeTiled`).
 //!
 //! A tensor has two dimensions here: lines of contiguous elements, at a pitch. The
-//! driver's 128-byte map is opaque, so the emulator has a format of its own, made
-//! of the same parameters under the same rules; junk is recognised.
+//! driver's 128-byte map is opaque, so the emulator has its own format, with the same
+//! parameters under the same rules; it recognises junk.
 //!
-//! A box row is packed behind the one before it, in 16-byte chunks that the
-//! swizzle permutes by their address. What is outside the tensor arrives as
-//! zeros and is not written. But a store does not cut a line at its last element:
-//! it writes up to the end of the 16-byte chunk of *global* memory, as an H200 was
-//! seen to do (`docs/perf-log.md`, "TMA stores clip to 16 bytes").
+//! Box rows are packed one after the other, in 16-byte chunks that the swizzle permutes
+//! by their address. A load fills elements outside the tensor with zeros, and a store
+//! does not write them. But a store does not cut a line at its last element: it writes
+//! up to the end of the 16-byte chunk of *global* memory, as seen on an H200
+//! (`docs/perf-log.md`, "TMA stores clip to 16 bytes").
 
 use super::swizzle::{CHUNK_BYTES, Swizzle};
 use crate::semantics::format::Format;
@@ -27,7 +27,7 @@ pub const ALIGNMENT: u64 = 64;
 /// Alignment of a box in shared memory ("`cp.async.bulk.tensor`", alignments).
 pub const SHARED_ALIGNMENT: u32 = 128;
 
-/// What a map describes. Index 0 is the direction in which elements are contiguous.
+/// The parameters of a map. Index 0 is the direction in which elements are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorMap {
     /// Global address of the first element, a multiple of 16.
@@ -245,13 +245,13 @@ impl TensorMap {
         self.box_dims[0] * self.dtype.bytes()
     }
 
-    /// Bytes of a box: what it takes of shared memory, and what a load counts
-    /// towards its mbarrier (`complete_tx`), also where parts are outside.
+    /// Bytes of a box: its size in shared memory, and the bytes that a load counts towards
+    /// its mbarrier (`complete_tx`), also where parts of the box are outside the tensor.
     pub fn box_bytes(&self) -> u32 {
         self.row_bytes() * self.box_dims[1]
     }
 
-    /// The chunks of the box at element `x` of line `y`, which may be outside,
+    /// The chunks of the box at element `x` of line `y`, which may be outside the tensor,
     /// and at `shared` in shared memory.
     ///
     /// # Errors

@@ -3,9 +3,8 @@
 //!
 //! D is 64×N in f32, N / 2 registers in each of 128 threads; A and B lie in shared
 //! memory, where [`descriptor`](super::descriptor) finds them, and
-//! [`dot::multiply_add`](super::dot::multiply_add) is the product. D is easiest to
-//! handle as a tile, 64 rows of N, between a warpgroup's first multiply and its
-//! wait.
+//! [`dot::multiply_add`](super::dot::multiply_add) is the product. Between a
+//! warpgroup's first multiply and its wait, the emulator keeps D as a tile, 64 rows of N.
 
 /// Rows of A and D.
 pub const ROWS: usize = 64;

@@ -7,10 +7,11 @@
 //! consumer 1                   │ multiply tile 1 │ store tile 1    │ multiply tile 3
 //! ```
 //!
-//! Each consumer has an order barrier, by which the other passes it the tensor cores when
-//! the last stage of its own tile has landed. An earlier hand-over would be wrong: an
-//! mbarrier's parity tells a round of the pipeline from the next round, not from the round
-//! after that, and a consumer that ran ahead would wait for a stage two rounds away.
+//! Each consumer has an order barrier. The other consumer arrives at it when the last stage
+//! of its own tile has landed, and so passes on the tensor cores. An earlier arrival would
+//! be wrong: an mbarrier's parity tells a round of the pipeline from the next round, not
+//! from the round after that, and a consumer that ran ahead would wait for a stage two
+//! rounds away.
 //!
 //! Gained on an H200, tiles of 128×192 (`docs/perf-log.md`, "Ping-pong, and k-blocks of
 //! 128"): 7 % at 8192×8192×1024, where the 1,640 cycles between tiles are 8 % of the run
