@@ -15,7 +15,7 @@ fn check<T: Element, O: Output<T>>(random: &mut Random, m: usize, n: usize, k: u
     let mut c = device
         .zeros_strided::<O>(m, n, row_stride, col_stride)
         .unwrap();
-    // What was in C must not matter.
+    // The old values of C must not matter.
     c.view_mut().fill(O::from_f64(f64::NAN)).unwrap();
 
     let mut plan = Gemm::new(&device)
@@ -192,7 +192,7 @@ fn a_plan_runs_again_on_other_operands() {
     }
 }
 
-/// The oracle's own bound must be one that a wrong product misses.
+/// A wrong product must exceed the oracle's bound.
 #[test]
 fn the_oracle_notices_one_missing_term() {
     let device = Device::cpu();

@@ -1,7 +1,8 @@
-//! The library on an emulated GPU: plans, packing, tensor maps, workspaces, errors, tuning.
+//! Tests of the library on an emulated GPU: plans, packing, tensor maps, workspaces,
+//! errors, tuning.
 //!
-//! A GPU of a few SMs, so that small products have several waves of tiles. What needs the
-//! CUDA driver is tested in `fake_driver.rs`.
+//! The GPU has a few SMs, so that small products have several waves of tiles.
+//! `fake_driver.rs` tests the code that needs the CUDA driver.
 
 mod common;
 #[path = "emulated/plans.rs"]
@@ -18,7 +19,7 @@ use tilewise::{
     TileOrder, f16, oracle, select::Rejection,
 };
 
-/// Three SMs that hold two CTAs each.
+/// A GPU with three SMs that hold two CTAs each.
 fn small() -> Device {
     open(EmulatedGpu {
         sms: 3,
@@ -74,7 +75,8 @@ fn the_compute_capability_decides_the_kernels() {
     }
 }
 
-/// As on the CPU, where a fill is a loop; and what lies between the elements stays.
+/// A fill has the same result as on the CPU, where it is a loop, and memory between the
+/// elements keeps its values.
 #[test]
 fn fills_reach_the_elements_of_a_view_alone() {
     let mut random = Random::new(24);
@@ -141,7 +143,7 @@ fn matrices_go_to_the_gpu_and_back() {
         };
         assert_eq!(view(&on_gpu), view(&on_cpu));
     }
-    // What lies between the elements of a view stays.
+    // Memory between the elements of a view keeps its values.
     let mut gaps = device.from_slice(&[7.0_f32; 8], 2, 4).unwrap();
     let odd = gaps.view_mut().step(1, 2).unwrap();
     odd.t().copy_from_slice(&[1.0, 2.0, 3.0, 4.0]).unwrap();
@@ -208,7 +210,7 @@ fn hopper_tf32(device: &Device) -> Gemm {
 fn operands_are_packed_before_the_product() {
     let device = small();
     let mut random = Random::new(22);
-    // Along K with whole 16 bytes a line, or not.
+    // Operands contiguous along K, with lines that are or are not multiples of 16 bytes.
     for a_strides in [(36, 1), (33, 1), (1, 70), (1, 72)] {
         for b_strides in [(1, 36), (1, 33), (52, 1)] {
             for c_strides in [(52, 1), (1, 70), (1, 72)] {
@@ -234,14 +236,14 @@ fn pack_and_multiply(
         .plan(matrices[0].view(), b.view(), c.view_mut())
         .unwrap();
     let info = *plan.info().gpu().unwrap();
-    // Whatever the strides: the copy is rounded.
+    // Operands are packed with any strides, because packing rounds them.
     assert_eq!((info.packed_a, info.packed_b), (true, true));
     assert_eq!(info.transposed, c_strides.1 != 1);
     // 33 elements, rounded up to 128 bytes.
     let pitch = 64 * size_of::<f32>();
     let bytes = (m + n) * pitch;
     assert_eq!(info.workspace_bytes, bytes as u64);
-    // Each run packs what it is given.
+    // Each run packs the operands that it is given.
     for a in &matrices {
         plan.run(a.view(), b.view(), c.view_mut()).unwrap();
         let expected = oracle::product(a.view(), b.view()).unwrap();
@@ -260,7 +262,7 @@ fn workspaces_that_find_no_memory() {
         memory_bytes: 16 << 20,
         ..EmulatedGpu::default()
     });
-    // One element that stands for 2¹² × 2¹¹: packed, 2²⁵ bytes.
+    // One element stands for 2¹² × 2¹¹ elements, which are 2²⁵ bytes when packed.
     let one = device.zeros::<f32>(1, 1).unwrap();
     let (m, k) = (1 << 12, 1 << 11);
     let a = one.view().with_strides(m, k, 0, 0).unwrap();
@@ -271,7 +273,7 @@ fn workspaces_that_find_no_memory() {
         Error::OutOfMemory {
             device: device.to_string(),
             wanted: 1 << 25,
-            // What A and C take.
+            // The bytes of A and C.
             free: (16 << 20) - 4 - (4 << 12),
         }
     );
@@ -351,7 +353,7 @@ fn kernels_that_cannot_be_had() {
         plan(Gemm::new(&device).precision(Precision::Tf32)),
         Error::PrecisionIgnored { .. }
     ));
-    // No kernel runs on a GPU of Pascal.
+    // No kernel runs on a Pascal GPU.
     let old = open(EmulatedGpu {
         compute_capability: (6, 0),
         ..EmulatedGpu::default()

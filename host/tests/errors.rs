@@ -1,4 +1,4 @@
-//! Every error that can be had without a GPU, with what it names.
+//! Tests of every error that can occur without a GPU, and of the values that it names.
 
 use tilewise::{
     Block, DType, Device, Error, Family, Gemm, Layout, Operand, PlanInfo, Precision, Schedule,
@@ -33,7 +33,7 @@ fn shapes_that_do_not_belong_together() {
         "A is 2×3, B is 4×5, C is 2×5; accepted: A M×K, B K×N, C M×N"
     );
 
-    // The product fits, C does not.
+    // A and B match, but C has another shape than their product.
     let mut c = device.zeros::<f32>(2, 3).unwrap();
     let plan = Gemm::new(&device).plan(a.view(), a.view().t(), c.view_mut());
     assert_eq!(
@@ -70,7 +70,7 @@ fn matrices_past_the_address_space_or_the_memory() {
     let error = device.zeros::<f32>(side, side).unwrap_err();
     let overflow = |layout| Error::SizeOverflow { layout };
     assert_eq!(error, overflow(Layout::row_major(side, side)));
-    // Countable elements, uncountable bytes.
+    // A `usize` can count the elements, but not the bytes.
     let error = device.zeros::<f32>(side, side >> 3).unwrap_err();
     assert_eq!(error, overflow(Layout::row_major(side, side >> 3)));
 
@@ -213,7 +213,7 @@ fn nothing_is_silently_ignored_on_the_cpu() {
         assert_eq!(error, Error::CpuHasNoKernels { what: named.into() });
     }
 
-    // The results would be the same: it has no tiles, and its plan says so.
+    // The CPU has no tiles, so an order changes no result; the plan reports it as ignored.
     let mut c = device.zeros::<f32>(2, 2).unwrap();
     let portable = gemm().order(TileOrder::Hilbert).schedule(Schedule::Grid1d);
     let plan = portable.plan(&a, &a, &mut c).unwrap();

@@ -1,4 +1,4 @@
-//! The examples run to their end, without a GPU too; each is a program by its `main`.
+//! Runs the examples to their end, without a GPU too, by calling their `main` functions.
 
 #[path = "../examples/matmul.rs"]
 mod matmul;

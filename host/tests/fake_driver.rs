@@ -1,9 +1,10 @@
-//! The binding of the CUDA driver, against a fake one (`fake_driver/libcuda.rs`): which
-//! functions are called, with what, in which order; what becomes of their errors. What the
-//! library does with a GPU is tested on emulated ones (`emulated.rs`).
+//! Tests of the binding of the CUDA driver, against a fake driver
+//! (`fake_driver/libcuda.rs`). They check which functions the library calls, with which
+//! arguments and in which order, and how it reports their errors. `emulated.rs` tests the
+//! rest of the library on emulated GPUs.
 //!
 //! The library opens `libcuda.so.1` by name, so each test runs itself again in
-//! a process whose library path leads to the fake.
+//! a process whose library path leads to the fake driver.
 
 #[path = "fake_driver/calls.rs"]
 mod calls;
@@ -41,9 +42,9 @@ fn with_driver(test: &str, scenario: &str, body: fn()) {
     );
 }
 
-/// A folder with the fake, compiled for `test`.
+/// A folder with the fake driver, compiled for `test`.
 fn driver(test: &str, old: bool) -> PathBuf {
-    // A colon would end the path.
+    // A colon would end the entry of the library path.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test.replace(':', "_"));
     fs::create_dir_all(&folder).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.rs");

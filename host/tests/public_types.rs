@@ -1,7 +1,7 @@
 //! A program that depends on `tilewise` alone can name every type of its interface.
 //!
-//! Each function below takes or returns what a public signature does, by the name that
-//! `tilewise` gives it. It compiles, or a type is missing from `tilewise`.
+//! Each function below takes or returns the types of a public signature by their names in
+//! `tilewise`. If a type is not exported, this program does not compile.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tilewise::{
     PlanInfo, Precision, Schedule, Tile, TileGrid, TileOrder, Tuner, bf16, f16,
 };
 
-/// What is forced, and what is planned.
+/// The types of forced choices and of plans.
 fn planned<T: Element, O: Output<T>>(
     gemm: Gemm,
     forced: (Family, &str, Block, TileOrder, Schedule, Packing, Precision),
@@ -90,7 +90,7 @@ fn chosen(input: DType, output: OutputType, request: &Request) -> Result<Choice,
     tilewise::select::choose(catalog, &problem, &target, request)
 }
 
-/// What a choice says of tiles, cost and traffic.
+/// The tiles, the cost and the traffic of a choice.
 fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, Cost, Traffic) {
     let kernel: &KernelInfo = &choice.kernel;
     let (input, output) = (DType::F16, OutputType::Input);
@@ -102,7 +102,7 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
     (choice.grid, choice.packed, workload, cost, traffic)
 }
 
-/// Named in signatures that need no call here.
+/// Types of signatures that need no call here.
 #[expect(dead_code, reason = "the names have to resolve, and no more")]
 struct Named<'a> {
     device: (GpuInfo, BuildInfo, CodeGenerator),

@@ -1,4 +1,4 @@
-//! Views against a model: a plain table of the elements they should show.
+//! Compares views with a model: a plain table of the elements that they should show.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn table(view: MatrixView<f32>) -> Table {
         .collect()
 }
 
-/// A matrix whose elements are their own places: 0, 1, 2, …
+/// A matrix whose elements are their own indices: 0, 1, 2, …
 fn counting(device: &Device, rows: usize, cols: usize) -> Matrix<f32> {
     let elements: Vec<_> = (0..rows * cols).map(|place| place as f32).collect();
     device.from_slice(&elements, rows, cols).unwrap()
@@ -94,7 +94,7 @@ fn no_strides_leave_the_allocation() {
                 assert!(last.is_none_or(|last| last < 30));
                 let reach = reach(view);
                 assert!(allocation.start <= reach.start && reach.end <= allocation.end);
-                // Elements are their own places, so this reads the right ones.
+                // Elements are their own indices, so this checks which elements are read.
                 for (r, row) in table(view).iter().enumerate() {
                     for (c, element) in row.iter().enumerate() {
                         assert_eq!(*element as usize, first + r * row_stride + c * col_stride);
@@ -114,7 +114,7 @@ fn no_strides_leave_the_allocation() {
     assert!(inside > 500 && outside > 500, "{inside} in, {outside} out");
 }
 
-/// 2⁶² elements can be described, and not listed.
+/// A view can describe 2⁶² elements, but copying them fails.
 #[test]
 fn a_broadcast_larger_than_memory_is_refused() {
     let device = Device::cpu();

@@ -243,7 +243,7 @@ impl L2 {
     fn new(machine: Machine, units: &Units) -> L2 {
         let partitions = machine.l2_partitions.max(1);
         // A partition has a share of the bytes, and holds the same share of each unit.
-        // With eight times the existing units, no set is ever full, so more would not matter.
+        // With eight times the existing units, no set is ever full; more room is useless.
         let room = (machine.l2_bytes / units.bytes.max(1)).min(8 * units.in_all());
         L2 {
             caches: (0..partitions).map(|_| Cache::new(room as usize)).collect(),

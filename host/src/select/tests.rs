@@ -1,4 +1,4 @@
-//! The rule against made-up kernels, on made-up devices.
+//! Tests of the rule with invented kernels on invented devices.
 
 use gpu_kernels::{Arch, Block, Cluster, DType, Family, Major, OutputType, TileGrid};
 

@@ -1,4 +1,4 @@
-//! The tuner without a GPU: what it takes from the cache, and what it leaves out.
+//! Tests of the tuner without a GPU: the winners it recalls, and the choices it leaves out.
 
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{DType, Family, KernelInfo, OutputType};

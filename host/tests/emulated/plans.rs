@@ -72,7 +72,7 @@ fn a_slice_off_16_bytes_needs_a_plan_for_its_alignment() {
             kernel.name
         )
     );
-    // The plan is as good as before.
+    // The plan still works.
     let whole = wide.view().slice(0..m, 0..k).unwrap();
     aligned.run(whole, &b, &mut c).unwrap();
     assert!(is_right(whole, b.view(), &c));

@@ -1,4 +1,4 @@
-//! What kernels do wrong, what is too much, and what is counted.
+//! Tests of the emulator's reports, limits and counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,7 +61,7 @@ fn a_read_of_what_nothing_wrote_is_reported() {
         panic!("another error");
     };
     assert_eq!(reports[0].check, Check::Uninitialized);
-    // What the library hands out is defined: zeros.
+    // Memory that the library allocates is defined: it holds zeros.
     let zeros = device.zeros::<f32>(4, 4).unwrap();
     assert_eq!(
         device.matmul(&zeros, &zeros).unwrap().to_vec(),
@@ -131,7 +131,7 @@ fn what_is_too_much_is_refused_before_it_begins() {
             free: (1 << 20) - 4,
         }
     );
-    // Freed memory can be had again.
+    // Freed memory can be allocated again.
     for _ in 0..8 {
         device.zeros::<f32>(1 << 8, 700).unwrap();
     }

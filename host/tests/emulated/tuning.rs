@@ -1,4 +1,5 @@
-//! Tuning on an emulated GPU, whose time is the number of instructions: the same each time.
+//! Tests of tuning on an emulated GPU. Its time is the number of instructions, which is the
+//! same each time.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +63,7 @@ fn the_winner_is_measured_once_and_what_does_not_launch_never_wins() {
     // A new tuner, as in the next process.
     let next = tune(&device, &gemm, &mut tuner(&file)).unwrap();
     assert_eq!(next, (Origin::Remembered, "naive_f32"));
-    // With something forced it is another problem.
+    // With a forced choice, the cache has another key.
     let ordered = gemm.clone().order(TileOrder::ColumnMajor);
     let forced = tune(&device, &ordered, &mut tuner(&file)).unwrap();
     assert_eq!(forced, (Origin::Measured, "naive_f32"));

@@ -1,4 +1,5 @@
-//! Which functions of the driver the library calls, with what, in which order.
+//! Tests which functions of the driver the library calls, with which arguments and in which
+//! order.
 
 use std::{env, fs};
 
@@ -6,7 +7,7 @@ use tilewise::{Device, Family, Gemm, Precision, Schedule, TileOrder, f16};
 
 use super::{has_kernels, with_driver};
 
-/// What the fake has written down since the last look.
+/// The calls that the fake driver has logged since the last call of this function.
 fn calls(seen: &mut usize) -> Vec<String> {
     let path = env::var_os("FAKE_DRIVER_LOG").unwrap();
     let text = fs::read_to_string(path).unwrap_or_default();

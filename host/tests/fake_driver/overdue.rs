@@ -1,5 +1,5 @@
-//! Kernels that take longer than a wait may, against the fake driver: it ends the process
-//! at whatever could wait for them.
+//! Kernels that take longer than the time limit of a wait, against the fake driver, which
+//! ends the process at any call that could wait for them.
 
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ fn a_kernel_that_never_ends_is_an_error_in_time_and_blocks_nothing_after() {
         assert_eq!(device.synchronize_within(longer), Err(error.clone()));
         assert!(start.elapsed() >= longer);
 
-        // Without a handle left, the GPU is what it was: closing it would wait.
+        // With no handle left, the GPU stays open, because closing it would wait.
         drop(matrix);
         drop(device);
         let device = Device::gpu(0).unwrap();

@@ -1,4 +1,4 @@
-//! Tuning where the driver's stream captures, or a kernel never ends.
+//! Tests tuning while the driver's stream captures, and with a kernel that never ends.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How a matrix lies in memory.
+//! Layouts of test matrices in memory.
 
 use tilewise::{Layout, Major};
 
@@ -37,7 +37,7 @@ pub enum Arrangement {
     OneElement,
 }
 
-/// Layouts in which no two elements share a place, as C needs; one of each kind.
+/// Layouts in which no two elements share an address, as C needs; one of each kind.
 pub const DISTINCT: [Arrangement; 9] = {
     use Arrangement::*;
     [
@@ -136,9 +136,9 @@ impl Placement {
     }
 
     /// Whether TMA can read this matrix, of elements with `bytes` bytes, as one
-    /// operand: rows are along M or N, columns along K. The rules of
-    /// `cuTensorMapEncodeTiled`, said a second time on purpose: the library
-    /// must pack, or refuse, exactly what breaks them.
+    /// operand: rows are along M or N, columns along K. This repeats the rules of
+    /// `cuTensorMapEncodeTiled` on purpose: the library must pack, or refuse, exactly the
+    /// operands that break them.
     pub fn tma_reads(self, major: Major, bytes: usize) -> bool {
         let (line, lines, stride, pitch) = match major {
             Major::K => (

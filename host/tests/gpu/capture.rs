@@ -1,6 +1,6 @@
-//! Plans in CUDA graphs: a captured `Plan::run` computes again, on what its
-//! operands hold by then; and a run that cannot be captured says so and leaves
-//! the capture as it was.
+//! Plans in CUDA graphs. A captured `Plan::run` computes again on the current elements of
+//! its operands. A run that cannot be captured returns an error and leaves the capture
+//! intact.
 
 use gpu_kernels::entry::KERNELS;
 use tilewise::{
@@ -95,7 +95,7 @@ fn replays<T: Element, O: Output<T>>(
     device.turn(|device| {
         let mut resident = operands.upload(device)?;
         let mut plan = resident.plan(case, device)?;
-        // The first run prepares what cannot be captured.
+        // The first run copies the tensor maps, which cannot be captured.
         resident.run(&mut plan)?;
         let graph = Graph::captured(device, || Ok(resident.run(&mut plan)?))?;
         // The product, and a copy for each operand that is packed.

@@ -1,4 +1,4 @@
-//! One product: what it is called, whether it can run, and running it.
+//! One product to test: its name, whether it can run, and how it runs.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,7 +14,7 @@ use crate::arrangement::{Arrangement, Placement};
 use crate::operands::Operands;
 use crate::shared::Shared;
 
-/// What the elements of A and B are.
+/// The kind of elements of A and B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     /// Uniform in [-1, 1).
@@ -40,19 +40,19 @@ pub struct Case {
     pub walk: Option<(Schedule, TileOrder)>,
     /// Whether operands may be packed.
     pub packing: Packing,
-    /// What the elements are.
+    /// The kind of elements.
     pub data: Data,
 }
 
-/// What came of a case.
+/// The result of a case.
 pub enum Outcome {
-    /// Right. The number is the largest error over the largest accepted.
+    /// The result is right. The number is the largest error divided by its bound.
     Right(f64),
-    /// Refused, as it should be: the kernel cannot read these operands.
+    /// The library refused the case, as it should: the kernel cannot read these operands.
     Refused,
 }
 
-/// The name, complete: a filter with it selects this case alone.
+/// The complete name; a filter with it selects only this case.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kernel {
@@ -106,12 +106,12 @@ macro_rules! with_types {
 pub(crate) use with_types;
 
 impl Case {
-    /// Runs it once and checks everything.
+    /// Runs the case once and checks everything.
     pub fn run(&self, device: &Shared, seed: u64) -> Result<Outcome, Failure> {
         with_types!(self, run_once(self, device, seed))
     }
 
-    /// What is forced.
+    /// The product with its forced choices.
     pub fn gemm(&self, device: &Device) -> Gemm {
         let mut gemm = Gemm::new(device).packing(self.packing);
         if let Some(kernel) = self.kernel {
@@ -126,15 +126,15 @@ impl Case {
         }
     }
 
-    /// Where the elements of A, B and C stand.
+    /// The placements of A, B and C.
     pub fn placements(&self) -> [Placement; 3] {
         let (m, n, k) = self.shape;
         let [a, b, c] = self.arrangements;
         [a.place(m, k), b.place(k, n), c.place(m, n)]
     }
 
-    /// Whether the kernel can run: packed operands it can always read, but it
-    /// needs a step along K, and some a C that TMA can write.
+    /// Whether the kernel can run. It can always read packed operands, but a hopper kernel
+    /// needs at least one k-block, and some kernels need a C that TMA can write.
     pub fn is_runnable(&self) -> bool {
         let is_hopper = self
             .kernel
@@ -163,8 +163,8 @@ impl Case {
             && (along * bytes).is_multiple_of(16)
     }
 
-    /// Whether the kernel can read the operands where they are: all but those
-    /// through TMA read everything.
+    /// Whether the kernel can read the operands in place. Kernels without TMA can read all
+    /// operands.
     pub fn reads_in_place(&self) -> bool {
         let Some(kernel) = self.kernel.filter(|kernel| kernel.family == Family::Hopper) else {
             return true;
@@ -183,7 +183,8 @@ impl Case {
             || self.may_turn() && self.writes(true) && reads(b.transposed(), a)
     }
 
-    /// A forced kernel gets packed what it cannot read, and nothing else.
+    /// Checks that a forced kernel gets packed copies of exactly the operands that it
+    /// cannot read.
     fn check_packing<T, O>(&self, plan: &Plan<T, O>) -> Result<(), String>
     where
         T: Element,
@@ -197,7 +198,7 @@ impl Case {
         let is_empty = m == 0 || n == 0;
         let wanted = self.kernel.is_some() && !is_empty && !self.reads_in_place();
         let has_workspace = info.workspace_bytes > 0;
-        // That of stream-K is for sums, if any tile is shared.
+        // The workspace of stream-K is for accumulators, if any tile is shared.
         let is_right = match info.schedule {
             Schedule::StreamK => has_workspace || !packs,
             _ => has_workspace == packs,
@@ -211,7 +212,7 @@ impl Case {
         Ok(())
     }
 
-    /// Data that only the seed and the name decide.
+    /// A generator of data that depends only on the seed and the name.
     pub fn random(&self, seed: u64) -> StdRng {
         let mut hasher = DefaultHasher::new();
         (seed, self.to_string()).hash(&mut hasher);
@@ -234,14 +235,14 @@ impl Case {
 pub enum Failure {
     /// A result is wrong.
     Wrong(String),
-    /// The library answered with an error.
+    /// The library returned an error.
     Error(Error),
     /// The device had failed before.
     NotRun,
 }
 
-/// Whether nothing after `error` can be trusted: an error of the driver, as a fault in a
-/// kernel is, stays with the context, and a kernel that does not end stays on the device.
+/// Whether no result after `error` can be trusted: an error of the driver, such as a fault
+/// in a kernel, stays with the context, and a kernel that does not end stays on the device.
 pub fn is_fatal(error: &Error) -> bool {
     matches!(
         error,

@@ -1,9 +1,9 @@
-//! Which products are tested, for one kernel.
+//! The products that are tested for one kernel.
 //!
-//! The full cross of shapes, layouts, walks and types would be millions. Each
-//! group below crosses what interacts and draws the rest, from a generator
-//! that only the kernel's name seeds: the list is the same in every run, the
-//! data is not.
+//! The full cross of shapes, layouts, walks and types would be millions of cases. Each
+//! group below crosses the properties that interact and draws the others from a generator
+//! that only the kernel's name seeds. So the list of cases is the same in every run, but
+//! the data is not.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,7 +15,7 @@ use tilewise::{DType, Family, KernelInfo, Major, OutputType, Packing, Schedule, 
 use crate::arrangement::{Arrangement, DISTINCT, REPEATING};
 use crate::case::{Case, Data};
 
-/// Every order, and groups that are none, the whole grid, or leave a rest.
+/// Every order, and groups of one tile, of the whole grid, or with a remainder.
 fn orders() -> impl Iterator<Item = TileOrder> {
     TileOrder::all(2).into_iter().chain([
         TileOrder::GroupedM { size: 0 },
@@ -29,9 +29,9 @@ fn orders() -> impl Iterator<Item = TileOrder> {
 pub struct Planned {
     /// The product.
     pub case: Case,
-    /// Compare its results over all walks, and repeats, instead of with f64.
+    /// Whether its results are compared over all walks and repeats, instead of with f64.
     pub repeat: bool,
-    /// It belongs to the reduced set, too.
+    /// Whether it belongs to the reduced set, too.
     pub quick: bool,
 }
 
@@ -58,7 +58,7 @@ pub fn persistent(kernel: &KernelInfo) -> Schedule {
     }
 }
 
-/// Every product for `kernel`, which is no [`Family::Pack`].
+/// Every product for `kernel`, which is not of [`Family::Pack`].
 pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     let mut generator = Generator::new(kernel);
     generator.edges();
@@ -125,7 +125,7 @@ pub fn aligned(kernel: &KernelInfo) -> [Arrangement; 2] {
     [a, b]
 }
 
-/// f32 inputs have one output type under two names; the first is enough.
+/// For f32 inputs, both output types are f32, so only the first is tested.
 pub fn storable(input: DType, output: OutputType) -> OutputType {
     match input {
         DType::F32 | DType::Tf32 => OutputType::Input,
@@ -137,9 +137,9 @@ struct Generator {
     kernel: &'static KernelInfo,
     random: StdRng,
     planned: Vec<Planned>,
-    /// Cases of the current group so far.
+    /// Number of cases of the current group so far.
     in_group: usize,
-    /// Which of them belong to the reduced set.
+    /// Indices of the cases of the current group that belong to the reduced set.
     quick: &'static [usize],
 }
 
@@ -186,14 +186,14 @@ impl Generator {
         }
     }
 
-    /// Layouts of A and B crossed, C drawn; a ragged shape.
+    /// Crosses the layouts of A and B and draws the layout of C, for a ragged shape.
     fn layouts(&mut self) {
         self.group(&[3, 12]);
         let block = self.kernel.block;
         for a in DISTINCT {
             for b in DISTINCT {
-                // Kernels come in several layouts and tiles, which share their
-                // code for operands; through TMA most of the cross is packed.
+                // Hopper kernels of several layouts and tiles share their code for
+                // operands, and most of the cross is packed for them.
                 let share = match self.kernel.family {
                     Family::Pack | Family::Naive | Family::Tiled => 1.0,
                     Family::TensorCore => 0.5,
@@ -229,7 +229,7 @@ impl Generator {
         }
     }
 
-    /// Nothing to compute, or nothing to add up.
+    /// Empty products: M, N or K is 0.
     fn empty(&mut self) {
         self.group(&[0, 3]);
         for shape in [(0, 40, 24), (40, 0, 24), (0, 0, 8), (40, 24, 0), (0, 0, 0)] {
@@ -282,7 +282,7 @@ impl Generator {
         }
     }
 
-    /// Bitwise the same over repeats and walks.
+    /// Results that must be bitwise the same over repeats and walks.
     fn repeats(&mut self) {
         self.group(&[]);
         let block = self.kernel.block;
@@ -295,8 +295,8 @@ impl Generator {
         planned.repeat = true;
     }
 
-    /// What a kernel that writes C through TMA only must refuse, and a
-    /// column-major C, which it writes as Cᵀ = Bᵀ·Aᵀ.
+    /// Layouts of C that a kernel which writes C only through TMA must refuse, and a
+    /// column-major C, which it computes as Cᵀ = Bᵀ·Aᵀ.
     fn unwritable(&mut self) {
         self.group(&[0, 1, 2, 3]);
         if !self.kernel.c_by_tma_only {
@@ -314,7 +314,7 @@ impl Generator {
         }
     }
 
-    /// Kernels that write C through TMA only get one that they can write.
+    /// Gives kernels that write C only through TMA a C that they can write.
     fn push(&mut self, shape: (usize, usize, usize), arrangements: [Arrangement; 3], data: Data) {
         let ((m, n, k), [a, b, _]) = (shape, arrangements);
         if self.kernel.c_by_tma_only {
@@ -351,12 +351,12 @@ impl Generator {
         self.in_group += 1;
     }
 
-    /// The case pushed last.
+    /// The last case that was pushed.
     fn last(&mut self) -> &mut Case {
         &mut self.planned.last_mut().expect("just pushed").case
     }
 
-    /// Layouts the kernel is for; any layout for kernels that read all.
+    /// The layouts that the kernel is made for; any layouts for kernels that can read all.
     fn native(&mut self) -> [Arrangement; 3] {
         use Arrangement::*;
         if self.kernel.family == Family::Hopper {
@@ -377,11 +377,11 @@ impl Generator {
         [a, b, self.choose(&DISTINCT)]
     }
 
-    /// Layouts of A and B that the fast path of the kernel reads, and any of C.
+    /// Layouts of A and B that the fast path of the kernel reads, and any layout of C.
     fn aligned(&mut self) -> [Arrangement; 3] {
         let [a, b] = aligned(self.kernel);
-        // A column-major C would be computed as Cᵀ = Bᵀ·Aᵀ only where the
-        // kernel reads the operands that way too; it need not.
+        // The kernel computes a column-major C as Cᵀ = Bᵀ·Aᵀ only if it can also
+        // read the transposed operands, which is not always possible.
         [a, b, self.choose(&DISTINCT)]
     }
 

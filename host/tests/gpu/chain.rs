@@ -1,8 +1,9 @@
-//! Products that need each other's results, launched without a pause: a short
-//! launch may begin before the one ahead has ended, and must not read what is
-//! still to be written, nor write what is still to be read.
+//! Products that need each other's results, launched without a pause. A short launch may
+//! begin before the previous launch has ended. It must not read elements that the previous
+//! launch still has to write, nor write elements that it still has to read.
 //!
-//! The chain is compared, bit by bit, with itself when each launch is waited for.
+//! The result is compared, bit by bit, with the same chain when the host waits for each
+//! launch.
 
 use gpu_kernels::entry::KERNELS;
 use rand::rngs::StdRng;
@@ -12,13 +13,14 @@ use tilewise::{Device, Error, Family, Gemm, KernelInfo, Matrix, f16};
 use crate::errors::ErrorCase;
 use crate::test::{is_built, is_emulated};
 
-/// All of them. compute-sanitizer runs one kernel at a time: it need not see them.
+/// All tests of chains. They are not in the set for compute-sanitizer, which runs one
+/// kernel at a time.
 pub const CASES: [ErrorCase; 2] = [
     ("chain/chosen", chosen, false),
     ("chain/every-hopper-kernel", every_hopper_kernel, false),
 ];
 
-/// What chains are like.
+/// The size of a chain.
 struct Scale {
     /// Products in a chain, an even number.
     links: usize,
@@ -84,7 +86,7 @@ fn check(device: &Device, size: usize, name: &str, gemm: impl Fn() -> Gemm) -> R
     }
 }
 
-/// Two square matrices that hold every other result, and what each is multiplied by.
+/// Two square matrices that hold every other result, and the factors.
 struct Chain {
     start: Vec<f16>,
     results: [Matrix<f16>; 2],
@@ -94,7 +96,7 @@ struct Chain {
 impl Chain {
     fn new(device: &Device, size: usize) -> Result<Chain, Error> {
         let mut random = StdRng::seed_from_u64(size as u64);
-        // Of a spread that keeps the results of all products about as large.
+        // The spread of the factors keeps the results of all products about as large.
         let spread = (3.0 / size as f32).sqrt();
         let mut draw = |spread: f32| -> Vec<f16> {
             let value = |_| f16::from_f32(random.random_range(-spread..spread));
@@ -111,7 +113,7 @@ impl Chain {
         })
     }
 
-    /// The last result, of launches at once or each `waited` for.
+    /// The last result. If `waited`, the host waits for each launch.
     fn run(
         &mut self,
         device: &Device,
@@ -121,7 +123,7 @@ impl Chain {
         let [even, odd] = &mut self.results;
         even.copy_from_slice(&self.start)?;
         let factor = self.factor.view();
-        // A plan a direction, so that no launch has to wait for new addresses.
+        // Each direction has its own plan, so that no launch has to copy new tensor maps.
         let mut there = gemm().plan(even.view(), factor, odd.view_mut())?;
         let mut back = gemm().plan(odd.view(), factor, even.view_mut())?;
         let links = Scale::of(device).links;

@@ -1,5 +1,5 @@
-//! Comparing buffers on the device, where it takes microseconds; a hundred
-//! copies back would take seconds.
+//! Compares buffers on the device, which takes microseconds; a hundred copies back to the
+//! host would take seconds.
 
 use std::ptr;
 

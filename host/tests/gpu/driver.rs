@@ -1,4 +1,4 @@
-//! Calls of the driver that are the tests' own, on the stream of a device.
+//! The tests' own calls of the driver, on the stream of a device.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -16,7 +16,7 @@ pub fn stream(device: &Device) -> CUstream {
 /// Enqueues a launch on the stream of `device`.
 ///
 /// # Safety
-/// `params` points at as many parameters as `function` takes, each as it wants it.
+/// `params` points at as many parameters as `function` takes, each of the right type.
 pub unsafe fn launch(
     device: &Device,
     function: &Function<'_>,
@@ -24,7 +24,7 @@ pub unsafe fn launch(
     params: &mut [*mut c_void],
 ) -> Result<(), Error> {
     let (no_shared_bytes, no_extra) = (0, ptr::null_mut());
-    // SAFETY: the function is loaded; the rest is the caller's duty.
+    // SAFETY: the function is loaded; the caller ensures the rest.
     check("cuLaunchKernel", unsafe {
         cust_raw::cuLaunchKernel(
             function.to_raw(),
@@ -42,7 +42,7 @@ pub unsafe fn launch(
     })
 }
 
-/// An error unless `result` is success.
+/// Returns an error unless `result` is success.
 pub fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -50,7 +50,7 @@ pub fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
     }
 }
 
-/// The library's error for a call of our own.
+/// The library's error for a call of the tests.
 pub fn driver_error(call: &'static str, code: u32) -> Error {
     Error::Driver {
         call,

@@ -1,4 +1,4 @@
-//! The same tests on emulated GPUs: which of them, and on what.
+//! The selection of tests that also run on emulated GPUs, and the GPUs that they run on.
 //!
 //! Every test runs that does not need the driver itself (captures, kernels that never end
 //! and comparisons by a kernel of the tests' own need it), with the products that take a
@@ -13,7 +13,8 @@ use tilewise::{Device, Error, Family};
 use crate::case::Case;
 use crate::test::{Test, Work};
 
-/// SMs: few, so that small products have several waves of tiles, and enough for a cluster.
+/// Number of SMs: few, so that small products have several waves of tiles, but enough for a
+/// cluster.
 pub const SMS: u32 = 4;
 
 /// What one launch may take, by the emulator's estimate.
@@ -53,7 +54,7 @@ fn is_plain(case: &Case) -> bool {
         .is_some_and(|kernel| kernel.block.m == 64 || kernel.family != Family::Hopper)
 }
 
-/// What the product is estimated to take.
+/// The estimated time of the product.
 fn time(case: &Case) -> Duration {
     let (m, n, k) = case.shape;
     let shape = (m as u32, n as u32, k as u32);

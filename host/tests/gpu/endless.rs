@@ -18,14 +18,15 @@ use tilewise_watchdog::{EXIT_CODE, Watchdog};
 use crate::driver;
 use crate::errors::ErrorCase;
 
-/// All of them. compute-sanitizer does not follow children, and its own wait for kernels
-/// is not this program's.
+/// All tests of kernels that never end. They are not in the set for compute-sanitizer,
+/// which does not follow child processes and waits for kernels itself.
 pub const CASES: [ErrorCase; 2] = [
     ("endless/a-wait-ends-and-nothing-blocks", wait, false),
     ("endless/a-watchdog-ends-the-process", watchdog, false),
 ];
 
-/// Sleeps until `stop` is not 0, which it never is: one warp that asks little of the GPU.
+/// A kernel that sleeps until `stop` is not 0, which never happens. Its single warp uses
+/// little of the GPU.
 const PTX: &str = "
 .version 8.0
 .target sm_75
@@ -49,25 +50,26 @@ next:
 }
 ";
 
-/// What the child waits for the kernel.
+/// The time limit with which the child waits for the kernel.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// What may be called at once: calls and destructors that do not wait take microseconds.
+/// The time limit for calls that must return at once. Calls and destructors that do not
+/// wait take microseconds.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// A child's life: opening a GPU takes seconds where no other program has it open.
+/// The time limit of a child. Opening a GPU takes seconds if no other program has it open.
 const LIFE: Duration = Duration::from_secs(60);
 
-/// The child that ends well, and what it prints when only its end is left.
+/// The name of the child that ends by itself, and the text that it prints before it ends.
 const WAITS: (&str, &str) = ("wait", "all is dropped");
 
-/// The child that is ended, and its last words.
+/// The name of the child that the watchdog ends, and the last text that it prints.
 const IS_ENDED: (&str, &str) = ("watchdog", "what there is");
 
 /// Names the work of that child.
 const LABEL: &str = "endless, 1x1x1, row, grid1d";
 
-/// What `main` does in a child.
+/// Runs in a child process instead of the tests.
 pub fn child(name: &str, ordinal: usize) -> ExitCode {
     let result = Device::gpu(ordinal)
         .map_err(|error| error.to_string())
@@ -139,7 +141,7 @@ fn wait_in_child(device: Device) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits for ever, if nobody ends it.
+/// Waits forever, unless the watchdog ends the process.
 fn hang_in_child(device: &Device) -> Result<(), String> {
     let watchdog = Watchdog::new(|| println!("{}", IS_ENDED.1));
     launch_endless(device)?;
@@ -148,7 +150,7 @@ fn hang_in_child(device: &Device) -> Result<(), String> {
     Err(format!("the wait ended: {waited:?}"))
 }
 
-/// What became of a child.
+/// The result of a child process.
 struct Ended {
     /// `None` where it had to be killed.
     status: Option<ExitStatus>,

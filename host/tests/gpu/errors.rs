@@ -1,13 +1,13 @@
-//! The errors that need a GPU, or that only a GPU has.
+//! Tests of errors that only occur with a GPU.
 
 use tilewise::select::Rejection;
 use tilewise::{Device, Error, Family, Gemm, Matrix, Operand, Precision, Schedule, TileOrder, f16};
 
-/// Name, what it does, and whether compute-sanitizer may see it: it reports
-/// every refusal of the driver, wanted or not.
+/// The name, the test, and whether it runs under compute-sanitizer, which reports every
+/// error of the driver, even expected errors.
 pub type ErrorCase = (&'static str, fn(&Device) -> Result<(), String>, bool);
 
-/// All of them.
+/// All tests of errors.
 pub const CASES: [ErrorCase; 12] = [
     ("errors/no-such-gpu", no_such_gpu, true),
     ("errors/out-of-memory", out_of_memory, false),
@@ -52,7 +52,7 @@ fn out_of_memory(device: &Device) -> Result<(), String> {
         .gpu_info()
         .ok_or("a GPU has information")?
         .memory_bytes as usize;
-    // Twice what there is.
+    // This is twice the memory of the device.
     let (rows, cols) = (memory / 1024, 1024);
     expect!(
         device.zeros::<f16>(rows, cols),
@@ -135,7 +135,7 @@ fn no_kernel(device: &Device) -> Result<(), String> {
     expect!(plan, Error::NoKernel { .. })
 }
 
-/// The kernels that pack are in the list of kernels, and multiply nothing.
+/// Pack kernels are in the list of kernels, but cannot compute a product.
 fn pack_is_no_product(device: &Device) -> Result<(), String> {
     let (a, b, mut c) = (
         zeros(device, 8, 8)?,
@@ -199,7 +199,7 @@ fn too_many_tiles(device: &Device) -> Result<(), String> {
     plan(Schedule::Grid1d).map_err(message)
 }
 
-/// K past 2^31 needs no memory where all columns are one.
+/// A K past 2^31 needs no memory if a stride of 0 repeats one column.
 fn dimension_too_large(device: &Device) -> Result<(), String> {
     let k = 1 << 31;
     let (one, mut c) = (zeros(device, 1, 1)?, zeros(device, 1, 1)?);
@@ -208,7 +208,7 @@ fn dimension_too_large(device: &Device) -> Result<(), String> {
     expect!(plan, Error::DimensionTooLarge { dimension: "K", value, .. } if value == k)
 }
 
-/// The device is as good as before.
+/// Checks that the device still works.
 fn works_after_errors(device: &Device) -> Result<(), String> {
     out_of_memory(device)?;
     let a = device

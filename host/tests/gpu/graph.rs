@@ -9,7 +9,7 @@ use tilewise::{Device, Error};
 use crate::case::Failure;
 use crate::driver::{self, check};
 
-/// What a device's stream was given to do, ready to be done again.
+/// A CUDA graph of the work of a device's stream, ready to be replayed.
 pub struct Graph<'d> {
     device: &'d Device,
     graph: CUgraph,
@@ -24,7 +24,7 @@ impl<'d> Graph<'d> {
         enqueue: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
         Graph::capture(device, enqueue).map_err(|failure| match failure {
-            // What is refused in a capture leaves the device as it was.
+            // An operation that is refused in a capture leaves the device unchanged.
             Failure::Error(error @ Error::Driver { .. }) => {
                 Failure::Wrong(format!("not captured: {error}"))
             }
@@ -60,7 +60,7 @@ impl<'d> Graph<'d> {
         Ok(captured)
     }
 
-    /// Launches, copies and fills in it.
+    /// Number of launches, copies and fills in the graph.
     pub fn nodes(&self) -> Result<usize, Error> {
         let mut count = 0;
         // SAFETY: the graph lives; without a list, nodes are only counted.
@@ -72,7 +72,7 @@ impl<'d> Graph<'d> {
     /// Enqueues all of it again.
     ///
     /// # Safety
-    /// The memory that it works on is still there.
+    /// The memory that the graph uses is still allocated.
     pub unsafe fn launch(&self) -> Result<(), Error> {
         // SAFETY: the graph was instantiated in this context; the rest is the
         // caller's duty.

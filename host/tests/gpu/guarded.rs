@@ -1,8 +1,8 @@
 //! Matrices with guard bands.
 //!
-//! A matrix lies in the middle of a larger buffer. All that is not one of its
-//! elements, before, after and between, is NaN. Whatever reads there poisons
-//! the product, and whatever writes there is found when the buffer comes back.
+//! A matrix lies in the middle of a larger buffer. All of the buffer before, after and
+//! between the elements of the matrix is NaN. A kernel that reads there poisons the
+//! product, and a kernel that writes there is found when the buffer is copied back.
 
 use tilewise::{Device, Element, Error, Layout, Matrix, MatrixView, MatrixViewMut};
 
@@ -14,15 +14,15 @@ const BAND: usize = 1024;
 
 /// A matrix and its surroundings, on the host.
 pub struct Guarded<T> {
-    /// What the buffer should hold.
+    /// The expected contents of the buffer.
     pub expected: Vec<T>,
     placement: Placement,
     start: usize,
 }
 
 impl<T: Element> Guarded<T> {
-    /// A matrix of elements drawn from `draw`. Elements that share a place are
-    /// one.
+    /// A matrix of elements drawn from `draw`. Elements that share an address have one
+    /// value.
     pub fn filled(placement: Placement, mut draw: impl FnMut() -> T) -> Self {
         let (mut expected, start) = surroundings(placement);
         for place in places(placement) {
@@ -56,13 +56,13 @@ impl<T: Element> Guarded<T> {
             .collect()
     }
 
-    /// Whether a copy of the buffer has all bits as they should be.
+    /// Whether a copy of the buffer has the expected bits.
     pub fn is_unchanged(&self, buffer: &[T]) -> bool {
         bytemuck::cast_slice::<T, u8>(buffer) == bytemuck::cast_slice::<T, u8>(&self.expected)
     }
 
-    /// The first place around the matrix, relative to its first element, that
-    /// is not the NaN it should be.
+    /// The first position outside the matrix, relative to its first element, that is no
+    /// longer the expected NaN.
     pub fn trespass(&self, buffer: &[T]) -> Option<isize> {
         let mut around = buffer.to_vec();
         for place in places(self.placement) {

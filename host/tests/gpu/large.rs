@@ -1,7 +1,7 @@
-//! Operands with more than 2³¹ elements between their first and their last.
+//! Operands with more than 2³¹ elements between their first and their last element.
 //!
-//! Only the lines that exist travel to and from the device, so the host needs
-//! little memory; the device needs about 5 GB a case.
+//! Only the lines of the matrix are copied to and from the device, so the host needs
+//! little memory; the device needs about 5 GB per case.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -15,7 +15,7 @@ use crate::shared::Shared;
 /// lines span 2.5 · 10⁹ elements.
 const PITCH: usize = (1 << 23) + 8;
 
-/// Which operand is large.
+/// The operand that is large.
 #[derive(Clone, Copy, Debug)]
 pub enum Large {
     /// A, its rows far apart.
@@ -26,7 +26,7 @@ pub enum Large {
     OddA,
     /// C, its rows far apart.
     C,
-    /// C, dense, with more tiles than elements of other tests.
+    /// C, dense, with more tiles than other tests have elements.
     DenseC,
 }
 
@@ -97,7 +97,7 @@ fn multiply(device: &Device, seed: u64, kernel: &KernelInfo, large: Large) -> Re
     )?;
     plan.run(a.view(), bt.view().t(), c.view_mut())?;
 
-    // The row in which element 2³¹ lies, its neighbours, the ends, some others.
+    // The row with element 2³¹, its neighbours, the first and the last row, and some others.
     let crossing = (1_usize << 31) / c_pitch.max(a_pitch);
     let mut rows = vec![0, m / 3, m / 2, m - 1];
     rows.extend((crossing.saturating_sub(1)..=crossing + 1).filter(|row| *row < m));
@@ -111,8 +111,8 @@ fn multiply(device: &Device, seed: u64, kernel: &KernelInfo, large: Large) -> Re
         .map_err(Failure::Wrong)
 }
 
-/// Uploads dense rows at once, and rows far apart one by one, because a strided
-/// upload would move what lies between them too.
+/// Uploads dense rows at once. Uploads rows that are far apart one by one, because a
+/// strided upload would copy the memory between them too.
 fn write_rows(matrix: &mut Matrix<f16>, elements: &[f16]) -> Result<(), Error> {
     let cols = matrix.cols();
     if matrix.layout().row_stride == cols {

@@ -1,11 +1,11 @@
 //! The GPU tests: one program, run by `cargo test` and carried to machines
 //! with a GPU by `cargo xtask bundle`.
 //!
-//! Every kernel of the library, with every element type, in all layouts, tile
-//! orders, schedules and around the edges of its tiles, against f64; as many
-//! random products as asked for; guard bands around every operand; bitwise
-//! repeats; CUDA graphs; tuning; the errors that need a GPU; kernels that never end.
-//! Without a GPU every case is skipped and the program ends well.
+//! The program tests every kernel of the library against f64, with every element type, in
+//! all layouts, tile orders and schedules, and around the edges of its tiles. It also tests
+//! as many random products as the command line asks for, guard bands around every operand,
+//! bitwise repeats, CUDA graphs, tuning, the errors that need a GPU, and kernels that never
+//! end. Without a GPU, every case is skipped and the program succeeds.
 //!
 //! Tests run on all cores and take turns with the device ([`shared`]). A
 //! failing case prints one line with its name and the seed; both together
@@ -86,7 +86,7 @@ fn run_all(args: &Args, tests: Vec<Test>) -> ExitCode {
     let mut trials = Vec::new();
     for test in tests {
         if device.is_none() && test.needs_device() {
-            // Counted here: 39,000 marks would say no more.
+            // Skipped cases are only counted, because 39,000 marks would be no help.
             let _ = report.add(&test, Verdict::Skipped("no GPU"));
             continue;
         }
@@ -128,7 +128,7 @@ fn open(args: &Args) -> Result<Shared, tilewise::Error> {
     Ok(Shared::watched(device?, watchdog, args.wait_limit))
 }
 
-/// What compiled the kernels: results of two compilers are not those of one.
+/// The compiler of the kernels. Results depend on it, so the program prints it.
 fn compiler() -> String {
     let build = build_info();
     match (build.code_generator, build.toolchain) {

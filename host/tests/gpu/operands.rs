@@ -1,5 +1,5 @@
-//! A case's operands, on the host and on the device, and what they should
-//! become.
+//! A case's operands on the host and on the device, and their expected values after the
+//! product.
 
 use tilewise::{Device, Element, Error, Output, Plan};
 
@@ -27,7 +27,7 @@ pub struct OnDevice<T, O> {
     pub c: Resident<O>,
 }
 
-/// The buffers as they came back.
+/// The buffers as copied back from the device.
 pub struct ReadBack<T, O> {
     a: Vec<T>,
     b: Vec<T>,

@@ -1,4 +1,4 @@
-//! The checks, checked: they pass what is right and find what is wrong. These
+//! Tests of the checks themselves: they accept right results and find wrong results. These
 //! cases need no GPU.
 
 use std::collections::{HashMap, HashSet};
@@ -22,7 +22,7 @@ use crate::{capture, cases, random, repeat};
 /// A seed like any other.
 const SEED: u64 = 3;
 
-/// Name and what it does.
+/// A test: its name and its function.
 pub type OwnCase = (&'static str, fn() -> Result<(), String>);
 
 /// All of them.
@@ -143,8 +143,8 @@ fn trespass_is_found() -> Result<(), String> {
     Ok(())
 }
 
-/// A wrong result is its test's own; after an error of the driver nobody's
-/// results mean anything.
+/// A wrong result fails only its own test; after an error of the driver, no later result
+/// can be trusted.
 fn no_turns_after_a_fault() -> Result<(), String> {
     let shared = Shared::new(Device::cpu());
     let fault = Error::Driver {
@@ -236,7 +236,7 @@ fn every_kernel_is_drawn() -> Result<(), String> {
     Ok(())
 }
 
-/// The library plans what is drawn as the tests expect it to, on an H200.
+/// For random cases, the library plans as the tests expect, on an H200.
 fn drawn_cases_can_be_planned() -> Result<(), String> {
     let random = (0..random::CASES).map(|index| random::case(SEED, index));
     let captured = capture::cases().into_iter().map(|(_, case, _)| case);
@@ -263,7 +263,7 @@ fn drawn_cases_can_be_planned() -> Result<(), String> {
     Ok(())
 }
 
-/// What the library chooses for `case` where every kernel is built.
+/// The library's choice for `case` if every kernel is built.
 fn choice(case: &Case) -> Result<Choice, Error> {
     let catalog = Catalog {
         kernels: KERNELS,

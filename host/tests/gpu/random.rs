@@ -1,10 +1,10 @@
-//! Random products: shape, layouts, kernel, walk and types drawn together, so
-//! that what the crosses of [`cases`](crate::cases) keep apart meets.
+//! Random products. Shape, layouts, kernel, walk and types are drawn together, which gives
+//! combinations that the crosses of [`cases`](crate::cases) leave out.
 //!
 //! Case `i` of seed `s` is a function of `s` and `i` alone. Its name holds all
 //! of it, so `--seed s --filter random/i/` replays it, data included.
 //!
-//! - *Sides* favour what kernels stumble over: 1 to 9, one around a multiple of
+//! - *Sides* favour difficult numbers: 1 to 9, one around a multiple of
 //!   a block, primes, multiples of 8 and 16. One product in five has one long
 //!   side, up to 4096, or is large, up to 1500 a side.
 //! - *Kernels*: a hopper kernel that can read the operands where they are, now and
@@ -26,13 +26,13 @@ use crate::arrangement::{Arrangement, DISTINCT, REPEATING};
 use crate::case::{Case, Data};
 use crate::cases::storable;
 
-/// Cases where the command line does not say.
+/// Number of cases unless the command line gives it.
 pub const CASES: usize = 10_000;
 
 /// The same for the reduced set.
 pub const QUICK_CASES: usize = 200;
 
-/// The same on emulated GPUs, before those are left out that take too long there.
+/// The same on emulated GPUs, before cases are left out that take too long there.
 pub const EMULATED_CASES: usize = 2000;
 
 /// Multiplications of the largest case that compute-sanitizer, a hundred times

@@ -1,10 +1,10 @@
-//! What a product should be, and how far from it one may be.
+//! The reference results of products, and the accepted errors.
 //!
-//! Two checks, against f64:
+//! There are two checks against f64:
 //!
-//! 1. *Each element*: |C − AB| ≤ γ(K)·|A||B| and the rounding of the output,
-//!    the worst case of any order of summation ([`tilewise::oracle`]).
-//! 2. *All together*: rounding errors are as often up as down, so their sum
+//! 1. *Each element*: |C − AB| ≤ γ(K)·|A||B| plus the rounding of the output,
+//!    which is the worst case of any order of summation ([`tilewise::oracle`]).
+//! 2. *All elements together*: rounding errors are as often up as down, so their sum
 //!    over K grows like √K, not like K (Higham and Mary, "A new approach to
 //!    probabilistic rounding error analysis", 2019):
 //!    ‖C − AB‖ ≤ 4·√K·2⁻²³·‖|A||B|‖ + u·‖C‖ in the Frobenius norm, u the unit

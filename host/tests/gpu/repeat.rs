@@ -1,5 +1,5 @@
-//! The same bits again: sums are made in a fixed order, so results depend on
-//! neither timing nor the walk over the tiles.
+//! Tests that results are repeatable bit by bit: sums are computed in a fixed order, so
+//! results depend neither on timing nor on the walk over the tiles.
 
 use tilewise::{Element, KernelInfo, Output, OutputType, Packing, Plan, Schedule, TileOrder};
 
@@ -93,7 +93,7 @@ fn run_over_walks<T: Element, O: Output<T>>(
         let mut first: Option<Vec<O>> = None;
         for &(schedule, order) in walks {
             let walk = Some((schedule, order));
-            // Where along K a shared tile is cut depends on its place in the order.
+            // The order decides where along K a shared tile is cut.
             if schedule == Schedule::StreamK {
                 first = None;
             }

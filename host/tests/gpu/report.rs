@@ -1,5 +1,5 @@
-//! What libtest-mimic does not print: failures at once, and the counts of each kernel and
-//! kind of test.
+//! Prints what libtest-mimic does not print: each failure at once, and the counts of each
+//! kernel and kind of test.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,11 +8,11 @@ use libtest_mimic::{Completion, Failed};
 
 use crate::test::{Test, Verdict};
 
-/// What came of some tests.
+/// The counts of some tests.
 #[derive(Default)]
 struct Counts {
     passed: usize,
-    /// Of the passed, those the library refused, as it should.
+    /// Number of passed tests whose case the library refused, as it should.
     refused: usize,
     failed: usize,
     skipped: usize,
@@ -46,8 +46,8 @@ impl Report {
     }
 
     /// Counts the verdict of `test`, and translates it for libtest-mimic. A failure is
-    /// printed at once, for a test that hangs later would keep libtest-mimic from printing
-    /// it at the end.
+    /// printed at once, because a later test that hangs would keep libtest-mimic from
+    /// printing it at the end.
     pub fn add(&self, test: &Test, verdict: Verdict) -> Result<Completion, Failed> {
         {
             let mut tables = self.counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The device, which the threads use in turn.
+//! The device, which the threads use one at a time.
 //!
 //! Drawing operands and multiplying them in f64 takes longer than the product on the
 //! GPU, so tests run on all cores. A test has the device to itself during its turn: a
@@ -25,7 +25,7 @@ pub struct Shared {
     test: String,
 }
 
-/// What all tests share.
+/// The state that all tests share.
 struct Pool {
     device: Device,
     turn: Mutex<()>,

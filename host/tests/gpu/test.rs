@@ -1,4 +1,4 @@
-//! What the program can run: all tests, by name, and running one.
+//! The list of all tests by name, and how a test runs.
 
 use gpu_kernels::entry::KERNELS;
 use tilewise::select::Catalog;
@@ -26,42 +26,42 @@ pub enum Work {
     Large(&'static KernelInfo, Large),
     /// Errors that need a GPU, tuning, chains, kernels that never end.
     Device(fn(&Device) -> Result<(), String>),
-    /// Of the test program itself, without a GPU.
+    /// A test of the test program itself, without a GPU.
     Own(fn() -> Result<(), String>),
 }
 
 /// One line of `--list`.
 pub struct Test {
-    /// Selects this test alone.
+    /// The name; a filter with it selects only this test.
     pub name: String,
-    /// What the summary counts it under.
+    /// The group under which the summary counts it.
     pub kind: &'static str,
     /// The kernel it needs, by which tests are grouped: compiling a kernel in
     /// the driver takes longer than many cases.
     pub kernel: Option<&'static KernelInfo>,
-    /// It belongs to the reduced set, too.
+    /// Whether it belongs to the reduced set, too.
     pub quick: bool,
     /// What it does.
     pub work: Work,
 }
 
-/// What came of a test.
+/// The result of a test.
 pub enum Verdict {
-    /// Right. The largest error over the largest accepted.
+    /// The result is right. The number is the largest error divided by its bound.
     Passed(f64),
-    /// Passed, by being refused.
+    /// The library refused the case, as it should.
     Refused,
     /// This build or this device lacks something.
     Skipped(&'static str),
-    /// Wrong, and how.
+    /// The result is wrong; the text says how.
     Failed(String),
-    /// Failed, and nothing after it can be trusted.
+    /// The test failed, and no later result can be trusted.
     DeviceLost(String),
-    /// Left out, because the device had failed before.
+    /// The test was skipped, because the device had failed before.
     NotRun,
 }
 
-/// All tests that `args` can mean, those of one group together.
+/// All tests that `args` can select. The tests of one group are adjacent.
 pub fn all_tests(args: &Args) -> Vec<Test> {
     let own = own::CASES.into_iter().map(|(name, run)| Test {
         name: name.into(),
@@ -125,7 +125,7 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     tests
 }
 
-/// Of `kernel`, on a GPU of `sms` SMs.
+/// The tests of `kernel` on a GPU of `sms` SMs.
 fn of_kernel(kernel: &'static KernelInfo, sms: u32) -> Vec<Test> {
     let products = cases::of_kernel(kernel).into_iter().map(|planned| {
         let name = planned.case.to_string();
@@ -169,7 +169,7 @@ fn of_kernel(kernel: &'static KernelInfo, sms: u32) -> Vec<Test> {
     tests
 }
 
-/// The first f16 kernel of each family stands for it where cases are large.
+/// Only the first f16 kernel of each family runs large cases.
 fn is_first_of_family(kernel: &KernelInfo) -> bool {
     let first = |family: Family| {
         KERNELS
@@ -179,7 +179,7 @@ fn is_first_of_family(kernel: &KernelInfo) -> bool {
     first(kernel.family).is_some_and(|first| first.name == kernel.name)
 }
 
-/// Whether `device` is emulated: a GPU without a stream of the driver.
+/// Whether `device` is emulated; an emulated GPU has no stream of the driver.
 pub fn is_emulated(device: &Device) -> bool {
     device.is_gpu() && device.stream().is_none()
 }
@@ -190,7 +190,7 @@ pub fn is_built(kernel: &KernelInfo) -> bool {
 }
 
 impl Test {
-    /// Runs it; without a device only what needs none.
+    /// Runs the test. Without a device, only tests that need no device run.
     pub fn run(&self, device: Option<&Shared>, seed: u64) -> Verdict {
         if device.is_some_and(Shared::has_failed) {
             return Verdict::NotRun;
@@ -243,7 +243,7 @@ impl Test {
         self.name.split('/').next().unwrap_or_default()
     }
 
-    /// What this build or this device lacks for the test.
+    /// The reason why this build or this device cannot run the test.
     fn why_impossible(&self, device: &Device) -> Option<&'static str> {
         let info = device.gpu_info()?;
         let (major, minor) = info.compute_capability;

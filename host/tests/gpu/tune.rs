@@ -15,8 +15,8 @@ use crate::errors::ErrorCase;
 use crate::graph::Graph;
 use crate::test::is_emulated;
 
-/// All of them. They time, and compute-sanitizer slows some kernels more than
-/// others: it need not see them.
+/// All tests of tuning. They are not in the set for compute-sanitizer, because it slows
+/// some kernels more than others.
 pub const CASES: [ErrorCase; 6] = [
     ("tune/measured-then-remembered", remembered, false),
     ("tune/layouts", layouts, false),
@@ -83,7 +83,7 @@ impl Product {
 
         let mut plan = plan(self)?;
         let info = *plan.info().gpu().expect("it is planned for a GPU");
-        // Measuring leaves the product in C, whichever contender ran last.
+        // After measuring, C holds the product, whichever contender ran last.
         if info.origin == Origin::Measured && self.c.to_vec()? != expected {
             return Ok(Err(format!("wrong after measuring: {info:?}")));
         }
@@ -147,14 +147,14 @@ fn remembered(device: &Device) -> Result<(), String> {
     let mut product = Product::new(device, shape, [false; 3]).map_err(message)?;
     let first = product.check(|product| product.tune(&mut tuner(&file)))?;
     expect(first.origin == Origin::Measured, || format!("{first:?}"))?;
-    // As the next process does.
+    // The next process would use the cache file in the same way.
     let next = product.check(|product| product.tune(&mut tuner(&file)))?;
     let mut expected = first;
     expected.origin = Origin::Remembered;
     expect(next == expected, || format!("{first:?}, then {next:?}"))
 }
 
-/// All eight, in whole lines and in lines that TMA cannot read.
+/// All eight combinations, in lines that TMA can read and in lines that it cannot read.
 fn layouts(device: &Device) -> Result<(), String> {
     let on_gpu = [(512, 384, 320), (511, 385, 321)];
     for shape in shapes(device, on_gpu, [(64, 48, 40), (63, 49, 41)]) {
@@ -169,7 +169,7 @@ fn layouts(device: &Device) -> Result<(), String> {
     Ok(())
 }
 
-/// Both ways round are measured.
+/// The product and its transpose are both measured.
 fn narrow(device: &Device) -> Result<(), String> {
     let on_gpu = [
         (16, 1024, 2048),
@@ -218,7 +218,7 @@ fn within_budget(device: &Device) -> Result<(), String> {
     })
 }
 
-/// No tuning while the stream captures; what was tuned before, runs there.
+/// Tuning fails while the stream captures, but a plan that was tuned before runs there.
 fn capture(device: &Device) -> Result<(), String> {
     let mut product = Product::new(device, (512, 512, 256), [false; 3]).map_err(message)?;
     let mut tuner = Tuner::in_memory().budget(Duration::from_millis(50));
@@ -239,7 +239,7 @@ fn capture(device: &Device) -> Result<(), String> {
         Failure::Error(error) => error.to_string(),
         Failure::NotRun => "the device had failed".into(),
     })?;
-    // SAFETY: the operands, and the plan with its workspaces, are there.
+    // SAFETY: the operands, and the plan with its workspaces, are still alive.
     unsafe { graph.launch() }.map_err(message)?;
     let found = product.c.to_vec().map_err(message)?;
     expect(found == expected, || {

@@ -135,7 +135,7 @@ fn stream_k_has_as_many_ctas_as_there_is_work_for() {
             assert!((least..=most).contains(&found), "{tiles} {k}: {found}");
         }
     }
-    // The deeper a tile, the more are worth their reading.
+    // For deeper tiles, more CTAs are worth the additional reads.
     assert!(ctas(1, 4096) < ctas(1, 1 << 20));
 }
 

@@ -1,4 +1,4 @@
-//! The list of what is worth measuring.
+//! Tests of the list of configurations that are worth measuring.
 
 use super::*;
 

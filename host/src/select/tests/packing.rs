@@ -1,4 +1,5 @@
-//! What is packed, where to, and what is said when it may not be.
+//! Tests of packing: which operands are packed, the layout of the copies, and the errors
+//! when packing is not allowed.
 
 use super::*;
 use crate::operand::Operand;
@@ -81,7 +82,7 @@ fn tf32_is_always_packed() {
 
 #[test]
 fn packing_must_pay() {
-    // N repays A, M repays B; K repays the launch.
+    // A large N repays packing A, a large M repays packing B, and K repays the launch.
     let of = |m, n, k| unforced(problem(DType::F16, m, n, k)).0;
     assert_eq!(of(64, 256, 65), "hopper_kn_64");
     assert_eq!(of(64, 248, 65), "tc_f16_kn");
@@ -245,7 +246,7 @@ fn workspaces_are_lines_of_whole_128_bytes() {
     let [a, b] = matrix(DType::Tf32, "hopper_tf32");
     assert_eq!(strides(a), (32, 1, Some(5 * 128)));
     assert_eq!(strides(b), (1, 32, Some(7 * 128)));
-    // What TMA cannot read, it can read packed.
+    // TMA can read the packed copy of an operand that it cannot read in place.
     let mut odd = problem(DType::F16, 4095, 4097, 4099);
     let hopper = kernel("hopper_kk");
     assert!(check(CATALOG, hopper, &odd, &H200).is_err());
