@@ -22,7 +22,7 @@
 //!
 //! **What is modelled.** The module models both `mma.sync` and `wgmma` as sm_90
 //! computes them. Ampere computes `mma.sync` in halves of that depth, with a fraction
-//! bit fewer. It was not measured there that a product with a zero factor takes no
+//! bit fewer. On Ampere it was not measured that a product with a zero factor takes no
 //! part in step 2, whatever the other factor's exponent.
 //!
 //! **Bound.** Hardware that adds K products and C in this way, in whatever order and
