@@ -2,7 +2,7 @@
 //! by a wrong result. The kernels' source stays as it is: a fault changes the arguments of
 //! an instruction that the kernel executes, or drops the instruction.
 
-use gpu_kernels::kernel::WARPGROUP;
+use gpu_kernels::isa::warpgroup::WARPGROUP;
 use gpu_kernels::{OutputType, Schedule};
 use tilewise::emulator::{EmulatedGpu, Fault, Instruction, Site};
 use tilewise_emulate::{Case, Error, Outcome, case, run};

@@ -1,18 +1,6 @@
 //! The element types a kernel can be instantiated with.
 
-use crate::problem::DType;
-
-/// A type of A and B, as a type parameter of a kernel.
-pub trait ElementType: Copy {
-    /// This type as a value.
-    const DTYPE: DType;
-
-    /// The f32 that the stored `bits` (the low 16 for 16-bit types) encode.
-    fn to_f32(bits: u32) -> f32;
-
-    /// `value` rounded to nearest even, as stored bits.
-    fn from_f32(value: f32) -> u32;
-}
+use crate::dtype::{DType, ElementType};
 
 macro_rules! elements {
     ($($(#[$doc:meta])* $name:ident = $dtype:ident, $to:path, $from:path;)*) => {$(

@@ -34,8 +34,8 @@
 #[doc(hidden)]
 #[allow(unused_imports, reason = "a device build instantiates one target")]
 pub mod names {
+    pub use crate::dtype::{AlongK, AlongMn};
     pub use crate::element::{Bf16, F16, F32, Tf32};
-    pub use crate::kernel::{AlongK, AlongMn};
     pub use crate::kernels::hopper::{Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK};
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;

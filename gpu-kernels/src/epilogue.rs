@@ -8,10 +8,12 @@
 //! 1. Write a type that implements [`Epilogue`], and add its parameters to [`GemmParams`].
 //! 2. List kernels with it as their last type parameter in `entry.rs`.
 
-use crate::element::{ElementType, F32};
+use crate::dtype::DType;
+use crate::dtype::ElementType;
+use crate::element::F32;
 use crate::isa::hint::compute_here_u64;
 use crate::isa::{convert, global};
-use crate::problem::{DType, GemmParams, OutputType};
+use crate::problem::{GemmParams, OutputType};
 use crate::unroll::unroll;
 
 /// The computation on the sums before they become elements of C, for example scaling, a

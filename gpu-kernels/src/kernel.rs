@@ -6,7 +6,7 @@
 //! shared memory), the PTX post-processing (`.maxntid`, `.minnctapersm`,
 //! `.reqnctapercluster`) and the tables of `cargo xtask ptx`.
 
-use crate::problem::DType;
+use crate::dtype::{DType, Major};
 use crate::schedule::Schedule;
 
 /// The steps of the ladder, and the packing kernel. Each step leaves the steps before
@@ -74,46 +74,6 @@ impl Arch {
     }
 }
 
-/// The direction in which an operand's elements are contiguous.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Major {
-    /// Contiguous along K: A row-major, B column-major.
-    K = 0,
-    /// Contiguous along M (for A) or N (for B): A column-major, B row-major.
-    Mn = 1,
-}
-
-/// The emulator's type for the same.
-#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
-impl From<Major> for tilewise_emulator::semantics::format::Major {
-    fn from(major: Major) -> Self {
-        match major {
-            Major::K => Self::K,
-            Major::Mn => Self::Mn,
-        }
-    }
-}
-
-/// A [`Major`] as a type parameter.
-pub trait Contiguous {
-    /// This direction as a value.
-    const MAJOR: Major;
-}
-
-/// [`Major::K`].
-pub struct AlongK;
-
-/// [`Major::Mn`].
-pub struct AlongMn;
-
-impl Contiguous for AlongK {
-    const MAJOR: Major = Major::K;
-}
-
-impl Contiguous for AlongMn {
-    const MAJOR: Major = Major::Mn;
-}
-
 /// The part of C one CTA computes, and the depth of one k-block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Block {
@@ -154,9 +114,6 @@ impl Cluster {
         self.m * self.n
     }
 }
-
-/// Threads of a warpgroup: four consecutive warps (PTX ISA, "Warpgroup").
-pub const WARPGROUP: u32 = 128;
 
 /// One instantiation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

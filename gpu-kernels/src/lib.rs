@@ -46,6 +46,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate alloc;
 
+pub mod dtype;
 pub mod element;
 pub mod entry;
 pub mod epilogue;
@@ -59,9 +60,10 @@ pub mod schedule;
 pub mod stream_k;
 mod unroll;
 
-pub use kernel::{Arch, Block, Cluster, Family, KernelInfo, Major};
+pub use dtype::{DType, Major};
+pub use kernel::{Arch, Block, Cluster, Family, KernelInfo};
 pub use order::{Tile, TileGrid, TileOrder};
-pub use problem::{DType, GemmParams, OutputType, TensorRef};
+pub use problem::{GemmParams, OutputType, TensorRef};
 pub use schedule::Schedule;
 
 /// The panic handler that the language requires. Kernels cannot panic: the build gate

@@ -32,9 +32,11 @@ pub use mma::{FRAGMENT_WORDS, Multiply};
 pub use tma::{BOX_AREA_BYTES, LoadBox, StoreBox, UNTOUCHED};
 pub use wgmma::{A_AREA_BYTES, B_AREA_BYTES, MultiplyShared};
 
+use crate::dtype::DType;
+use crate::dtype::{AlongK, AlongMn};
 use crate::element::{Bf16, F16, Tf32};
-use crate::kernel::{AlongK, AlongMn, Arch, Block, Family, Kernel, KernelInfo};
-use crate::problem::{DType, GemmParams};
+use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::problem::GemmParams;
 
 /// The constants of a probe with `threads` threads and `shared_bytes` of shared
 /// memory, on elements of type `input`.

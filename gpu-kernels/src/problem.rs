@@ -7,68 +7,6 @@
 use crate::order::TileOrder;
 use crate::schedule::Schedule;
 
-/// Element type of A and B, and the arithmetic that multiplies them.
-///
-/// Every type accumulates in f32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DType {
-    /// IEEE binary32, multiplied by fused multiply-add on the CUDA cores.
-    F32,
-    /// Stored as f32; rounded to TF32 (8-bit exponent, 10-bit mantissa) on the
-    /// way into the tensor cores.
-    Tf32,
-    /// IEEE binary16.
-    F16,
-    /// bfloat16: f32 with the low 16 bits of the mantissa dropped.
-    Bf16,
-}
-
-impl DType {
-    /// Bytes of one stored element.
-    pub const fn bytes(self) -> u32 {
-        match self {
-            DType::F32 | DType::Tf32 => 4,
-            DType::F16 | DType::Bf16 => 2,
-        }
-    }
-
-    /// The lower-case name used in entry points, tables and flags.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DType::F32 => "f32",
-            DType::Tf32 => "tf32",
-            DType::F16 => "f16",
-            DType::Bf16 => "bf16",
-        }
-    }
-}
-
-/// The emulator's type for the same.
-#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
-impl From<DType> for tilewise_emulator::semantics::format::Format {
-    fn from(dtype: DType) -> Self {
-        match dtype {
-            DType::F32 => Self::F32,
-            DType::Tf32 => Self::Tf32,
-            DType::F16 => Self::F16,
-            DType::Bf16 => Self::Bf16,
-        }
-    }
-}
-
-#[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
-impl From<tilewise_emulator::semantics::format::Format> for DType {
-    fn from(format: tilewise_emulator::semantics::format::Format) -> Self {
-        use tilewise_emulator::semantics::format::Format;
-        match format {
-            Format::F32 => Self::F32,
-            Format::Tf32 => Self::Tf32,
-            Format::F16 => Self::F16,
-            Format::Bf16 => Self::Bf16,
-        }
-    }
-}
-
 /// Element type of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]

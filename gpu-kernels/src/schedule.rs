@@ -10,6 +10,7 @@
 //! StreamK has its own scheduler, over parts of tiles, in module `stream_k`.
 
 use crate::isa::hint::compute_here;
+pub use crate::isa::thread::CtaPosition;
 use crate::order::{Tile, TileGrid, TileOrder};
 
 /// The assignment of the tiles of C to CTAs.
@@ -28,19 +29,6 @@ pub enum Schedule {
     /// K, and CTAs that would be idle compute parts of them. It requires a kernel whose
     /// [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes) is not 0.
     StreamK = 3,
-}
-
-/// A position in the launch grid: the CTA's index and the grid's size.
-///
-/// For a kernel with clusters, index and size along x count clusters, not CTAs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CtaPosition {
-    /// `blockIdx.x`.
-    pub x: u32,
-    /// `blockIdx.y`.
-    pub y: u32,
-    /// `gridDim.x`.
-    pub grid_x: u32,
 }
 
 /// The tile scheduler: the tiles of one CTA, in the order it runs them.

@@ -1,9 +1,9 @@
 //! `tilewise-bench host-cost`: the host's time for `Plan::run` beyond the driver's own
-//! launch.
+//! launch, and for `Device::matmul`, whose plan the device keeps after the first call.
 //!
 //! The reference is `cuLaunchKernel` of the very same launch: the plan's launch
 //! is captured into a graph, and function, grid and arguments are read back
-//! from the graph's one node. Both are timed on the host's clock, launch by
+//! from the graph's one node. All are timed on the host's clock, launch by
 //! launch, in random turns (see [`crate::measure::turns`]), and the stream is
 //! synchronised often enough that its queue never fills, where a launch would
 //! wait for the GPU.
@@ -84,7 +84,12 @@ fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Err
 
     let mut launch = |which: usize| match which {
         0 => planned.launch(&mut workload),
-        _ => bare.launch(stream),
+        1 => bare.launch(stream),
+        _ => {
+            let (a, b, _) = workload.operands();
+            device.matmul(a, b)?;
+            Ok(())
+        }
     };
     let mut synchronise = || {
         stream.synchronize()?;
@@ -93,8 +98,8 @@ fn on_gpu(args: &HostCostArgs, device: &Device, watch: &Watch) -> Result<(), Err
         Ok(())
     };
     let mut turns = Turns::new(args.seed);
-    pairs(&mut turns, WARM_UP, &mut launch, &mut synchronise)?;
-    let times = pairs(&mut turns, args.launches, &mut launch, &mut synchronise)?;
+    rounds(&mut turns, WARM_UP, &mut launch, &mut synchronise)?;
+    let times = rounds(&mut turns, args.launches, &mut launch, &mut synchronise)?;
     println!(
         "{}  {}  {}  f16  kernels by {}\n\
          host time of one launch, {} of each in random turns, synchronised every {SYNCHRONISE_EVERY}\n\n{}",
@@ -157,20 +162,23 @@ impl BareLaunch {
     }
 }
 
-/// Microseconds of `launch(0)` and of `launch(1)`, `count` of each; the two
-/// calls of a pair come in random order.
-fn pairs(
+/// What is timed: `Plan::run`, `cuLaunchKernel` alone, `Device::matmul`.
+const CONTENDERS: usize = 3;
+
+/// Microseconds of `launch(0)` and of each further contender, `count` of each; the calls
+/// of a round come in random order.
+fn rounds(
     turns: &mut Turns,
     count: usize,
     launch: &mut dyn FnMut(usize) -> Result<(), Error>,
     synchronise: &mut dyn FnMut() -> Result<(), Error>,
-) -> Result<[Vec<f64>; 2], Error> {
-    let mut times = [Vec::with_capacity(count), Vec::with_capacity(count)];
-    for pair in 0..count {
-        if pair % (SYNCHRONISE_EVERY / 2) == 0 {
+) -> Result<[Vec<f64>; CONTENDERS], Error> {
+    let mut times = std::array::from_fn(|_| Vec::with_capacity(count));
+    for round in 0..count {
+        if round % (SYNCHRONISE_EVERY / CONTENDERS) == 0 {
             synchronise()?;
         }
-        for which in turns.round(2) {
+        for which in turns.round(CONTENDERS) {
             let start = Instant::now();
             launch(which)?;
             times[which].push(start.elapsed().as_secs_f64() * 1e6);
@@ -180,7 +188,7 @@ fn pairs(
     Ok(times)
 }
 
-fn table([plan, bare]: &[Vec<f64>; 2]) -> String {
+fn table([plan, bare, matmul]: &[Vec<f64>; CONTENDERS]) -> String {
     let differences: Vec<f64> = plan
         .iter()
         .zip(bare)
@@ -191,6 +199,7 @@ fn table([plan, bare]: &[Vec<f64>; 2]) -> String {
         ("Plan::run", plan),
         ("cuLaunchKernel alone", bare),
         ("difference, in pairs", &differences),
+        ("Device::matmul", matmul),
     ] {
         if let Some(Quartiles { q1, median, q3 }) = Quartiles::of(times) {
             table.row([
@@ -210,10 +219,10 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn both_are_launched_equally_often_and_the_queue_stays_short() {
+    fn all_are_launched_equally_often_and_the_queue_stays_short() {
         let waiting = Cell::new(0);
-        let mut launched = [0; 2];
-        let times = pairs(
+        let mut launched = [0; CONTENDERS];
+        let times = rounds(
             &mut Turns::new(1),
             1000,
             &mut |which| {
@@ -228,25 +237,22 @@ mod tests {
             },
         )
         .unwrap();
-        assert_eq!(launched, [1000, 1000]);
-        assert_eq!(times.map(|times| times.len()), [1000, 1000]);
+        assert_eq!(launched, [1000; CONTENDERS]);
+        assert_eq!(times.map(|times| times.len()), [1000; CONTENDERS]);
         assert_eq!(waiting.get(), 0);
     }
 
     #[test]
     fn a_failed_launch_ends_it() {
         let refused = |_| Err(Error::Usage("no".to_owned()));
-        let result = pairs(&mut Turns::new(1), 2, &mut { refused }, &mut || Ok(()));
+        let result = rounds(&mut Turns::new(1), 2, &mut { refused }, &mut || Ok(()));
         assert!(result.is_err());
     }
 
     #[test]
     fn differences_are_taken_in_pairs() {
-        let text = table(&[vec![3.0, 12.0, 4.0], vec![2.0, 10.0, 3.5]]);
-        let last = text.lines().last().unwrap();
-        assert!(
-            last.starts_with("difference") && last.contains("1.00"),
-            "{text}"
-        );
+        let text = table(&[vec![3.0, 12.0, 4.0], vec![2.0, 10.0, 3.5], vec![5.0; 3]]);
+        let line = text.lines().find(|line| line.starts_with("difference"));
+        assert!(line.is_some_and(|line| line.contains("1.00")), "{text}");
     }
 }

@@ -4,7 +4,7 @@
 //! Addresses are plain `u64`: a Rust pointer would be a generic address, and
 //! generic accesses are slower.
 
-use crate::element::ElementType;
+use crate::dtype::ElementType;
 
 /// `ld.global.nc.u16`: loads 2 bytes that no thread writes during the launch.
 ///

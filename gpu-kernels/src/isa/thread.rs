@@ -1,7 +1,18 @@
 //! The indices of a thread and its CTA, and the barriers of a CTA and a warp (PTX ISA,
 //! "Special Registers", "Parallel Synchronization and Communication Instructions").
 
-use crate::schedule::CtaPosition;
+/// A position in the launch grid: the CTA's index and the grid's size.
+///
+/// For a kernel with clusters, index and size along x count clusters, not CTAs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CtaPosition {
+    /// `blockIdx.x`.
+    pub x: u32,
+    /// `blockIdx.y`.
+    pub y: u32,
+    /// `gridDim.x`.
+    pub grid_x: u32,
+}
 
 macro_rules! special_registers {
     ($($(#[$doc:meta])* $name:ident = $register:literal;)*) => {$(

@@ -1,7 +1,8 @@
 //! Instructions of a warpgroup (four consecutive warps): its registers, its own
 //! barrier, and matrix stores from registers to shared memory.
 
-use crate::kernel::WARPGROUP;
+/// Threads of a warpgroup: four consecutive warps (PTX ISA, "Warpgroup").
+pub const WARPGROUP: u32 = 128;
 
 /// `setmaxnreg.dec`: gives registers back until each thread has `REGISTERS`.
 ///

@@ -6,8 +6,8 @@
 //! each through a *descriptor*. It is asynchronous: D, A and B belong to the
 //! tensor cores from `multiply` until a wait.
 
-use crate::element::ElementType;
-use crate::kernel::{Contiguous, Major};
+use crate::dtype::ElementType;
+use crate::dtype::{Contiguous, Major};
 
 /// Bytes along K that one instruction multiplies: 16 elements of 16 bits, or 8
 /// elements of TF32.
@@ -173,7 +173,7 @@ macro_rules! accumulators {
             ) {
                 instruction!(
                     ptx = {
-                        use crate::problem::DType;
+                        use crate::dtype::DType;
                         // The depth, the type, and the immediates: both factors' signs and,
                         // for 16-bit types only, whether they are transposed.
                         macro_rules! wgmma {

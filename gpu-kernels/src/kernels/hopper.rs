@@ -52,9 +52,11 @@ pub mod traits;
 
 use core::marker::PhantomData;
 
-use crate::element::ElementType;
+use crate::dtype::Contiguous;
+use crate::dtype::ElementType;
 use crate::epilogue::{Epilogue, Identity};
-use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo, WARPGROUP};
+use crate::isa::warpgroup::WARPGROUP;
+use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 use crate::problem::GemmParams;
 use shared_memory::SharedMemory;
 use traits::{Columns, KernelSchedule, KernelTraits, Width};

@@ -7,7 +7,7 @@
 
 use core::marker::PhantomData;
 
-use crate::element::ElementType;
+use crate::dtype::ElementType;
 use crate::epilogue::{self, Epilogue, Identity};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 

@@ -14,9 +14,9 @@
 
 use core::marker::PhantomData;
 
-use crate::element::ElementType;
+use crate::dtype::DType;
+use crate::dtype::ElementType;
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
-use crate::problem::DType;
 
 /// Rows and columns of a tile.
 const SIDE: u32 = 64;
@@ -79,9 +79,10 @@ impl<T: ElementType> Kernel for Pack<T> {
 
 mod device {
     use super::{PITCH, SIDE, THREADS};
-    use crate::element::ElementType;
+    use crate::dtype::DType;
+    use crate::dtype::ElementType;
     use crate::isa::{convert, global, shared, thread};
-    use crate::problem::{DType, GemmParams, TensorRef};
+    use crate::problem::{GemmParams, TensorRef};
     use crate::unroll::unroll;
 
     /// Elements of a tile that one thread moves.

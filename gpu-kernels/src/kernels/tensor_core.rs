@@ -32,10 +32,11 @@ mod tests;
 
 use core::marker::PhantomData;
 
-use crate::element::ElementType;
+use crate::dtype::Contiguous;
+use crate::dtype::DType;
+use crate::dtype::ElementType;
 use crate::epilogue::{Epilogue, Identity};
-use crate::kernel::{Arch, Block, Contiguous, Family, Kernel, KernelInfo};
-use crate::problem::DType;
+use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 
 use layout::{Factor, Panel, WARP};
 

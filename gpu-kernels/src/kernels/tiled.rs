@@ -20,7 +20,7 @@ mod copy;
 use core::marker::PhantomData;
 
 use self::layout::Threads;
-use crate::element::ElementType;
+use crate::dtype::ElementType;
 use crate::epilogue::{Epilogue, Identity};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 
@@ -83,7 +83,7 @@ mod device {
     use super::Tiled;
     use super::copy::{CopyTile, OperandCopy, Path, Paths, Source};
     use super::layout::{QUAD, swizzle};
-    use crate::element::ElementType;
+    use crate::dtype::ElementType;
     use crate::epilogue::{self, Epilogue};
     use crate::isa::arithmetic::fma;
     use crate::isa::{shared, thread};

@@ -5,7 +5,7 @@
 //! blocks before, which is a product of two sides. This needs no table, and a few
 //! instructions a level.
 
-use super::{Tile, TileGrid};
+use super::grid::{Tile, TileGrid};
 
 /// Tile `id` of the Z-order (G. M. Morton, 1966) of the plane, where only tiles of
 /// `grid` count.

@@ -1,9 +1,10 @@
 //! `cvt` and `fma`: every conversion that the kernels use, on any 32 bits.
 
 use super::probe;
+use crate::dtype::DType;
 use crate::isa::{arithmetic, convert, global, thread};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::{DType, GemmParams};
+use crate::problem::GemmParams;
 
 /// Words that [`Conversions`] writes for each word it reads.
 pub const CONVERSION_WORDS: u32 = 8;

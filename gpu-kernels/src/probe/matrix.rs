@@ -1,9 +1,10 @@
 //! `ldmatrix` and `stmatrix`: four matrices whose rows lie in any order.
 
 use super::probe;
+use crate::dtype::DType;
 use crate::isa::{global, mma, shared, thread, warpgroup};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::{DType, GemmParams};
+use crate::problem::GemmParams;
 
 /// Bytes of four 8×8 matrices of 16-bit elements.
 pub const MATRIX_BYTES: u32 = 4 * 8 * 16;

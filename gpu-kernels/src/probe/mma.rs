@@ -3,10 +3,11 @@
 use core::marker::PhantomData;
 
 use super::probe;
-use crate::element::ElementType;
+use crate::dtype::DType;
+use crate::dtype::ElementType;
 use crate::isa::{global, mma, thread};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::{DType, GemmParams};
+use crate::problem::GemmParams;
 
 /// Words of A that [`Multiply`] reads for each lane.
 pub const FRAGMENT_WORDS: u32 = 12;

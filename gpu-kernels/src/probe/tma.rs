@@ -1,9 +1,10 @@
 //! TMA: one box, loaded or stored, at any position in its tensor.
 
 use super::probe;
+use crate::dtype::DType;
 use crate::isa::{global, mbarrier, shared, thread, tma};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::{DType, GemmParams};
+use crate::problem::GemmParams;
 
 /// Bytes of shared memory in which a box lies.
 pub const BOX_AREA_BYTES: u32 = 32 * 1024;

@@ -3,10 +3,12 @@
 use core::marker::PhantomData;
 
 use super::probe;
-use crate::element::ElementType;
+use crate::dtype::Contiguous;
+use crate::dtype::ElementType;
+use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{global, shared, thread, tma, wgmma};
-use crate::kernel::{Contiguous, Kernel, KernelInfo, WARPGROUP};
+use crate::kernel::{Kernel, KernelInfo};
 use crate::problem::GemmParams;
 use crate::unroll::unroll;
 

@@ -1,8 +1,8 @@
 //! wgmma: which accesses to its registers and operands are allowed, and when.
 
+use gpu_kernels::dtype::{AlongK, Major};
 use gpu_kernels::isa::wgmma::{self, Accumulator};
 use gpu_kernels::isa::{shared, thread, tma};
-use gpu_kernels::kernel::{AlongK, Major};
 use tilewise_emulator::Check;
 
 use crate::{cta, shared as at, tid, verdict};

@@ -2,9 +2,10 @@
 //! iteration of the sources (sixteen chunks a thread, eight steps a block), and every
 //! family runs with an epilogue that is not the identity.
 
+use gpu_kernels::dtype::{AlongK, AlongMn};
 use gpu_kernels::element::{F16, F32, Tf32};
 use gpu_kernels::epilogue::Epilogue;
-use gpu_kernels::kernel::{AlongK, AlongMn, Kernel};
+use gpu_kernels::kernel::Kernel;
 use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows};
 use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::{tensor_core::TensorCore, tiled::Tiled};

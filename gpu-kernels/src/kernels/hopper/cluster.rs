@@ -22,8 +22,9 @@ use super::epilogue::TileStore;
 use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, PRODUCER_REGISTERS, Peers, Share};
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits};
+use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread, warpgroup};
-use crate::kernel::{Cluster, WARPGROUP};
+use crate::kernel::Cluster;
 use crate::order::{Tile, ceil_div};
 use crate::problem::GemmParams;
 

@@ -19,9 +19,10 @@ use super::pipeline::{
 use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
 use super::tma_load::{load_stage, stage_bytes};
 use super::traits::{Accumulators, KernelSchedule, KernelTraits};
+use crate::dtype::Contiguous;
+use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, thread, warpgroup, wgmma};
-use crate::kernel::{Contiguous, WARPGROUP};
 use crate::order::{TileGrid, ceil_div};
 use crate::problem::GemmParams;
 use crate::schedule::{CtaPosition, Schedule, TileScheduler};

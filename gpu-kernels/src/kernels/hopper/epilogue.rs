@@ -23,12 +23,13 @@ use core::marker::PhantomData;
 use super::pipeline::Consumer;
 use super::shared_memory::{SharedMemory, StagedTile, Staging};
 use super::traits::{Accumulators, KernelTraits};
-use crate::element::ElementType;
+use crate::dtype::ElementType;
 use crate::epilogue::{Epilogue as _, pack_pair};
 use crate::isa::hint::{compute_here, compute_here_u64};
+use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{global, shared, thread, tma, warpgroup};
-use crate::kernel::{Cluster, WARPGROUP};
+use crate::kernel::Cluster;
 use crate::problem::{GemmParams, OutputType};
 use crate::unroll::unroll;
 

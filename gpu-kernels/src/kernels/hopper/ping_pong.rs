@@ -23,8 +23,8 @@ use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGI
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
+use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{dependency, thread, warpgroup};
-use crate::kernel::WARPGROUP;
 use crate::order::ceil_div;
 use crate::problem::GemmParams;
 

@@ -12,8 +12,8 @@
 use super::shared_memory::SharedMemory;
 use super::traits::KernelTraits;
 use crate::isa::hint::compute_here;
+use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{mbarrier, thread, tma};
-use crate::kernel::WARPGROUP;
 use crate::problem::GemmParams;
 
 /// Registers that a thread of the producer's warpgroup keeps.

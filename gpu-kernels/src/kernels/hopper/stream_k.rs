@@ -31,9 +31,9 @@ use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGI
 use super::shared_memory::SharedMemory;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
+use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, flag, global, thread, warpgroup};
-use crate::kernel::WARPGROUP;
 use crate::order::ceil_div;
 use crate::problem::GemmParams;
 use crate::schedule::Schedule;

@@ -3,8 +3,8 @@
 use super::pipeline::{Peers, Share};
 use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
 use super::traits::{KernelTraits, ROW_BYTES};
+use crate::dtype::{Contiguous, Major};
 use crate::isa::tma;
-use crate::kernel::{Contiguous, Major};
 use crate::problem::GemmParams;
 
 /// Rows (of A; columns of B) of one box, for an operand contiguous along K. The tile has

@@ -8,11 +8,13 @@
 //!   swizzle atoms along K      128 bytes of K each, one or two in a k-block
 //! ```
 
-use crate::element::ElementType;
+use crate::dtype::DType;
+use crate::dtype::ElementType;
+use crate::dtype::{Contiguous, Major};
 use crate::epilogue::Epilogue;
 use crate::isa::wgmma;
-use crate::kernel::{Cluster, Contiguous, Major};
-use crate::problem::{DType, GemmParams};
+use crate::kernel::Cluster;
+use crate::problem::GemmParams;
 
 /// Bytes of a row of a swizzle atom: the span of the 128-byte swizzle.
 pub const ROW_BYTES: u32 = 128;

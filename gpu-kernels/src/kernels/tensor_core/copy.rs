@@ -1,6 +1,6 @@
 //! Global to shared memory: one thread's share of copying one operand.
 
-use crate::kernel::Major;
+use crate::dtype::Major;
 use crate::problem::TensorRef;
 
 use super::layout::Panel;

@@ -4,9 +4,9 @@
 //! the kernel alternately loads a quad of the next step and multiplies a row of
 //! this one, which keeps both units busy and few registers alive.
 
+use crate::dtype::DType;
+use crate::dtype::Major;
 use crate::isa::{convert, hint::compute_here, mma, shared};
-use crate::kernel::Major;
-use crate::problem::DType;
 
 use super::layout::{MAX_QUADS, Panel, n8_fragment};
 use crate::unroll::unroll;

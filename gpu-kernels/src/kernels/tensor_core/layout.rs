@@ -14,7 +14,7 @@
 //! offset, and each of its fragments is that offset XOR a constant plus a
 //! constant.
 
-use crate::kernel::Major;
+use crate::dtype::Major;
 
 /// Bytes of one chunk: one `cp.async`, one row of an `ldmatrix` matrix.
 pub const CHUNK: u32 = 16;

@@ -1,9 +1,9 @@
 //! The main loop of one tile: it copies STAGES − 1 blocks ahead, loads fragments
 //! one step ahead, and multiplies.
 
-use crate::element::ElementType;
+use crate::dtype::Contiguous;
+use crate::dtype::ElementType;
 use crate::isa::{cp_async, thread};
-use crate::kernel::Contiguous;
 use crate::unroll::unroll;
 
 use super::TensorCore;

@@ -6,7 +6,7 @@
 //! is a short loop instead of an unrolled store (with its address, masks and
 //! conversion) for each register.
 
-use crate::element::ElementType;
+use crate::dtype::ElementType;
 use crate::epilogue::{self, Epilogue, pack_pair};
 use crate::isa::{global, shared, thread};
 use crate::problem::{GemmParams, OutputType};

@@ -11,8 +11,8 @@ use std::collections::HashSet;
 
 use super::layout::*;
 use super::*;
+use crate::dtype::{AlongK, AlongMn, Major};
 use crate::element::{Bf16, F16, Tf32};
-use crate::kernel::{AlongK, AlongMn, Major};
 
 /// The constants of one instantiation.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@
 use core::marker::PhantomData;
 
 use super::layout::{CopyMap, Place, QUAD, shared_offset};
-use crate::element::ElementType;
+use crate::dtype::ElementType;
 use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::{global, shared};
 use crate::unroll::unroll;
