@@ -5,6 +5,7 @@
 //! maps), go through `cust_raw`, and [`check`] checks each `CUresult`.
 
 mod calls;
+mod fold;
 mod launch;
 pub(super) mod libcuda;
 mod module;

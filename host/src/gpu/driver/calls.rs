@@ -2,7 +2,7 @@
 
 use cust::context::CurrentContext;
 use cust_raw::{CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
-use gpu_kernels::{GemmParams, KernelInfo};
+use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
 use super::open::DriverGpu;
 use super::timer::EventTimer;
@@ -123,8 +123,8 @@ impl Backend for DriverGpu {
         tensor_map::encode(operand, spec, address)
     }
 
-    fn load(&self, kernel: &KernelInfo) -> Result<Function, Error> {
-        module::function(&self.modules, kernel)
+    fn load(&self, kernel: &KernelInfo, form: &Form) -> Result<Function, Error> {
+        module::function(&self.modules, kernel, form)
     }
 
     unsafe fn launch(
@@ -132,9 +132,10 @@ impl Backend for DriverGpu {
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
+        maps: &TensorMaps,
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
-        unsafe { launch::launch(DriverGpu::stream(self), function, config, params) }
+        unsafe { launch::launch(DriverGpu::stream(self), function, config, params, maps) }
     }
 
     fn timer(&self) -> Result<Box<dyn Timer>, Error> {
