@@ -14,6 +14,8 @@
 //! | [`tensor_map`] | the description of a matrix from which a tensor map is encoded |
 //! | [`hopper_maps`] | the three tensor maps of a hopper launch |
 //! | [`pack`] | the launch that copies an operand for TMA |
+//! | [`product`] | one launch of a product |
+//! | [`gates`] | the first launch of a gated product that takes two |
 //! | [`plan`] | a product, ready to launch |
 //! | [`stopwatch`] | timing of work on a GPU |
 //! | [`wait`] | waiting with a time limit |
@@ -23,10 +25,12 @@ pub(crate) mod buffer;
 mod driver;
 #[cfg(feature = "emulator")]
 pub(crate) mod emulated;
+mod gates;
 mod hopper_maps;
 pub(crate) mod opened;
 pub(crate) mod pack;
 pub(crate) mod plan;
+mod product;
 pub(crate) mod stopwatch;
 pub(crate) mod tensor_map;
 pub(crate) mod wait;

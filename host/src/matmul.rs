@@ -1,18 +1,20 @@
-//! [`Device::matmul`]: a product in one line.
+//! [`Device::matmul`] and [`Gemm::run`]: a product in one line.
 
 use crate::device::{Device, Kind};
-use crate::element::Element;
+use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
+use crate::inputs::Inputs;
 use crate::matrix::Matrix;
-use crate::operands::check_shapes;
+use crate::operands::{check_batches, check_shapes};
 use crate::plan::Plan;
-use crate::plan_cache::Key;
-use crate::view::{AsView, MatrixView};
+use crate::untyped_plan::UntypedPlan;
+use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
 impl Device {
     /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
-    /// in f32. The kernel and its order are chosen by [`select`](crate::select).
+    /// in f32. If A or B is a batch, the result is a batch of products; one matrix is a
+    /// factor of all of them. The kernel and its order are chosen by [`select`](crate::select).
     ///
     /// The first product of given layouts is planned, as by [`Gemm::plan`]: kernels are
     /// loaded and workspaces allocated. The device keeps the plan, so that another product
@@ -23,8 +25,8 @@ impl Device {
     /// [`Error::OutOfMemory`], and with the last handle of the device. While the stream
     /// records a graph, no plan is kept or reused.
     ///
-    /// Several threads may call this at once. Use [`Gemm::plan`] to write to an existing C,
-    /// for another type of C, and for forced choices.
+    /// Several threads may call this at once. Use [`Gemm::run`] or [`Gemm::plan`] to write to
+    /// an existing C, for another type of C, for an epilogue and for forced choices.
     ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
@@ -37,7 +39,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::DeviceMismatch`],
+    /// [`Error::ShapeMismatch`], [`Error::BatchMismatch`], [`Error::DeviceMismatch`],
     /// [`Error::OutOfMemory`], and the errors of [`Gemm::plan`].
     pub fn matmul<T: Element>(
         &self,
@@ -49,26 +51,10 @@ impl Device {
 
     /// [`Device::matmul`], compiled once for all kinds of operands.
     fn multiply<T: Element>(&self, a: MatrixView<T>, b: MatrixView<T>) -> Result<Matrix<T>, Error> {
-        check_shapes(a.layout(), b.layout(), None)?;
-        let mut c = self.zeros(a.rows(), b.cols())?;
-        let gemm = Gemm::new(self);
-        let operands = gemm.operands(a, b, &c.view_mut())?;
-        let dtype = T::DTYPE;
-        let key = Key { dtype, operands };
-        let may_keep = self.may_keep_plans()?;
-        let kept = match may_keep {
-            true => self.plans().take(&key),
-            false => None,
-        };
-        let plan = match kept {
-            Some(plan) => plan,
-            None => gemm.untyped_plan::<T, T>(operands)?,
-        };
-        let mut plan = Plan::<T, T>::new(self, plan);
-        plan.run(a, b, c.view_mut())?;
-        if may_keep {
-            self.plans().put(key, plan.into_untyped());
-        }
+        check_shapes(a.layout(), b.layout(), (a.rows(), b.cols()))?;
+        let batches = check_batches(a.layout(), b.layout(), None)?;
+        let mut c = self.zeros_batched(batches, a.rows(), b.cols())?;
+        Gemm::new(self).run_views(a, b, c.view_mut(), &Inputs::<T>::new())?;
         Ok(c)
     }
 
@@ -79,6 +65,56 @@ impl Device {
             Kind::Cpu => Ok(true),
             Kind::Gpu(gpu) => Ok(!gpu.backend().is_capturing()?),
         }
+    }
+}
+
+impl Gemm {
+    /// Computes the product once: like [`Gemm::plan`] and [`Plan::run_with`], but the device
+    /// keeps the plan, as for [`Device::matmul`]. A kept plan serves all products of the same
+    /// layouts, types, alignment, forced choices and parts of the epilogue; α, β, the slope of
+    /// a leaky ReLU and the inputs may be others.
+    ///
+    /// # Errors
+    /// Those of [`Gemm::plan`] and [`Plan::run_with`].
+    pub fn run<T: Element, O: Output<T>>(
+        &self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        self.run_views(a.as_view(), b.as_view(), c.as_view_mut(), inputs)
+    }
+
+    /// [`Gemm::run`], compiled once for all kinds of operands.
+    fn run_views<T: Element, O: Output<T>>(
+        &self,
+        a: MatrixView<T>,
+        b: MatrixView<T>,
+        c: MatrixViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        let device = self.device();
+        let operands = self.operands(a, b, &c)?;
+        let key = self.key::<T, O>(operands)?;
+        let may_keep = device.may_keep_plans()?;
+        let kept = match may_keep {
+            true => device.plans().take(&key),
+            false => None,
+        };
+        let plan = match kept {
+            Some(plan) => UntypedPlan {
+                epilogue: self.epilogue,
+                ..plan
+            },
+            None => self.untyped_plan::<T, O>(operands)?,
+        };
+        let mut plan = Plan::<T, O>::new(device, plan);
+        plan.run_views(a, b, c, inputs)?;
+        if may_keep {
+            device.plans().put(key, plan.into_untyped());
+        }
+        Ok(())
     }
 }
 
@@ -94,8 +130,7 @@ mod tests {
         let mut c = device.zeros::<T>(a.rows(), b.cols()).unwrap();
         let gemm = Gemm::new(&device);
         let operands = gemm.operands(a, b, &c.view_mut()).unwrap();
-        let dtype = T::DTYPE;
-        let key = Key { dtype, operands };
+        let key = gemm.key::<T, T>(operands).unwrap();
         std::iter::from_fn(|| device.plans().take(&key)).count()
     }
 

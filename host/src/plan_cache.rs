@@ -1,4 +1,5 @@
-//! [`PlanCache`]: the plans that a device keeps for [`Device::matmul`].
+//! [`PlanCache`]: the plans that a device keeps for [`Device::matmul`] and
+//! [`Gemm::run`](crate::Gemm::run).
 //!
 //! A plan is taken out to run and put back afterwards, so that no lock is held while
 //! kernels are compiled or run. Two threads that compute the same product at once
@@ -12,7 +13,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpu_kernels::DType;
 
+use crate::epilogue::EpilogueForm;
 use crate::operands::Operands;
+use crate::select::choice::Request;
 use crate::untyped_plan::UntypedPlan;
 
 /// Most plans that one device keeps. The layers of a neural network, forward and
@@ -25,11 +28,17 @@ pub(crate) const MAX_PLANS: usize = 64;
 pub(crate) const MAX_WORKSPACE_BYTES: u64 = 256 << 20;
 
 /// The products that a plan in the cache can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// The element type of A, B and C.
-    pub(crate) dtype: DType,
+    /// The element type of A and B, and how it is multiplied.
+    pub(crate) input: DType,
+    /// The element type of C.
+    pub(crate) output: DType,
     pub(crate) operands: Operands,
+    /// The epilogue without its values, which a plan takes at each run.
+    pub(crate) epilogue: EpilogueForm,
+    /// The forced choices.
+    pub(crate) request: Request,
 }
 
 /// Plans of one device.
@@ -84,16 +93,17 @@ impl PlanCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epilogue::Epilogue;
     use crate::layout::Layout;
     use crate::{Device, Gemm, f16};
 
     /// A plan of a 1×n by n×1 product, and its key.
     fn plan(n: usize) -> (Key, UntypedPlan) {
         let layouts = [(1, n), (n, 1), (1, 1)].map(|(rows, cols)| Layout::row_major(rows, cols));
-        let operands = Operands::of_layouts(layouts, [2; 3]).unwrap();
-        let dtype = DType::F16;
-        let plan = Gemm::new(&Device::cpu()).untyped_plan::<f16, f16>(operands);
-        (Key { dtype, operands }, plan.unwrap())
+        let operands = Operands::of_layouts(layouts, [2; 3], &Epilogue::new()).unwrap();
+        let gemm = Gemm::new(&Device::cpu());
+        let key = gemm.key::<f16, f16>(operands).unwrap();
+        (key, gemm.untyped_plan::<f16, f16>(operands).unwrap())
     }
 
     /// Takes all plans for `keys` out of `cache` and returns their number for each key.
@@ -107,13 +117,13 @@ mod tests {
         let cache = PlanCache::default();
         let (key, first) = plan(3);
         let (other, _) = plan(4);
-        cache.put(key, first);
+        cache.put(key.clone(), first);
         assert!(cache.take(&other).is_none());
         let taken = cache.take(&key).unwrap();
         assert!(cache.take(&key).is_none(), "another thread needs its own");
-        cache.put(key, taken);
+        cache.put(key.clone(), taken);
         // Both threads put their plans back.
-        cache.put(key, plan(3).1);
+        cache.put(key.clone(), plan(3).1);
         assert_eq!(count(&cache, &[key, other]), [2, 0]);
         assert!(!cache.clear());
     }
@@ -124,15 +134,15 @@ mod tests {
         let keys: Vec<Key> = (0..MAX_PLANS)
             .map(|n| {
                 let (key, plan) = plan(n);
-                cache.put(key, plan);
+                cache.put(key.clone(), plan);
                 key
             })
             .collect();
         // Using the first plan again makes the second the least recently used.
         let first = cache.take(&keys[0]).unwrap();
-        cache.put(keys[0], first);
+        cache.put(keys[0].clone(), first);
         let (key, one_more) = plan(MAX_PLANS);
-        cache.put(key, one_more);
+        cache.put(key.clone(), one_more);
         let counts = count(&cache, &keys);
         assert_eq!((counts[0], counts[1], counts[2]), (1, 0, 1));
         assert_eq!(counts.iter().sum::<usize>(), MAX_PLANS - 1);
@@ -148,14 +158,14 @@ mod tests {
         let keys = [0, 1, 2].map(|more| {
             let (key, plan) = plan(third + more);
             assert!(plan.info.workspace_bytes() > MAX_WORKSPACE_BYTES / 3);
-            cache.put(key, plan);
+            cache.put(key.clone(), plan);
             key
         });
         assert_eq!(count(&cache, &keys), [0, 1, 1]);
         let (small_key, small) = plan(3);
-        cache.put(small_key, small);
+        cache.put(small_key.clone(), small);
         let (key, too_large) = plan(3 * third);
-        cache.put(key, too_large);
+        cache.put(key.clone(), too_large);
         assert_eq!(count(&cache, &[key, small_key]), [0, 1]);
     }
 
@@ -164,7 +174,7 @@ mod tests {
         let cache = PlanCache::default();
         assert!(!cache.clear());
         let (key, plan) = plan(3);
-        cache.put(key, plan);
+        cache.put(key.clone(), plan);
         assert!(cache.clear());
         assert!(cache.take(&key).is_none());
     }

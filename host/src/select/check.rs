@@ -1,5 +1,6 @@
 //! Checks whether a kernel can run a problem, and gives the reason if it cannot.
 
+use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{DType, Family, KernelInfo, Major, OutputType, Schedule};
 
 use super::choice::Request;
@@ -43,10 +44,41 @@ pub fn check(
             has: target.shared_bytes_per_cta,
         });
     }
+    check_epilogue(kernel, problem)?;
     if kernel.family == Family::Hopper {
         check_tma(kernel, problem)?;
     }
     Ok(())
+}
+
+/// Checks that `kernel` can compute the epilogue and the batch of `problem` in one launch.
+fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
+    let (form, batches) = (problem.epilogue, problem.batches);
+    if form.gated.is_some() && !computes_gated_pairs(kernel) {
+        return Err(Rejection::Gated);
+    }
+    // A hopper kernel reads a source of C's type only, and gates are f32.
+    let reads_source = kernel.family != Family::Hopper
+        || form.source != SourceUse::Gate
+        || problem.output_dtype() == DType::F32;
+    if !form.is_plain() && !(computes_epilogues(kernel) && reads_source) {
+        return Err(Rejection::Epilogue { epilogue: form });
+    }
+    if batches > 1 && !computes_epilogues(kernel) {
+        return Err(Rejection::Batches { batches });
+    }
+    Ok(())
+}
+
+/// Whether `kernel` has code for epilogues and batches.
+fn computes_epilogues(kernel: &KernelInfo) -> bool {
+    kernel.family != Family::Hopper
+}
+
+/// Whether `kernel` can compute gated pairs in one launch.
+fn computes_gated_pairs(kernel: &KernelInfo) -> bool {
+    let is_hopper = kernel.family == Family::Hopper;
+    is_hopper && computes_epilogues(kernel) && kernel.block.n.is_multiple_of(128)
 }
 
 fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
