@@ -5,7 +5,6 @@
 //! maps), go through `cust_raw`, and [`check`] checks each `CUresult`.
 
 mod calls;
-mod fold;
 mod launch;
 pub(super) mod libcuda;
 mod module;
