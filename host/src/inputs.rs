@@ -258,6 +258,7 @@ impl BoundEpilogue {
             alpha,
             beta,
             slope,
+            ..EpilogueArguments::NONE
         }
     }
 }

@@ -74,7 +74,7 @@ pub enum Rejection {
     },
     /// The kernel cannot write C in its layout or type.
     #[error(
-        "it writes C in the type of A and B only, through TMA: rows of elements side by side, \
+        "it writes C in a 16-bit type only, through TMA: rows of elements side by side, \
          their bytes, the bytes between them and the address multiples of 16"
     )]
     Output,

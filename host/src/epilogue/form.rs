@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gpu_kernels::epilogue::{Activation, BiasAxis, Gating, SourceUse};
+use gpu_kernels::epilogue::{Activation, BiasAxis, SourceUse};
 use gpu_kernels::{DType, Form};
 
 /// Which elements of C share an element of the bias.
@@ -121,11 +121,7 @@ impl EpilogueForm {
                 Some(Bias::PerColumn) => BiasAxis::PerColumn,
             },
             activation: self.activation,
-            gating: match self.gated {
-                None => Gating::None,
-                Some(Gated::Interleaved) => Gating::Interleaved,
-                Some(Gated::Halves) => Gating::Halves,
-            },
+            gated: self.gated.is_some().into(),
             scaled: self.scaled.into(),
             row_scale: self.row_scale.into(),
             col_scale: self.col_scale.into(),

@@ -10,6 +10,7 @@ use super::buffer::DeviceBuffer;
 use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
+use crate::epilogue::Gated;
 use crate::error::Error;
 use crate::inputs::BoundEpilogue;
 use crate::plan_info::{GpuPlanInfo, Origin};
@@ -121,7 +122,7 @@ impl ProductLaunch {
             params: GemmParams {
                 form,
                 batches: problem.batches,
-                epilogue: EpilogueArguments::NONE,
+                epilogue: with_gated_columns(&problem),
                 source_by_tma: 0,
                 a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
                 b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
@@ -205,7 +206,11 @@ impl ProductLaunch {
             params.b.address = run.b;
         }
         params.c.address = run.c;
-        params.epilogue = run.epilogue.arguments();
+        params.epilogue = EpilogueArguments {
+            gate_stride: params.epilogue.gate_stride,
+            up_offset: params.epilogue.up_offset,
+            ..run.epilogue.arguments()
+        };
         let mut tensor_maps = TensorMaps::NONE;
         if let Some(maps) = &mut self.maps {
             let addresses = [params.a.address, params.b.address, run.c];
@@ -225,6 +230,20 @@ impl ProductLaunch {
         // SAFETY: the caller ensures it; the function takes these two parameters like every
         // entry point.
         unsafe { backend.launch(&self.function, self.config, &self.params, &tensor_maps) }
+    }
+}
+
+/// The arguments of a gated epilogue that the plan knows.
+fn with_gated_columns(problem: &Problem) -> EpilogueArguments {
+    let (gate_stride, up_offset) = match problem.epilogue.gated {
+        None => return EpilogueArguments::NONE,
+        Some(Gated::Interleaved) => (2, 1),
+        Some(Gated::Halves) => (1, problem.n / 2),
+    };
+    EpilogueArguments {
+        gate_stride,
+        up_offset,
+        ..EpilogueArguments::NONE
     }
 }
 
