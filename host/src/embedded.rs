@@ -122,7 +122,10 @@ mod tests {
             assert!(ptx.contains(&format!(".entry {name}(")), "{name}");
             assert!(compressed.len() < ptx.len() / 2, "{name}");
             let form = Form::plain(DType::F32);
-            assert!(loads_of_form(&ptx, name) > 0 || name.starts_with("pack"), "{name}");
+            assert!(
+                loads_of_form(&ptx, name) > 0 || name.starts_with("pack"),
+                "{name}"
+            );
             assert_eq!(loads_of_form(&fold(&ptx, name, &form), name), 0, "{name}");
         }
     }
