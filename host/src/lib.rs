@@ -68,6 +68,7 @@ mod host_memory;
 mod layout;
 mod matmul;
 mod matrix;
+mod memory;
 mod operand;
 mod operands;
 pub mod oracle;
@@ -95,8 +96,8 @@ pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, CodeGenerator, build_info};
 pub use error::Error;
 pub use gemm::{Gemm, Precision};
-pub use gpu::backend::CudaStream;
 pub use gpu::opened::GpuInfo;
+pub use gpu::stream::CudaStream;
 pub use gpu_kernels::order::ParseOrderError;
 pub use gpu_kernels::{
     Arch, Block, Cluster, DType, Family, KernelInfo, Major, OutputType, Schedule, Tile, TileGrid,

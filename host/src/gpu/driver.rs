@@ -5,6 +5,8 @@
 //! maps), go through `cust_raw`, and [`check`] checks each `CUresult`.
 
 mod calls;
+mod context;
+mod event;
 mod fold;
 mod launch;
 pub(super) mod libcuda;

@@ -17,9 +17,11 @@ use tilewise_emulator::semantics::tensor_map::TensorMap;
 use tilewise_emulator::{self as machine, Counts, Grid, Memory, NoSuchMemory, Options};
 
 use super::backend::{
-    Backend, CudaStream, Function, FunctionHandle, LaunchConfig, Lines, Pattern, Timer,
+    Backend, Event, Function, FunctionHandle, LaunchConfig, Lines, Pattern, Timer,
 };
+use super::current::Current;
 use super::opened::{Gpu, GpuInfo};
+use super::stream::CudaStream;
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
 use crate::operand::Operand;
@@ -122,8 +124,8 @@ impl Backend for Emulated {
         }
     }
 
-    fn make_current(&self) -> Result<(), Error> {
-        Ok(())
+    fn make_current(&self) -> Result<Current, Error> {
+        Ok(Current::UNCHANGED)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
@@ -143,7 +145,7 @@ impl Backend for Emulated {
         self.state().memory.free(address);
     }
 
-    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error> {
+    unsafe fn zero(&self, _: Option<CudaStream>, address: u64, bytes: usize) -> Result<(), Error> {
         self.state()
             .memory
             .fill(address, bytes as u64, 0)
@@ -220,6 +222,7 @@ impl Backend for Emulated {
 
     unsafe fn launch(
         &self,
+        _: Option<CudaStream>,
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
@@ -268,6 +271,10 @@ impl Backend for Emulated {
         Ok(())
     }
 
+    fn event(&self) -> Result<Box<dyn Event>, Error> {
+        Ok(Box::new(Done))
+    }
+
     fn timer(&self) -> Result<Box<dyn Timer>, Error> {
         Ok(Box::new(InstructionTimer {
             clock: self.clock.clone(),
@@ -284,8 +291,12 @@ impl Backend for Emulated {
         Ok(true)
     }
 
-    fn is_capturing(&self) -> Result<bool, Error> {
-        Ok(false)
+    fn capture(&self, _: Option<CudaStream>) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    fn stream_number(&self, _: CudaStream) -> Result<Option<u64>, Error> {
+        Ok(None)
     }
 
     fn stream(&self) -> Option<CudaStream> {
@@ -329,6 +340,24 @@ fn outside(error: NoSuchMemory) -> Error {
         call: "the emulated memory",
         code: INVALID_VALUE,
         name: error.to_string(),
+    }
+}
+
+/// An event after work that was done when its call returned.
+#[derive(Debug)]
+struct Done;
+
+impl Event for Done {
+    fn record(&self, _: Option<CudaStream>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn make_wait(&self, _: Option<CudaStream>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        Ok(())
     }
 }
 

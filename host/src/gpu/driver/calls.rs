@@ -1,14 +1,19 @@
 //! The [`Backend`] of the CUDA driver. Each function is one call of the driver.
 
-use cust::context::CurrentContext;
-use cust_raw::{CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+use cust_raw::{CUstream, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
 use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
+use super::event::OrderEvent;
 use super::open::DriverGpu;
 use super::timer::EventTimer;
-use super::{check, cust_failure, launch, module, tensor_map};
+use super::{check, context, failure, launch, libcuda, module, tensor_map};
 use crate::error::Error;
-use crate::gpu::backend::{Backend, CudaStream, Function, LaunchConfig, Lines, Pattern, Timer};
+use crate::gpu::backend::{Backend, Event, Function, LaunchConfig, Lines, Pattern, Timer};
+use crate::gpu::current::Current;
+use crate::gpu::stream::CudaStream;
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::operand::Operand;
 use crate::problem::Catalog;
@@ -18,8 +23,8 @@ impl Backend for DriverGpu {
         Catalog::embedded()
     }
 
-    fn make_current(&self) -> Result<(), Error> {
-        CurrentContext::set_current(&self.context).map_err(cust_failure("cuCtxSetCurrent"))
+    fn make_current(&self) -> Result<Current, Error> {
+        context::make_current(self.context.as_raw())
     }
 
     fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
@@ -44,10 +49,15 @@ impl Backend for DriverGpu {
         unsafe { cust_raw::cuMemFree_v2(address) };
     }
 
-    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error> {
+    unsafe fn zero(
+        &self,
+        stream: Option<CudaStream>,
+        address: u64,
+        bytes: usize,
+    ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemsetD8Async", unsafe {
-            cust_raw::cuMemsetD8Async(address, 0, bytes, DriverGpu::stream(self))
+            cust_raw::cuMemsetD8Async(address, 0, bytes, self.handle(stream))
         })
     }
 
@@ -129,13 +139,19 @@ impl Backend for DriverGpu {
 
     unsafe fn launch(
         &self,
+        stream: Option<CudaStream>,
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
         maps: &TensorMaps,
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
-        unsafe { launch::launch(DriverGpu::stream(self), function, config, params, maps) }
+        unsafe { launch::launch(self.handle(stream), function, config, params, maps) }
+    }
+
+    fn event(&self) -> Result<Box<dyn Event>, Error> {
+        let own = CudaStream::of(DriverGpu::stream(self).cast());
+        Ok(Box::new(OrderEvent::new(own)?))
     }
 
     fn timer(&self) -> Result<Box<dyn Timer>, Error> {
@@ -156,20 +172,51 @@ impl Backend for DriverGpu {
         }
     }
 
-    fn is_capturing(&self) -> Result<bool, Error> {
+    fn capture(&self, stream: Option<CudaStream>) -> Result<Option<u64>, Error> {
         let mut status = CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: `status` outlives the call, and `self` owns the stream.
-        let result = unsafe { cust_raw::cuStreamIsCapturing(DriverGpu::stream(self), &mut status) };
-        check("cuStreamIsCapturing", result)?;
-        Ok(status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+        let mut number = 0;
+        // SAFETY: both outlive the call, and the stream exists.
+        let result = unsafe {
+            cust_raw::cuStreamGetCaptureInfo(self.handle(stream), &mut status, &mut number)
+        };
+        check("cuStreamGetCaptureInfo", result)?;
+        Ok((status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE).then_some(number))
+    }
+
+    fn stream_number(&self, stream: CudaStream) -> Result<Option<u64>, Error> {
+        // The driver API has had this signature since CUDA 12.0.
+        type GetId = unsafe extern "C" fn(stream: *mut c_void, number: *mut u64) -> u32;
+        static GET_ID: OnceLock<Option<GetId>> = OnceLock::new();
+
+        let get_id = GET_ID.get_or_init(|| {
+            let symbol = libcuda::symbol(c"cuStreamGetId")?;
+            // SAFETY: see `GetId`.
+            Some(unsafe { std::mem::transmute::<*const c_void, GetId>(symbol) })
+        });
+        let Some(get_id) = get_id else {
+            return Ok(None);
+        };
+        let mut number = 0;
+        // SAFETY: the number outlives the call, and the stream exists.
+        match unsafe { get_id(stream.as_raw(), &mut number) } {
+            0 => Ok(Some(number)),
+            code => Err(failure("cuStreamGetId", code)),
+        }
     }
 
     fn stream(&self) -> Option<CudaStream> {
-        Some(CudaStream(DriverGpu::stream(self).cast()))
+        Some(CudaStream::of(DriverGpu::stream(self).cast()))
     }
 
     #[cfg(feature = "cust")]
     fn cust_stream(&self) -> Option<&cust::stream::Stream> {
         Some(self.as_cust())
+    }
+}
+
+impl DriverGpu {
+    /// The driver's handle of `stream`, or of the library's own.
+    fn handle(&self, stream: Option<CudaStream>) -> CUstream {
+        stream.map_or(DriverGpu::stream(self), |stream| stream.as_raw().cast())
     }
 }

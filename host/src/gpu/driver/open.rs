@@ -7,7 +7,7 @@ use cust::stream::{Stream, StreamFlags};
 use cust_raw::{CUdevice_attribute_enum as Attribute, CUstream};
 
 use super::module::Modules;
-use super::{check, cust_failure, driver_version, libcuda};
+use super::{check, context, cust_failure, driver_version, libcuda};
 use crate::error::Error;
 use crate::gpu::opened::{Gpu, GpuInfo};
 
@@ -89,6 +89,7 @@ fn open_first(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         max_clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
         driver_version: driver_version(),
     };
+    let _current = context::keep_current()?;
     let context = Context::new(device).map_err(cust_failure("cuDevicePrimaryCtxRetain"))?;
     let stream = Stream::new(StreamFlags::DEFAULT, None).map_err(cust_failure("cuStreamCreate"))?;
     let gpu = DriverGpu {
