@@ -13,7 +13,7 @@
 //! Every kernel has every epilogue, behind branches on [`Form`]. The host knows the form
 //! before the driver compiles the kernel, and folds it into the PTX: each load of a field
 //! of the form becomes a constant, and `ptxas` removes the branches that are not taken
-//! (`host/src/gpu/driver/fold.rs`). A plain product therefore costs what it would cost in a
+//! (`fold.rs`). A plain product therefore costs what it would cost in a
 //! kernel without an epilogue, and PTX that is not folded computes the same.
 
 pub mod activation;
@@ -22,6 +22,6 @@ pub mod form;
 pub mod store;
 
 pub use activation::Activation;
-pub use apply::Epilogue;
-pub use form::{BiasAxis, EpilogueArguments, Form, Gating, SourceUse};
+pub use apply::{Epilogue, Terms, times};
+pub use form::{BiasAxis, EpilogueArguments, Form, SourceUse};
 pub use store::{c_of, pack_pair, store, store_4x4};

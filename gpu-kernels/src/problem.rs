@@ -69,8 +69,7 @@ pub struct GemmParams {
     pub form: Form,
     /// Rows of A and C; at most [`GemmParams::MAX_DIM`].
     pub m: u32,
-    /// Columns of B and, unless the epilogue is gated, of C; at most
-    /// [`GemmParams::MAX_DIM`].
+    /// Columns of B and, unless the form is gated, of C; at most [`GemmParams::MAX_DIM`].
     pub n: u32,
     /// Columns of A and rows of B; at most [`GemmParams::MAX_DIM`].
     pub k: u32,
@@ -137,8 +136,11 @@ pub enum MapOf {
 /// The second parameter of every entry point: the tensor maps of A, B, C and the source, as
 /// the driver encodes them. It is what CUDA C++ calls a `__grid_constant__ const
 /// CUtensorMap` parameter; kernels that use no TMA ignore it.
+///
+/// TMA requires maps at multiples of 64 bytes. rustc 1.95 does not compile kernel parameters
+/// with an alignment above 16, so `ptx-builder` raises the alignment in the PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct TensorMaps(pub [[u64; 16]; 4]);
 
 impl TensorMaps {

@@ -12,9 +12,10 @@ use cust_raw::{
     CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption, CUmodule,
     cudaError_enum as Code,
 };
+use gpu_kernels::fold::fold;
 use gpu_kernels::{Form, KernelInfo};
 
-use super::{check, driver_version, fold};
+use super::{check, driver_version};
 use crate::embedded;
 use crate::error::Error;
 use crate::gpu::backend::{Function, FunctionHandle};
@@ -69,7 +70,7 @@ impl Modules {
 
 impl Loaded {
     fn new(kernel: &KernelInfo, form: &Form) -> Result<Self, Error> {
-        let ptx = fold::fold(&embedded::ptx(kernel.name)?, kernel.name, form);
+        let ptx = fold(&embedded::ptx(kernel.name)?, kernel.name, form);
         let mut loaded = Loaded {
             module: load(kernel.name, &ptx)?,
             function: Function {
