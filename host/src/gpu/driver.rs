@@ -7,7 +7,6 @@
 mod calls;
 mod context;
 mod event;
-mod fold;
 mod launch;
 pub(super) mod libcuda;
 mod module;
