@@ -1,5 +1,5 @@
-//! Prepares the build of the library: an empty `libcuda` to link, and the kernels' PTX to
-//! embed.
+//! Prepares the build of the library: the kernels' PTX to embed and, with the feature `cust`,
+//! an empty `libcuda` to link.
 //!
 //! `embedded.rs` in `OUT_DIR` gets a table of (entry point, compressed PTX), a digest
 //! of the PTX that tells one build of the kernels from another, and the name of the
@@ -28,10 +28,12 @@ fn main() {
     let directory = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
     let (manifest, out) = (directory("CARGO_MANIFEST_DIR"), directory("OUT_DIR"));
 
-    // `.cargo/config.toml` does the same, but does not apply to crates that depend on
-    // this one.
-    let stub = manifest.join("stub/lib64");
-    println!("cargo::rustc-link-search=native={}", stub.display());
+    if env::var_os("CARGO_FEATURE_CUST").is_some() {
+        // `.cargo/config.toml` has cust_raw find it, but does not apply to crates that
+        // depend on this one.
+        let stub = manifest.join("stub/lib64");
+        println!("cargo::rustc-link-search=native={}", stub.display());
+    }
 
     println!("cargo::rerun-if-changed=build.rs");
     let chosen = Codegen::from_env()

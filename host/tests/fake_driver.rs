@@ -8,6 +8,8 @@
 
 #[path = "fake_driver/calls.rs"]
 mod calls;
+#[path = "common/driver.rs"]
+mod driver;
 #[path = "fake_driver/overdue.rs"]
 mod overdue;
 #[path = "fake_driver/tuning.rs"]
@@ -24,7 +26,7 @@ fn with_driver(test: &str, scenario: &str, body: fn()) {
     if env::var_os("FAKE_DRIVER").is_some() {
         return body();
     }
-    let folder = driver(test, scenario == "old_driver");
+    let folder = fake(test, scenario == "old_driver");
     let log = folder.join("calls");
     let _ = fs::remove_file(&log);
     let child = Command::new(env::current_exe().unwrap())
@@ -43,7 +45,7 @@ fn with_driver(test: &str, scenario: &str, body: fn()) {
 }
 
 /// A folder with the fake driver, compiled for `test`.
-fn driver(test: &str, old: bool) -> PathBuf {
+fn fake(test: &str, old: bool) -> PathBuf {
     // A colon would end the entry of the library path.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test.replace(':', "_"));
     fs::create_dir_all(&folder).unwrap();

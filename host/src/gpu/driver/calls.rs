@@ -1,12 +1,11 @@
 //! The [`Backend`] of the CUDA driver. Each function is one call of the driver.
 
-use cust::context::CurrentContext;
-use cust_raw::{CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
 use gpu_kernels::{GemmParams, KernelInfo};
 
+use super::binding::{self, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
 use super::open::DriverGpu;
 use super::timer::EventTimer;
-use super::{check, cust_failure, launch, module, tensor_map};
+use super::{check, launch, module, tensor_map};
 use crate::error::Error;
 use crate::gpu::backend::{Backend, CudaStream, Function, LaunchConfig, Lines, Pattern, Timer};
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
@@ -19,13 +18,13 @@ impl Backend for DriverGpu {
     }
 
     fn make_current(&self) -> Result<(), Error> {
-        CurrentContext::set_current(&self.context).map_err(cust_failure("cuCtxSetCurrent"))
+        self.context.make_current()
     }
 
     fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
         let mut address = 0;
         // SAFETY: `address` outlives the call.
-        let result = unsafe { cust_raw::cuMemAlloc_v2(&mut address, bytes) };
+        let result = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
         if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
             return Ok(None);
         }
@@ -35,19 +34,19 @@ impl Backend for DriverGpu {
     fn free_bytes(&self) -> Result<u64, Error> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both outlive the call.
-        let result = unsafe { cust_raw::cuMemGetInfo_v2(&mut free, &mut total) };
+        let result = unsafe { binding::cuMemGetInfo_v2(&mut free, &mut total) };
         check("cuMemGetInfo", result).map(|()| free as u64)
     }
 
     unsafe fn free(&self, address: u64) {
         // SAFETY: the caller ensures it. A failure would come from an earlier call.
-        unsafe { cust_raw::cuMemFree_v2(address) };
+        unsafe { binding::cuMemFree_v2(address) };
     }
 
     unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemsetD8Async", unsafe {
-            cust_raw::cuMemsetD8Async(address, 0, bytes, DriverGpu::stream(self))
+            binding::cuMemsetD8Async(address, 0, bytes, DriverGpu::stream(self))
         })
     }
 
@@ -63,25 +62,25 @@ impl Backend for DriverGpu {
         match value {
             Pattern::Two(bits) if is_one_line => {
                 // SAFETY: the caller ensures it.
-                let result = unsafe { cust_raw::cuMemsetD16Async(address, bits, length, stream) };
+                let result = unsafe { binding::cuMemsetD16Async(address, bits, length, stream) };
                 check("cuMemsetD16Async", result)
             }
             Pattern::Four(bits) if is_one_line => {
                 // SAFETY: the caller ensures it.
-                let result = unsafe { cust_raw::cuMemsetD32Async(address, bits, length, stream) };
+                let result = unsafe { binding::cuMemsetD32Async(address, bits, length, stream) };
                 check("cuMemsetD32Async", result)
             }
             Pattern::Two(bits) => {
                 // SAFETY: the caller ensures it.
                 let result = unsafe {
-                    cust_raw::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
+                    binding::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
                 };
                 check("cuMemsetD2D16Async", result)
             }
             Pattern::Four(bits) => {
                 // SAFETY: the caller ensures it.
                 let result = unsafe {
-                    cust_raw::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
+                    binding::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
                 };
                 check("cuMemsetD2D32Async", result)
             }
@@ -93,7 +92,7 @@ impl Backend for DriverGpu {
     unsafe fn write(&self, address: u64, from: &[u8]) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemcpyHtoDAsync", unsafe {
-            cust_raw::cuMemcpyHtoDAsync_v2(
+            binding::cuMemcpyHtoDAsync_v2(
                 address,
                 from.as_ptr().cast(),
                 from.len(),
@@ -105,7 +104,7 @@ impl Backend for DriverGpu {
     unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemcpyDtoHAsync", unsafe {
-            cust_raw::cuMemcpyDtoHAsync_v2(
+            binding::cuMemcpyDtoHAsync_v2(
                 to.as_mut_ptr().cast(),
                 address,
                 to.len(),
@@ -143,13 +142,13 @@ impl Backend for DriverGpu {
 
     fn synchronize(&self) -> Result<(), Error> {
         // SAFETY: `self` owns the stream.
-        let result = unsafe { cust_raw::cuStreamSynchronize(DriverGpu::stream(self)) };
+        let result = unsafe { binding::cuStreamSynchronize(DriverGpu::stream(self)) };
         check("cuStreamSynchronize", result)
     }
 
     fn is_done(&self) -> Result<bool, Error> {
         // SAFETY: `self` owns the stream.
-        match unsafe { cust_raw::cuStreamQuery(DriverGpu::stream(self)) } {
+        match unsafe { binding::cuStreamQuery(DriverGpu::stream(self)) } {
             Code::CUDA_ERROR_NOT_READY => Ok(false),
             result => check("cuStreamQuery", result).map(|()| true),
         }
@@ -158,7 +157,7 @@ impl Backend for DriverGpu {
     fn is_capturing(&self) -> Result<bool, Error> {
         let mut status = CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: `status` outlives the call, and `self` owns the stream.
-        let result = unsafe { cust_raw::cuStreamIsCapturing(DriverGpu::stream(self), &mut status) };
+        let result = unsafe { binding::cuStreamIsCapturing(DriverGpu::stream(self), &mut status) };
         check("cuStreamIsCapturing", result)?;
         Ok(status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
@@ -169,6 +168,6 @@ impl Backend for DriverGpu {
 
     #[cfg(feature = "cust")]
     fn cust_stream(&self) -> Option<&cust::stream::Stream> {
-        Some(self.as_cust())
+        Some(self.stream.as_cust())
     }
 }

@@ -1,7 +1,6 @@
 //! Two events on a stream, with which the GPU takes the time on its own clock.
 
-use cust_raw::{CUevent, CUevent_flags_enum as Flags, CUstream};
-
+use super::binding::{self, CU_EVENT_DEFAULT, CUevent, CUstream};
 use super::check;
 use crate::error::Error;
 use crate::gpu::backend::Timer;
@@ -43,7 +42,7 @@ impl Timer for EventTimer {
         let mut milliseconds = 0.0;
         // SAFETY: the events exist; the number outlives the call.
         let result =
-            unsafe { cust_raw::cuEventElapsedTime(&mut milliseconds, self.start.0, self.stop.0) };
+            unsafe { binding::cuEventElapsedTime(&mut milliseconds, self.start.0, self.stop.0) };
         check("cuEventElapsedTime", result).map(|()| milliseconds)
     }
 }
@@ -56,14 +55,14 @@ impl Event {
     fn new() -> Result<Self, Error> {
         let mut event = std::ptr::null_mut();
         // SAFETY: the handle outlives the call.
-        let result = unsafe { cust_raw::cuEventCreate(&mut event, Flags::CU_EVENT_DEFAULT as u32) };
+        let result = unsafe { binding::cuEventCreate(&mut event, CU_EVENT_DEFAULT) };
         check("cuEventCreate", result).map(|()| Event(event))
     }
 
     fn record(&self, stream: CUstream) -> Result<(), Error> {
         // SAFETY: event and stream exist.
         check("cuEventRecord", unsafe {
-            cust_raw::cuEventRecord(self.0, stream)
+            binding::cuEventRecord(self.0, stream)
         })
     }
 }
@@ -71,6 +70,6 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once.
-        unsafe { cust_raw::cuEventDestroy_v2(self.0) };
+        unsafe { binding::cuEventDestroy_v2(self.0) };
     }
 }
