@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 
 /// The code of a call without a driver: `CUDA_ERROR_NO_DEVICE`.
-const NO_DEVICE: u32 = 100;
+pub const NO_DEVICE: u32 = 100;
 
 /// The code of a call that the driver lacks: `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: u32 = 801;

@@ -7,8 +7,9 @@ use super::binding::{
     self, CUdevice, CUdevice_attribute, CUdevice_attribute_enum as Attribute, CUstream, Context,
     Stream,
 };
+use super::libcuda::{self, NO_DEVICE};
 use super::module::Modules;
-use super::{check, driver_version, libcuda};
+use super::{check, driver_version};
 use crate::error::Error;
 use crate::gpu::opened::{Gpu, GpuInfo};
 
@@ -41,9 +42,11 @@ pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         return Err(no_device("libcuda.so.1 is not on this machine".into()));
     }
     let count = match count() {
-        Err(Error::Driver { call, name, .. }) => {
-            return Err(no_device(format!("{call} answers {name}")));
-        }
+        Err(Error::Driver {
+            call,
+            code: NO_DEVICE,
+            name,
+        }) => return Err(no_device(format!("{call} answers {name}"))),
         other => other?,
     };
     if ordinal >= count {
