@@ -43,6 +43,16 @@ fn main() -> Result<(), tilewise::Error> {
 }
 "#;
 
+/// The configuration by which cargo takes other crates from the folder that `cargo vendor`
+/// fills.
+const VENDORED: &str = r#"
+[source.crates-io]
+replace-with = "vendored"
+
+[source.vendored]
+directory = "vendor"
+"#;
+
 /// Makes the packages and tries them.
 pub fn test() -> Result<()> {
     let kernels = Kernels::compile()?;
@@ -111,16 +121,8 @@ fn write_dependent(folder: &Path) -> Result<PathBuf> {
         dependent.join("Cargo.lock"),
     )?;
     let mut vendor = project::cargo();
-    vendor
-        .args(["vendor", "--quiet"])
-        .current_dir(&dependent)
-        .stderr(Stdio::inherit());
-    println!("$ {}", project::typed(&vendor));
-    let output = vendor.output()?;
-    if !output.status.success() {
-        bail!("`{}` failed", project::typed(&vendor));
-    }
-    fs::write(dependent.join(".cargo/config.toml"), output.stdout)?;
+    project::run(vendor.args(["vendor", "--quiet"]).current_dir(&dependent))?;
+    fs::write(dependent.join(".cargo/config.toml"), VENDORED)?;
     let lock = fs::read_to_string(dependent.join("Cargo.lock"))?;
     if lock.contains("\"cust_raw\"") {
         bail!("the dependent would compile cust_raw, whose build needs a CUDA library");
