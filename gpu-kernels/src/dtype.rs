@@ -5,6 +5,7 @@
 ///
 /// Every type accumulates in f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
 pub enum DType {
     /// IEEE binary32, multiplied by fused multiply-add on the CUDA cores.
     F32,

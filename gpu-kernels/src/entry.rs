@@ -187,7 +187,8 @@ macro_rules! for_each_entry {
 /// attribute and one ABI: `define_entry_points!(extern "ptx-kernel");`
 ///
 /// The calling crate has the features `sm_75`, `sm_80` and `sm_90a`, and a build enables
-/// one of them. Each function takes a [`GemmParams`](crate::GemmParams) by value.
+/// one of them. Each function takes a [`GemmParams`](crate::GemmParams) and
+/// [`TensorMaps`](crate::problem::TensorMaps) by value.
 #[macro_export]
 macro_rules! define_entry_points {
     ($(#[$attribute:meta])? extern $abi:literal) => {
@@ -212,12 +213,39 @@ macro_rules! define_entry_points {
             /// See `gpu_kernels::kernel::Kernel::run`.
             $(#[$attribute])?
             #[unsafe(export_name = concat!($($name),+))]
-            pub unsafe extern $abi fn entry(params: $crate::GemmParams) {
+            pub unsafe extern $abi fn entry(
+                params: $crate::GemmParams,
+                _maps: $crate::problem::TensorMaps,
+            ) {
+                // The name of the second parameter in PTX. A Rust reference to it would
+                // make the compiler copy the maps, which TMA must find in parameter space.
+                let maps = $crate::parameter_address!(concat!($($name),+, "_param_1"));
                 // SAFETY: the launcher's duty.
-                unsafe { <$kernel as $crate::kernel::Kernel>::run(&params) }
+                unsafe { <$kernel as $crate::kernel::Kernel>::run(&params, maps) }
             }
         };
     };
+}
+
+/// The generic address of the kernel parameter with this name in PTX (PTX ISA, "Kernel
+/// Function Parameters", `cvta.param`).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! parameter_address {
+    ($name:expr) => {{
+        let address: u64;
+        // SAFETY: this takes an address and touches no memory.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .b64 parameter;",
+                concat!("mov.b64 parameter, ", $name, ";"),
+                "cvta.param.u64 {0}, parameter; }}",
+                out(reg64) address,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        $crate::problem::MapAddress(address)
+    }};
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "standalone"))]
@@ -245,7 +273,7 @@ macro_rules! define_functions {
     (() $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
         /// The function that each entry point calls, in the order of [`KERNELS`]. It is a
         /// constant, so that only crates that use it compile the functions.
-        pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams)] = &[$($(
+        pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams, crate::problem::MapAddress)] = &[$($(
             <$kernel as Kernel>::run,
         )*)*];
     };

@@ -210,6 +210,6 @@ pub trait Kernel {
     ///
     /// # Safety
     /// The thread runs on the device, in a launch as [`Kernel::INFO`] says, and the
-    /// parameters describe live allocations.
-    unsafe fn run(params: &crate::problem::GemmParams);
+    /// parameters describe live allocations. `maps` are the launch's tensor maps.
+    unsafe fn run(params: &crate::problem::GemmParams, maps: crate::problem::MapAddress);
 }

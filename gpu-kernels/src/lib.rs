@@ -21,7 +21,8 @@
 //! | [`schedule`] | which ids does one CTA run, and when does it stop? |
 //! | [`stream_k`] | which k-blocks of a shared tile does one CTA run? |
 //! | [`kernels`] | how is one tile computed? (the ladder: naive, tiled, tensor_core, hopper) |
-//! | [`epilogue`] | how does an accumulator become an element of C, and how can a user change its value on the way? |
+//! | [`epilogue`] | how does an accumulator become an element of C? |
+//! | `fold` | how does the host fold the form of a launch into PTX? |
 //! | [`isa`] | which PTX instruction does that, and where is it specified? |
 //! | [`mod@entry`] | which instantiations exist? (the one list) |
 //! | [`probe`] | does one instruction do on a GPU what it does in the emulator? |
@@ -50,6 +51,8 @@ pub mod dtype;
 pub mod element;
 pub mod entry;
 pub mod epilogue;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod fold;
 pub mod isa;
 pub mod kernel;
 pub mod kernels;
@@ -61,9 +64,10 @@ pub mod stream_k;
 mod unroll;
 
 pub use dtype::{DType, Major};
+pub use epilogue::{EpilogueArguments, Form};
 pub use kernel::{Arch, Block, Cluster, Family, KernelInfo};
 pub use order::{Tile, TileGrid, TileOrder};
-pub use problem::{GemmParams, OutputType, TensorRef};
+pub use problem::{GemmParams, OutputType, TensorMaps, TensorRef};
 pub use schedule::Schedule;
 
 /// The panic handler that the language requires. Kernels cannot panic: the build gate

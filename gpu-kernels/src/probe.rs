@@ -36,7 +36,7 @@ use crate::dtype::DType;
 use crate::dtype::{AlongK, AlongMn};
 use crate::element::{Bf16, F16, Tf32};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 
 /// The constants of a probe with `threads` threads and `shared_bytes` of shared
 /// memory, on elements of type `input`.
@@ -89,9 +89,13 @@ macro_rules! define_entry_points {
         /// # Safety
         /// See [`Kernel::run`].
         #[unsafe(no_mangle)]
-        pub unsafe extern "ptx-kernel" fn $name(params: GemmParams) {
+        pub unsafe extern "ptx-kernel" fn $name(
+            params: GemmParams,
+            _maps: crate::problem::TensorMaps,
+        ) {
+            let maps = crate::parameter_address!(concat!(stringify!($name), "_param_1"));
             // SAFETY: the launcher's duty.
-            unsafe { <$probe as Kernel>::run(&params) }
+            unsafe { <$probe as Kernel>::run(&params, maps) }
         }
     )*};
 }
@@ -119,7 +123,7 @@ pub struct Probe {
     /// The probe's launch constants; `info.name` is its entry point.
     pub info: KernelInfo,
     /// [`Kernel::run`], for the emulator.
-    pub run: unsafe fn(&GemmParams),
+    pub run: unsafe fn(&GemmParams, MapAddress),
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,60 +1,93 @@
-//! The parameters of a launch: `C = A · B`, with A M×K, B K×N and C M×N.
+//! The parameters of a launch: `C = act(α·A·B + β·S + bias)` with A M×K, B K×N and C M×N,
+//! for each matrix of a batch.
 //!
-//! [`GemmParams`] crosses from host to device by value, as the one parameter
-//! of every entry point, so its layout is `repr(C)` and holds plain integers
-//! only. The host builds it from checked views; a kernel trusts it.
+//! [`GemmParams`] crosses from host to device by value, as the first parameter
+//! of every entry point, so its layout is `repr(C)` and holds plain integers and floats
+//! only. The host builds it from checked views; a kernel trusts it. The second parameter
+//! is [`TensorMaps`].
 
+use crate::dtype::DType;
+use crate::epilogue::{EpilogueArguments, Form};
 use crate::order::TileOrder;
 use crate::schedule::Schedule;
 
-/// Element type of C.
+/// Element type of C, as the selection and the records name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
 pub enum OutputType {
     /// The stored type of A and B (f32 for TF32).
-    Input = 0,
+    Input,
     /// f32, whatever the inputs are.
-    F32 = 1,
+    F32,
+    /// f16, for inputs of another type.
+    F16,
+    /// bfloat16, for inputs of another type.
+    Bf16,
 }
 
-/// One matrix in device memory: element `(row, col)` lies at
-/// `address + (row · row_stride + col · col_stride) · size_of(element)`.
+/// A batch of matrices in device memory: element `(row, col)` of matrix `batch` lies at
+/// `address + (batch · batch_stride + row · row_stride + col · col_stride) ·
+/// size_of(element)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct TensorRef {
-    /// Device address of element (0, 0).
+    /// Device address of element (0, 0) of the first matrix.
     pub address: u64,
     /// Elements between (r, c) and (r + 1, c). Zero repeats a row (inputs only).
     pub row_stride: u64,
     /// Elements between (r, c) and (r, c + 1). Zero repeats a column (inputs only).
     pub col_stride: u64,
+    /// Elements from one matrix to the next. Zero repeats the matrix (inputs only).
+    pub batch_stride: u64,
 }
 
-/// The one parameter of every entry point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl TensorRef {
+    /// No matrix.
+    pub const NONE: TensorRef = TensorRef {
+        address: 0,
+        row_stride: 0,
+        col_stride: 0,
+        batch_stride: 0,
+    };
+
+    /// Matrix `batch`, whose elements have type `dtype`.
+    #[inline(always)]
+    pub fn of_batch(self, batch: u32, dtype: DType) -> TensorRef {
+        let offset = batch as u64 * self.batch_stride * dtype.bytes() as u64;
+        TensorRef {
+            address: self.address + offset,
+            ..self
+        }
+    }
+}
+
+/// The first parameter of every entry point.
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct GemmParams {
+    /// The structure of the launch. The host folds these values into the PTX before the
+    /// driver compiles it.
+    pub form: Form,
+    /// Rows of A and C; at most [`GemmParams::MAX_DIM`].
+    pub m: u32,
+    /// Columns of B and, unless the epilogue is gated, of C; at most
+    /// [`GemmParams::MAX_DIM`].
+    pub n: u32,
+    /// Columns of A and rows of B; at most [`GemmParams::MAX_DIM`].
+    pub k: u32,
+    /// Number of products.
+    pub batches: u32,
     /// A, M×K.
     pub a: TensorRef,
     /// B, K×N.
     pub b: TensorRef,
     /// C, M×N. No two elements share an address.
     pub c: TensorRef,
-    /// Device address of three consecutive 128-byte tensor maps, for A, B and
-    /// C in that order, aligned to 64 bytes; 0 for kernels that use no TMA.
-    pub tensor_maps: u64,
+    /// What the epilogue reads.
+    pub epilogue: EpilogueArguments,
     /// Device address of [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes)
     /// for each of `stream_k_ctas` CTAs, aligned to 128 bytes and all zero before the
     /// first launch; 0 where no tile is shared.
     pub workspace: u64,
-    /// Rows of A and C; at most [`GemmParams::MAX_DIM`].
-    pub m: u32,
-    /// Columns of B and C; at most [`GemmParams::MAX_DIM`].
-    pub n: u32,
-    /// Columns of A and rows of B; at most [`GemmParams::MAX_DIM`].
-    pub k: u32,
-    /// Element type of C.
-    pub output: OutputType,
     /// The order of the tiles: which tile a linear id means.
     pub order: TileOrder,
     /// The assignment of tiles to CTAs: which ids one CTA runs.
@@ -64,6 +97,8 @@ pub struct GemmParams {
     /// clips a row to 16 bytes, not to an element, so it would overwrite bytes after
     /// the row: seen on an H200.)
     pub store_by_tma: u32,
+    /// Nonzero when the source can be read through its tensor map.
+    pub source_by_tma: u32,
     /// Number of CTAs that share the tiles of the last wave under
     /// [`Schedule::StreamK`]: at least one, at most all.
     pub stream_k_ctas: u32,
@@ -74,9 +109,54 @@ impl GemmParams {
     /// edge without wrapping, in signed 32-bit TMA coordinates too.
     pub const MAX_DIM: u64 = (1 << 31) - 1 - 4096;
 
-    /// Address of the tensor map of A (0), B (1) or C (2).
+    /// Number of products; 1, and known to `ptxas`, unless the launch has a batch.
     #[inline(always)]
-    pub const fn tensor_map(&self, operand: u64) -> u64 {
-        self.tensor_maps + 128 * operand
+    pub fn batches(&self) -> u32 {
+        if self.form.batched == 0 {
+            1
+        } else {
+            self.batches
+        }
+    }
+}
+
+/// The matrix that a tensor map describes; its value is the map's index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum MapOf {
+    /// A.
+    A = 0,
+    /// B.
+    B = 1,
+    /// C, to store.
+    C = 2,
+    /// The source of the epilogue.
+    Source = 3,
+}
+
+/// The second parameter of every entry point: the tensor maps of A, B, C and the source, as
+/// the driver encodes them. It is what CUDA C++ calls a `__grid_constant__ const
+/// CUtensorMap` parameter; kernels that use no TMA ignore it.
+///
+/// TMA requires maps at multiples of 64 bytes. rustc 1.95 does not compile kernel parameters
+/// with an alignment above 16, so `ptx-builder` raises the alignment in the PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct TensorMaps(pub [[u64; 16]; 4]);
+
+impl TensorMaps {
+    /// No maps.
+    pub const NONE: TensorMaps = TensorMaps([[0; 16]; 4]);
+}
+
+/// Where a kernel finds its [`TensorMaps`]: their generic address.
+#[derive(Clone, Copy, Debug)]
+pub struct MapAddress(pub u64);
+
+impl MapAddress {
+    /// The generic address of one tensor map.
+    #[inline(always)]
+    pub const fn of(self, matrix: MapOf) -> u64 {
+        self.0 + 128 * matrix as u64
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::isa::hint::compute_here;
 pub use crate::isa::thread::CtaPosition;
-use crate::order::{Tile, TileGrid, TileOrder};
+use crate::order::{Tile, TileGrid, TileOrder, div_rem};
 
 /// The assignment of the tiles of C to CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,27 +31,49 @@ pub enum Schedule {
     StreamK = 3,
 }
 
-/// The tile scheduler: the tiles of one CTA, in the order it runs them.
+/// One tile of one product of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WorkTile {
+    /// Row of the tile grid.
+    pub m: u32,
+    /// Column of the tile grid.
+    pub n: u32,
+    /// Index of the product.
+    pub batch: u32,
+}
+
+/// The tile scheduler: the tiles of one CTA, in the order it runs them. The tiles of a
+/// batch's first product come first, then those of the second, and so on.
 #[derive(Clone, Copy, Debug)]
 pub struct TileScheduler {
     grid: TileGrid,
     order: TileOrder,
+    batches: u32,
     id: u32,
     step: u32,
-    /// Number of tiles.
+    /// Number of tiles of all products.
     pub(crate) tiles: u32,
 }
 
 impl TileScheduler {
-    /// The scheduler of the CTA at `cta`.
+    /// The scheduler of the CTA at `cta`, for `batches` products with the same tile grid.
+    /// A 2-D grid has no dimension for a batch, so under [`Schedule::Grid2d`] there is one
+    /// product.
     #[inline(always)]
-    pub fn new(schedule: Schedule, order: TileOrder, grid: TileGrid, cta: CtaPosition) -> Self {
-        let tiles = grid.tiles();
+    pub fn new(
+        schedule: Schedule,
+        order: TileOrder,
+        grid: TileGrid,
+        batches: u32,
+        cta: CtaPosition,
+    ) -> Self {
+        let tiles = grid.tiles().wrapping_mul(batches);
         match schedule {
             // On the 2-D grid the linear id of a CTA is its row-major tile id.
             Schedule::Grid2d => TileScheduler {
                 grid,
                 order: TileOrder::RowMajor,
+                batches,
                 id: cta.y.wrapping_mul(cta.grid_x).wrapping_add(cta.x),
                 step: tiles,
                 tiles,
@@ -59,6 +81,7 @@ impl TileScheduler {
             Schedule::Grid1d => TileScheduler {
                 grid,
                 order,
+                batches,
                 id: cta.x,
                 step: tiles,
                 tiles,
@@ -66,6 +89,7 @@ impl TileScheduler {
             Schedule::Persistent | Schedule::StreamK => TileScheduler {
                 grid,
                 order,
+                batches,
                 id: cta.x,
                 step: cta.grid_x,
                 tiles,
@@ -79,7 +103,7 @@ impl TileScheduler {
         clippy::should_implement_trait,
         reason = "a kernel has no iterator adaptors to offer"
     )]
-    pub fn next(&mut self) -> Option<Tile> {
+    pub fn next(&mut self) -> Option<WorkTile> {
         let id = self.next_id()?;
         Some(self.tile(id))
     }
@@ -97,7 +121,7 @@ impl TileScheduler {
     /// LLVM would keep other values that the orders derive from the grid in registers from
     /// tile to tile, and the producer of a Hopper kernel has 40 registers a thread.
     #[inline(always)]
-    pub fn next_here(&mut self) -> Option<Tile> {
+    pub fn next_here(&mut self) -> Option<WorkTile> {
         let id = self.next_id()?;
         Some(self.tile_here(id))
     }
@@ -117,18 +141,29 @@ impl TileScheduler {
 
     /// The tile that `id` means.
     #[inline(always)]
-    fn tile(&self, id: u32) -> Tile {
-        self.order.tile(self.grid, id)
+    fn tile(&self, id: u32) -> WorkTile {
+        self.tile_of(self.grid, id)
     }
 
     /// The tile that `id` means, computed from the grid each time
     /// ([`TileScheduler::next_here`] says why).
     #[inline(always)]
-    pub(crate) fn tile_here(&self, id: u32) -> Tile {
+    pub(crate) fn tile_here(&self, id: u32) -> WorkTile {
         let grid = TileGrid {
             tiles_m: compute_here(self.grid.tiles_m),
             tiles_n: compute_here(self.grid.tiles_n),
         };
-        self.order.tile(grid, id)
+        self.tile_of(grid, id)
+    }
+
+    #[inline(always)]
+    fn tile_of(&self, grid: TileGrid, id: u32) -> WorkTile {
+        let (batch, id) = if self.batches == 1 {
+            (0, id)
+        } else {
+            div_rem(id, grid.tiles())
+        };
+        let Tile { m, n } = self.order.tile(grid, id);
+        WorkTile { m, n, batch }
     }
 }

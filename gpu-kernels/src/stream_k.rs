@@ -44,14 +44,14 @@
 //! depends on counts alone, not on time, so accumulators are added in the same order in
 //! every run.
 
-use crate::order::{Tile, div_rem};
-use crate::schedule::{CtaPosition, TileScheduler};
+use crate::order::div_rem;
+use crate::schedule::{CtaPosition, TileScheduler, WorkTile};
 
 /// K-blocks of one tile, for one CTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkUnit {
     /// The tile.
-    pub tile: Tile,
+    pub tile: WorkTile,
     /// First k-block.
     pub first: u32,
     /// End of the k-blocks, past `first`.

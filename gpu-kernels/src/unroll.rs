@@ -5,10 +5,11 @@
 //! GEMM inner loop exceeds, so kernels unroll with this macro.
 
 /// `unroll!(I < 4, { … })` repeats the block with `const I: usize` = 0, 1, 2, 3.
-/// Bounds: 2, 4, 8, 16.
+/// Bounds: 2, 4, 6, 8, 16.
 macro_rules! unroll {
     ($i:ident < 2, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1) };
     ($i:ident < 4, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2 3) };
+    ($i:ident < 6, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2 3 4 5) };
     ($i:ident < 8, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2 3 4 5 6 7) };
     ($i:ident < 16, $body:block) => {
         $crate::unroll::unroll!(@ $i $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)

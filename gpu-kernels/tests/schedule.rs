@@ -1,13 +1,13 @@
 //! Properties of tile schedulers, on random grids.
 
-use gpu_kernels::schedule::{CtaPosition, TileScheduler};
-use gpu_kernels::{Schedule, Tile, TileGrid, TileOrder};
+use gpu_kernels::schedule::{CtaPosition, TileScheduler, WorkTile};
+use gpu_kernels::{Schedule, TileGrid, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 const SEED: u64 = 0x7475_726e;
 
-fn tiles_of(mut tiles: TileScheduler) -> Vec<Tile> {
+fn tiles_of(mut tiles: TileScheduler) -> Vec<WorkTile> {
     std::iter::from_fn(|| tiles.next()).collect()
 }
 
@@ -20,17 +20,19 @@ fn alternating_consumers_have_the_tiles_of_their_scheduler() {
             tiles_m: rng.random_range(1..20),
             tiles_n: rng.random_range(1..20),
         };
+        let batches = rng.random_range(1..4);
         let schedule = [Schedule::Grid1d, Schedule::Persistent][rng.random_range(0..2)];
         let grid_x = match schedule {
             Schedule::Persistent => rng.random_range(1..40),
-            _ => grid.tiles(),
+            _ => grid.tiles() * batches,
         };
         let cta = CtaPosition {
             x: rng.random_range(0..grid_x),
             y: 0,
             grid_x,
         };
-        let tiles = TileScheduler::new(schedule, TileOrder::GroupedM { size: 3 }, grid, cta);
+        let order = TileOrder::GroupedM { size: 3 };
+        let tiles = TileScheduler::new(schedule, order, grid, batches, cta);
         let of = rng.random_range(1..4);
         let mut consumers: Vec<_> = (0..of)
             .map(|next| {

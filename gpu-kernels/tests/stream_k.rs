@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use gpu_kernels::schedule::{CtaPosition, TileScheduler};
+use gpu_kernels::schedule::{CtaPosition, TileScheduler, WorkTile};
 use gpu_kernels::stream_k::{FixUp, StreamKScheduler, WorkUnit};
-use gpu_kernels::{Schedule, Tile, TileGrid, TileOrder};
+use gpu_kernels::{Schedule, TileGrid, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -62,7 +62,7 @@ impl Launch {
             grid_x: self.ctas,
         };
         let order = TileOrder::GroupedM { size: 3 };
-        let tiles = TileScheduler::new(Schedule::StreamK, order, self.grid, cta);
+        let tiles = TileScheduler::new(Schedule::StreamK, order, self.grid, 1, cta);
         let mut units = StreamKScheduler::new(tiles, cta, self.stream_k_ctas, self.k_blocks);
         std::iter::from_fn(|| units.next()).collect()
     }
@@ -70,7 +70,7 @@ impl Launch {
     /// Every k-block of every tile belongs to exactly one CTA, and the CTA that reduces a
     /// tile adds the sums of the CTAs right before it, in the order of K.
     fn check(&self) {
-        let mut of_tile: HashMap<Tile, Vec<(u32, WorkUnit)>> = HashMap::new();
+        let mut of_tile: HashMap<WorkTile, Vec<(u32, WorkUnit)>> = HashMap::new();
         for cta in 0..self.ctas {
             for part in self.parts(cta) {
                 of_tile.entry(part.tile).or_default().push((cta, part));

@@ -126,6 +126,8 @@ pub fn build_info() -> BuildInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpu_kernels::fold::{fold, loads_of_form};
+    use gpu_kernels::{DType, Form};
 
     #[test]
     fn every_embedded_kernel_is_its_own_text() {
@@ -133,6 +135,12 @@ mod tests {
             let ptx = ptx(name).unwrap();
             assert!(ptx.contains(&format!(".entry {name}(")), "{name}");
             assert!(compressed.len() < ptx.len() / 2, "{name}");
+            let form = Form::plain(DType::F32);
+            assert!(
+                loads_of_form(&ptx, name) > 0 || name.starts_with("pack"),
+                "{name}"
+            );
+            assert_eq!(loads_of_form(&fold(&ptx, name, &form), name), 0, "{name}");
         }
     }
 

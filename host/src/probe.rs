@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gpu_kernels::problem::GemmParams;
-use gpu_kernels::{KernelInfo, OutputType, Schedule, TensorRef, TileOrder};
+use gpu_kernels::{
+    DType, EpilogueArguments, Form, KernelInfo, Schedule, TensorMaps, TensorRef, TileOrder,
+};
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 
 pub use gpu_kernels::probe::{PROBES, Probe};
@@ -16,7 +18,7 @@ use crate::error::Error;
 use crate::gpu::backend::LaunchConfig;
 use crate::gpu::buffer::DeviceBuffer;
 use crate::gpu::opened::Gpu;
-use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
+use crate::gpu::tensor_map::TensorMapSpec;
 
 /// Whether probes run on `device`.
 ///
@@ -37,7 +39,7 @@ pub fn load(device: &Device, kernels: &[KernelInfo]) -> Result<(), Error> {
     let next = AtomicUsize::new(0);
     let load_some = || {
         while let Some(kernel) = kernels.get(next.fetch_add(1, Ordering::Relaxed)) {
-            gpu.load(kernel)?;
+            gpu.load(kernel, &Form::plain(DType::F32))?;
         }
         Ok(())
     };
@@ -104,24 +106,22 @@ impl Launch {
     /// Panics if no probe has that name.
     pub fn new(name: &str, ctas: u32) -> Self {
         let probe = PROBES.iter().find(|probe| probe.info.name == name);
-        let nowhere = TensorRef {
-            address: 0,
-            row_stride: 0,
-            col_stride: 0,
-        };
+        let nowhere = TensorRef::NONE;
         Launch {
             probe: probe.unwrap_or_else(|| panic!("no probe `{name}`")),
             ctas,
             params: GemmParams {
+                form: Form::plain(DType::F32),
+                batches: 1,
+                epilogue: EpilogueArguments::NONE,
+                source_by_tma: 0,
                 a: nowhere,
                 b: nowhere,
                 c: nowhere,
-                tensor_maps: 0,
                 workspace: 0,
                 m: 0,
                 n: 0,
                 k: 0,
-                output: OutputType::Input,
                 order: TileOrder::RowMajor,
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
@@ -149,7 +149,7 @@ impl Launch {
             Ok::<_, Error>(buffer)
         };
         let (a, b, c) = (operand(&self.a)?, operand(&self.b)?, operand(&self.c)?);
-        let mut maps = [0; 3 * EncodedMap::BYTES];
+        let mut maps = TensorMaps::NONE;
         for (index, operand, map, address) in [
             (0, crate::Operand::A, self.a_map, a.address()),
             (2, crate::Operand::C, self.c_map, c.address()),
@@ -165,37 +165,29 @@ impl Launch {
                 let encoded = gpu
                     .backend()
                     .encode(operand, &spec, address + map.address)?;
-                maps[index * encoded.bytes().len()..][..encoded.bytes().len()]
-                    .copy_from_slice(encoded.bytes());
+                maps.0[index] = encoded.words();
             }
         }
-        let maps_on_device = DeviceBuffer::zeroed(gpu, maps.len())?;
-        maps_on_device.write(0, &maps)?;
-        let params = self.placed(
-            [a.address(), b.address(), c.address()],
-            maps_on_device.address(),
-        );
-        let function = gpu.load(&self.probe.info)?;
+        let params = self.placed([a.address(), b.address(), c.address()]);
+        let function = gpu.load(&self.probe.info, &params.form)?;
         let config = LaunchConfig {
             ctas: (self.ctas, 1),
             overlaps: false,
         };
         // SAFETY: the operands are allocated, and outlive the read below, which waits.
-        unsafe { gpu.backend().launch(&function, config, &params)? };
+        unsafe { (gpu.backend()).launch(&function, config, &params, &maps)? };
         let mut result = vec![0; self.c.len()];
         c.read(0, &mut result)?;
         Ok(result)
     }
 
-    /// The parameters with the operands and the three tensor maps at these
-    /// addresses.
-    pub fn placed(&self, [a, b, c]: [u64; 3], tensor_maps: u64) -> GemmParams {
+    /// The parameters with the operands at these addresses.
+    pub fn placed(&self, [a, b, c]: [u64; 3]) -> GemmParams {
         let at = |operand: TensorRef, address| TensorRef { address, ..operand };
         GemmParams {
             a: at(self.params.a, a),
             b: at(self.params.b, b),
             c: at(self.params.c, c),
-            tensor_maps,
             ..self.params
         }
     }

@@ -53,6 +53,7 @@ impl Strides {
             address,
             row_stride: self.row_stride,
             col_stride: self.col_stride,
+            batch_stride: 0,
         }
     }
 }

@@ -188,6 +188,8 @@ pub fn output_dtype(problem: &Problem) -> DType {
     match (problem.output, problem.input) {
         (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
         (OutputType::Input, input) => input,
+        (OutputType::F16, _) => DType::F16,
+        (OutputType::Bf16, _) => DType::Bf16,
     }
 }
 

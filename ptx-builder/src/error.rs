@@ -100,6 +100,10 @@ pub enum Error {
     #[error("entry point `{0}` is in the PTX and not in gpu_kernels::entry::KERNELS")]
     EntryUnknown(String),
 
+    /// A kernel's second parameter cannot hold tensor maps.
+    #[error("kernel `{0}`: the PTX declares no second parameter with an alignment")]
+    NoTensorMaps(String),
+
     /// A file of PTX cannot be used.
     #[error("{}: {reason}", path.display())]
     InFile {

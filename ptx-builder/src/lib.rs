@@ -15,6 +15,7 @@
 //! | [`rust_cuda`] | find all that rust-cuda needs, and compile with it |
 //! | [`ptx`] | cut a module's text into entry points, and make a program of each |
 //! | [`launch_bounds`] | add the launch bounds, for which `rustc` has no attribute |
+//! | `map_alignment` | align the tensor maps among the parameters |
 //! | [`convergence`] | refuse a kernel with a warp-aligned instruction in divergent code |
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel that spills, calls, or lacks its tensor-core instructions |
@@ -46,6 +47,7 @@ mod error;
 pub mod gates;
 pub mod generator;
 pub mod launch_bounds;
+mod map_alignment;
 mod nested;
 pub mod prebuilt;
 pub mod ptx;
@@ -181,6 +183,7 @@ fn programs(
     let compiled = compile()?;
     let mut module = ptx::Module::parse(&compiled.ptx)?;
     launch_bounds::add(&mut module, &kernels)?;
+    map_alignment::raise(&mut module, &kernels)?;
     let programs = kernels
         .iter()
         .map(|kernel| {

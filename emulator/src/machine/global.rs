@@ -46,6 +46,13 @@ pub fn load<const N: usize>(address: u64) -> [u32; N] {
     halves.map(word)
 }
 
+/// `ld.global` of 2 bytes.
+pub fn load_written_u16(address: u64) -> u32 {
+    let mut value = [0];
+    load_halves(Instruction::LoadGlobal, address, &mut value);
+    value[0].into()
+}
+
 fn word([low, high]: [u16; 2]) -> u32 {
     u32::from(low) | u32::from(high) << 16
 }

@@ -22,3 +22,37 @@ pub fn fma(a: f32, b: f32, c: f32) -> f32 {
         emulated = machine::poison::used(a).mul_add(machine::poison::used(b), c)
     )
 }
+
+/// `ex2.approx.ftz.f32`: 2^x, with a relative error of at most 2⁻²² (PTX ISA, "ex2").
+#[inline(always)]
+pub fn exp2(x: f32) -> f32 {
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("ex2.approx.ftz.f32 {}, {};", out(reg32) value, in(reg32) x.to_bits(),
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            f32::from_bits(value)
+        },
+        emulated = machine::poison::used(x).exp2()
+    )
+}
+
+/// `rcp.approx.ftz.f32`: 1/x, with a relative error of at most 2⁻²³ (PTX ISA, "rcp").
+#[inline(always)]
+pub fn reciprocal(x: f32) -> f32 {
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: arithmetic on registers.
+            unsafe {
+                asm!("rcp.approx.ftz.f32 {}, {};", out(reg32) value, in(reg32) x.to_bits(),
+                     options(pure, nomem, nostack, preserves_flags));
+            }
+            f32::from_bits(value)
+        },
+        emulated = machine::poison::used(x).recip()
+    )
+}

@@ -4,7 +4,8 @@
 //! Addresses are plain `u64`: a Rust pointer would be a generic address, and
 //! generic accesses are slower.
 
-use crate::dtype::ElementType;
+use crate::dtype::{DType, ElementType};
+use crate::element::{Bf16, F16, F32};
 
 /// `ld.global.nc.u16`: loads 2 bytes that no thread writes during the launch.
 ///
@@ -187,4 +188,77 @@ pub unsafe fn load<T: ElementType>(address: u64) -> f32 {
         }
     };
     T::to_f32(bits)
+}
+
+/// Loads one element of type `dtype`, as f32.
+///
+/// # Safety
+/// As for [`load`].
+#[inline(always)]
+pub unsafe fn load_as(dtype: DType, address: u64) -> f32 {
+    // SAFETY: the caller's duty.
+    unsafe {
+        match dtype {
+            DType::F16 => load::<F16>(address),
+            DType::Bf16 => load::<Bf16>(address),
+            DType::F32 | DType::Tf32 => load::<F32>(address),
+        }
+    }
+}
+
+/// `ld.global.u16`, of memory that this launch may write.
+///
+/// # Safety
+/// `address` is readable and aligned to 2, and no other thread writes it meanwhile.
+#[inline(always)]
+unsafe fn load_written_u16(address: u64) -> u32 {
+    instruction!(
+        ptx = {
+            let value: u16;
+            // SAFETY: the caller's duty. Without `pure` the load stays before the store of
+            // the same element.
+            unsafe {
+                asm!("ld.global.u16 {}, [{}];", out(reg16) value, in(reg64) address,
+                     options(readonly, nostack, preserves_flags));
+            }
+            value as u32
+        },
+        emulated = machine::global::load_written_u16(address)
+    )
+}
+
+/// `ld.global.u32`, of memory that this launch may write.
+///
+/// # Safety
+/// `address` is readable and aligned to 4, and no other thread writes it meanwhile.
+#[inline(always)]
+unsafe fn load_written_u32(address: u64) -> u32 {
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: as for `load_written_u16`.
+            unsafe {
+                asm!("ld.global.u32 {}, [{}];", out(reg32) value, in(reg64) address,
+                     options(readonly, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = machine::global::load::<1>(address)[0]
+    )
+}
+
+/// Loads one element of type `dtype`, as f32, from memory that this launch may write.
+///
+/// # Safety
+/// `address` is readable, aligned to the element, and no other thread writes it meanwhile.
+#[inline(always)]
+pub unsafe fn load_written_as(dtype: DType, address: u64) -> f32 {
+    // SAFETY: the caller's duty.
+    unsafe {
+        match dtype {
+            DType::F16 => F16::to_f32(load_written_u16(address)),
+            DType::Bf16 => Bf16::to_f32(load_written_u16(address)),
+            DType::F32 | DType::Tf32 => f32::from_bits(load_written_u32(address)),
+        }
+    }
 }

@@ -54,10 +54,9 @@ use core::marker::PhantomData;
 
 use crate::dtype::Contiguous;
 use crate::dtype::ElementType;
-use crate::epilogue::{Epilogue, Identity};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 use shared_memory::SharedMemory;
 use traits::{Columns, KernelSchedule, KernelTraits, Width};
 
@@ -71,8 +70,7 @@ pub use tma_load::box_rows;
 
 /// The Hopper kernel. `T` is f16, bf16 or TF32 (TF32 requires both operands contiguous
 /// along K); `A` and `B` are the layouts of the operands; a CTA computes `M`×`N` of C in
-/// k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the kernel schedule, and
-/// `E` the epilogue.
+/// k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the kernel schedule.
 pub struct Hopper<
     T,
     A,
@@ -82,40 +80,36 @@ pub struct Hopper<
     const K: u32,
     const STAGES: u32,
     S = Cooperative,
-    E = Identity,
->(PhantomData<(T, A, B, S, E)>);
+>(PhantomData<(T, A, B, S)>);
 
-impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S, E> KernelTraits
-    for Hopper<T, A, B, M, N, K, STAGES, S, E>
+impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S> KernelTraits
+    for Hopper<T, A, B, M, N, K, STAGES, S>
 where
     T: ElementType,
     A: Contiguous,
     B: Contiguous,
     Columns<N>: Width,
     S: KernelSchedule,
-    E: Epilogue,
 {
     type Element = T;
     type A = A;
     type B = B;
     type Accumulator = <Columns<N> as Width>::Accumulator;
     type Schedule = S;
-    type Epilogue = E;
     const BLOCK_M: u32 = M;
     const BLOCK_N: u32 = N;
     const BLOCK_K: u32 = K;
     const STAGES: u32 = STAGES;
 }
 
-impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S, E> Kernel
-    for Hopper<T, A, B, M, N, K, STAGES, S, E>
+impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S> Kernel
+    for Hopper<T, A, B, M, N, K, STAGES, S>
 where
     T: ElementType,
     A: Contiguous,
     B: Contiguous,
     Columns<N>: Width,
     S: KernelSchedule,
-    E: Epilogue,
 {
     const INFO: KernelInfo = {
         let () = <Self as KernelTraits>::VALID;
@@ -146,8 +140,8 @@ where
     };
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, maps: MapAddress) {
         // SAFETY: the caller's duty.
-        unsafe { S::run::<Self>(params) }
+        unsafe { S::run::<Self>(params, maps) }
     }
 }

@@ -17,6 +17,7 @@ use core::marker::PhantomData;
 use crate::dtype::DType;
 use crate::dtype::ElementType;
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::problem::{GemmParams, MapAddress};
 
 /// Rows and columns of a tile.
 const SIDE: u32 = 64;
@@ -54,23 +55,24 @@ impl<T: ElementType> Kernel for Pack<T> {
     };
 
     #[inline(always)]
-    unsafe fn run(params: &crate::problem::GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         use crate::isa::thread;
         use crate::order::TileGrid;
         use crate::schedule::TileScheduler;
 
         let grid = TileGrid::cover(params.m, params.n, SIDE, SIDE);
         let position = thread::cta_position();
-        let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
+        let (schedule, order) = (params.schedule, params.order);
+        let mut tiles = TileScheduler::new(schedule, order, grid, params.batches(), position);
         while let Some(tile) = tiles.next() {
             let (row, col) = (tile.m * SIDE, tile.n * SIDE);
             // SAFETY: all threads run the same walk; the copies are masked where
             // the tile reaches past the edge.
             unsafe {
                 if row + SIDE <= params.m && col + SIDE <= params.n {
-                    device::copy_tile::<T, false>(params, row, col);
+                    device::copy_tile::<T, false>(params, tile.batch, row, col);
                 } else {
-                    device::copy_tile::<T, true>(params, row, col);
+                    device::copy_tile::<T, true>(params, tile.batch, row, col);
                 }
             }
         }
@@ -94,18 +96,21 @@ mod device {
     #[inline(always)]
     pub(super) unsafe fn copy_tile<T: ElementType, const MASKED: bool>(
         params: &GemmParams,
+        batch: u32,
         row: u32,
         col: u32,
     ) {
+        let a = params.a.of_batch(batch, T::DTYPE);
+        let copy = params.c.of_batch(batch, T::DTYPE);
         let inside = |r: u32, c: u32| !MASKED || (row + r < params.m && col + c < params.n);
         let mut bits = [0; EACH];
         // SAFETY: masked by `inside`; the barriers separate the two uses of the tile.
         unsafe {
-            let from = ThreadMap::along(&params.a);
+            let from = ThreadMap::along(&a);
             unroll!(I < 16, {
                 let (r, c) = from.place(I as u32);
                 if inside(r, c) {
-                    bits[I] = load::<T>(element::<T>(&params.a, row + r, col + c));
+                    bits[I] = load::<T>(element::<T>(&a, row + r, col + c));
                 }
             });
             unroll!(I < 16, {
@@ -113,12 +118,12 @@ mod device {
                 shared::store_u32(shared::base() + (r * PITCH + c) * 4, bits[I]);
             });
             thread::sync_cta();
-            let to = ThreadMap::along(&params.c);
+            let to = ThreadMap::along(&copy);
             unroll!(I < 16, {
                 let (r, c) = to.place(I as u32);
                 if inside(r, c) {
                     let bits = shared::load_u32(shared::base() + (r * PITCH + c) * 4);
-                    store::<T>(element::<T>(&params.c, row + r, col + c), bits);
+                    store::<T>(element::<T>(&copy, row + r, col + c), bits);
                 }
             });
             thread::sync_cta();

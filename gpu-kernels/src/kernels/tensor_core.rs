@@ -35,14 +35,13 @@ use core::marker::PhantomData;
 use crate::dtype::Contiguous;
 use crate::dtype::DType;
 use crate::dtype::ElementType;
-use crate::epilogue::{Epilogue, Identity};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::problem::{GemmParams, MapAddress};
 
 use layout::{Factor, Panel, WARP};
 
 /// The tensor-core kernel for elements of type `T`, A contiguous along `A` and
-/// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`; with
-/// epilogue `E`.
+/// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`.
 #[allow(clippy::type_complexity, reason = "markers only")]
 pub struct TensorCore<
     T,
@@ -54,8 +53,7 @@ pub struct TensorCore<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
-    E = Identity,
->(PhantomData<(T, A, B, E)>);
+>(PhantomData<(T, A, B)>);
 
 impl<
     T: ElementType,
@@ -67,8 +65,7 @@ impl<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
-    E,
-> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES, E>
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
 {
     /// A's block of a stage.
     const A_PANEL: Panel = Panel {
@@ -175,8 +172,7 @@ impl<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
-    E: Epilogue,
-> Kernel for TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES, E>
+> Kernel for TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
 {
     const INFO: KernelInfo = {
         let () = Self::CHECK;
@@ -200,7 +196,7 @@ impl<
     };
 
     #[inline(always)]
-    unsafe fn run(params: &crate::problem::GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         use crate::isa::{hint::compute_here, shared, thread};
         use crate::order::TileGrid;
         use crate::schedule::TileScheduler;
@@ -212,29 +208,22 @@ impl<
         let base = shared::base();
         let thread = thread::thread_index();
         let (_, lane, warp_m, warp_n) = Self::place(thread);
-        let a_source = Source::new(
-            Self::A_PANEL,
-            &params.a,
-            params.a.row_stride,
-            params.a.col_stride,
-        );
-        let b_source = Source::new(
-            Self::B_PANEL,
-            &params.b,
-            params.b.col_stride,
-            params.b.row_stride,
-        );
         let a_reader = Reader::new(Self::A_PANEL, warp_m, WM, lane);
         let b_reader = Reader::new(Self::B_PANEL, warp_n, WN, lane);
 
         let grid = TileGrid::cover(params.m, params.n, BM, BN);
         let position = thread::cta_position();
-        let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
+        let (schedule, order) = (params.schedule, params.order);
+        let mut tiles = TileScheduler::new(schedule, order, grid, params.batches(), position);
         while let Some(tile) = tiles.next() {
             let (row, col) = (tile.m * BM, tile.n * BN);
             // `compute_here` keeps LLVM from holding the start addresses in registers
             // from tile to tile.
             let thread = compute_here(thread);
+            let a = params.a.of_batch(tile.batch, T::DTYPE);
+            let a_source = Source::new(Self::A_PANEL, &a, a.row_stride, a.col_stride);
+            let b = params.b.of_batch(tile.batch, T::DTYPE);
+            let b_source = Source::new(Self::B_PANEL, &b, b.col_stride, b.row_stride);
             let a = Copier::new(
                 Self::A_PANEL,
                 Self::THREADS,
@@ -265,7 +254,8 @@ impl<
                     height: WM,
                     width: WN,
                 };
-                store::store::<T, E>(params, place, lane, base + warp * (4 * WM * WN), &c);
+                let staging = base + warp * (4 * WM * WN);
+                store::store(params, tile.batch, place, lane, staging, &c);
                 // The next tile's copies overwrite the staged accumulators.
                 thread::sync_cta();
             }

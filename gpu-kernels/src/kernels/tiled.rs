@@ -21,13 +21,13 @@ use core::marker::PhantomData;
 
 use self::layout::Threads;
 use crate::dtype::ElementType;
-use crate::epilogue::{Epilogue, Identity};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::problem::{GemmParams, MapAddress};
 
-/// The tiled kernel for elements of type `T` and a block of BM×BN×BK, with epilogue `E`.
-pub struct Tiled<T, const BM: u32, const BN: u32, const BK: u32, E = Identity>(PhantomData<(T, E)>);
+/// The tiled kernel for elements of type `T` and a block of BM×BN×BK.
+pub struct Tiled<T, const BM: u32, const BN: u32, const BK: u32>(PhantomData<T>);
 
-impl<T, const BM: u32, const BN: u32, const BK: u32, E> Tiled<T, BM, BN, BK, E> {
+impl<T, const BM: u32, const BN: u32, const BK: u32> Tiled<T, BM, BN, BK> {
     /// The thread block. A shape that the kernel cannot run does not compile.
     pub const THREADS: Threads = {
         let threads = Threads {
@@ -45,11 +45,7 @@ impl<T, const BM: u32, const BN: u32, const BK: u32, E> Tiled<T, BM, BN, BK, E> 
     const STAGE_BYTES: u32 = Self::A_BYTES + BN * BK * 4;
 }
 
-impl<T, const BM: u32, const BN: u32, const BK: u32, E> Kernel for Tiled<T, BM, BN, BK, E>
-where
-    T: ElementType,
-    E: Epilogue,
-{
+impl<T: ElementType, const BM: u32, const BN: u32, const BK: u32> Kernel for Tiled<T, BM, BN, BK> {
     const INFO: KernelInfo = KernelInfo {
         // 16 warps an SM, with 128 registers a thread.
         ctas_per_sm: if Self::THREADS.count() < 512 {
@@ -73,9 +69,9 @@ where
     };
 
     #[inline(always)]
-    unsafe fn run(params: &crate::problem::GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         // SAFETY: the caller's duty.
-        unsafe { device::run::<T, BM, BN, BK, E>(params) }
+        unsafe { device::run::<T, BM, BN, BK>(params) }
     }
 }
 
@@ -117,17 +113,17 @@ mod device {
     /// # Safety
     /// See [`crate::kernel::Kernel::run`].
     #[inline(always)]
-    pub unsafe fn run<T, const BM: u32, const BN: u32, const BK: u32, E>(params: &GemmParams)
-    where
-        T: ElementType,
-        E: Epilogue,
-    {
+    pub unsafe fn run<T: ElementType, const BM: u32, const BN: u32, const BK: u32>(
+        params: &GemmParams,
+    ) {
+        let batched = params.form.batched != 0;
         let a = Source {
             address: params.a.address,
             mn_stride: params.a.row_stride,
             k_stride: params.a.col_stride,
             mn_size: params.m,
             k_size: params.k,
+            batch_stride: if batched { params.a.batch_stride } else { 0 },
         };
         let b = Source {
             address: params.b.address,
@@ -135,6 +131,7 @@ mod device {
             k_stride: params.b.row_stride,
             mn_size: params.n,
             k_size: params.k,
+            batch_stride: if batched { params.b.batch_stride } else { 0 },
         };
         let paths = Paths::new::<TileA<BM, BN, BK>, TileB<BM, BN, BK>>(
             thread::thread_index(),
@@ -147,12 +144,13 @@ mod device {
         let base = shared::base();
         let grid = TileGrid::cover(params.m, params.n, BM, BN);
         let position = thread::cta_position();
-        let mut tiles = TileScheduler::new(params.schedule, params.order, grid, position);
+        let (schedule, order) = (params.schedule, params.order);
+        let mut tiles = TileScheduler::new(schedule, order, grid, params.batches(), position);
         while let Some(tile) = tiles.next() {
             // SAFETY: zeros are plain f32.
             let mut accumulators: Accumulators = unsafe { core::mem::zeroed() };
-            copy_a.seek(tile.m);
-            copy_b.seek(tile.n);
+            copy_a.seek(tile.m, tile.batch);
+            copy_b.seek(tile.n, tile.batch);
             // SAFETY: operands describe live allocations; all threads that read
             // this stage have passed the barrier that ended its k-block; all
             // threads of a CTA run the same tiles and k-blocks, so all reach
@@ -183,8 +181,8 @@ mod device {
             unsafe {
                 let threads = Tiled::<T, BM, BN, BK>::THREADS;
                 let (row, col) = threads.register_tile(paths.thread());
-                let (row, col) = (tile.m * BM + row, tile.n * BN + col);
-                store::<T, BM, BN, BK, E>(params, row, col, &accumulators);
+                let origin = (tile.m * BM + row, tile.n * BN + col);
+                store::<T, BM, BN, BK>(params, tile.batch, origin, &accumulators);
             }
         }
     }
@@ -249,21 +247,19 @@ mod device {
         }
     }
 
-    /// Writes a thread's accumulators to C.
+    /// Writes a thread's accumulators to C of product `batch`, from `row` and `col` on.
     ///
     /// # Safety
     /// See [`epilogue::store_4x4`].
     #[inline(always)]
-    unsafe fn store<T, const BM: u32, const BN: u32, const BK: u32, E>(
+    unsafe fn store<T, const BM: u32, const BN: u32, const BK: u32>(
         params: &GemmParams,
-        row: u32,
-        col: u32,
+        batch: u32,
+        (row, col): (u32, u32),
         accumulators: &Accumulators,
-    ) where
-        T: ElementType,
-        E: Epilogue,
-    {
-        let epilogue = E::new(params);
+    ) {
+        let epilogue = Epilogue::new(params, batch);
+        let c = epilogue::c_of(params, batch);
         let threads = Tiled::<T, BM, BN, BK>::THREADS;
         unroll!(I < 2, {
             if I as u32 * QUAD < threads.register_m() {
@@ -277,10 +273,11 @@ mod device {
                         unroll!(S < 4, {
                             quad[S] = accumulators[4 * I + R][4 * J + S];
                         });
-                        piece[R] = epilogue.apply(quad, row + R as u32, col);
+                        // SAFETY: the caller's duty.
+                        piece[R] = unsafe { epilogue.apply(quad, row + R as u32, col) };
                     });
                     // SAFETY: the caller's duty.
-                    unsafe { epilogue::store_4x4::<T>(params, row, col, &piece) };
+                    unsafe { epilogue::store_4x4(params, &c, row, col, &piece) };
                 });
             }
         });

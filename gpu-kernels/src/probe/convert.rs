@@ -4,7 +4,7 @@ use super::probe;
 use crate::dtype::DType;
 use crate::isa::{arithmetic, convert, global, thread};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 
 /// Words that [`Conversions`] writes for each word it reads.
 pub const CONVERSION_WORDS: u32 = 8;
@@ -22,7 +22,7 @@ impl Kernel for Conversions {
     const INFO: KernelInfo = probe(DType::F32, THREADS, 0);
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         let index = thread::cta_position().x * THREADS + thread::thread_index();
         if index >= params.k {
             return;

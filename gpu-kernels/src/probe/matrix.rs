@@ -4,7 +4,7 @@ use super::probe;
 use crate::dtype::DType;
 use crate::isa::{global, mma, shared, thread, warpgroup};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 
 /// Bytes of four 8×8 matrices of 16-bit elements.
 pub const MATRIX_BYTES: u32 = 4 * 8 * 16;
@@ -28,7 +28,7 @@ impl Kernel for LoadMatrices {
     const INFO: KernelInfo = probe(DType::F16, LANES, MATRIX_BYTES);
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         // SAFETY: the operands have a record for each CTA; rows are below 32.
         unsafe {
             let row = global::load_u32x4(share(params.a.address, 16));
@@ -52,7 +52,7 @@ impl Kernel for StoreMatrices {
     const INFO: KernelInfo = probe(DType::F16, LANES, MATRIX_BYTES);
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         // SAFETY: the operands have a record for each CTA; rows are below 32.
         unsafe {
             let registers = global::load_u32x4(share(params.a.address, 16));

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::dtype::ElementType;
 use crate::isa::{global, mma, thread};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 
 /// Words of A that [`Multiply`] reads for each lane.
 pub const FRAGMENT_WORDS: u32 = 12;
@@ -20,7 +20,7 @@ impl<T: ElementType> Kernel for Multiply<T> {
     const INFO: KernelInfo = probe(T::DTYPE, 32, 0);
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         let index = thread::cta_position().x * 32 + thread::thread_index();
         let fragments = params.a.address + 4 * (index * FRAGMENT_WORDS) as u64;
         // SAFETY: the operands have a record for each CTA; the whole warp executes this.

@@ -4,7 +4,7 @@ use super::probe;
 use crate::dtype::DType;
 use crate::isa::{global, mbarrier, shared, thread, tma};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress, MapOf};
 
 /// Bytes of shared memory in which a box lies.
 pub const BOX_AREA_BYTES: u32 = 32 * 1024;
@@ -26,7 +26,7 @@ impl Kernel for LoadBox {
     const INFO: KernelInfo = probe(DType::F16, THREADS, AREA + BOX_AREA_BYTES);
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, maps: MapAddress) {
         let (barrier, area) = (shared::base(), shared::base() + AREA);
         let first = 16 * thread::thread_index();
         // SAFETY: the box fits the area, whose writes are fenced before the copy.
@@ -46,7 +46,7 @@ impl Kernel for LoadBox {
                 mbarrier::arrive_expecting(barrier, params.k);
                 tma::load(
                     area + params.stream_k_ctas,
-                    params.tensor_map(0),
+                    maps.of(MapOf::A),
                     params.m,
                     params.n,
                     barrier,
@@ -76,7 +76,7 @@ impl Kernel for StoreBox {
     const INFO: KernelInfo = probe(DType::F16, THREADS, AREA + BOX_AREA_BYTES);
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, maps: MapAddress) {
         let area = shared::base() + AREA;
         let mut at = 16 * thread::thread_index();
         // SAFETY: A has the bytes of the area, which is complete and fenced before
@@ -90,7 +90,7 @@ impl Kernel for StoreBox {
             tma::fence_shared();
             thread::sync_cta();
             if thread::thread_index() == 0 {
-                let map = params.tensor_map(2);
+                let map = maps.of(MapOf::C);
                 tma::store_if(true, map, area + params.stream_k_ctas, params.m, params.n);
                 tma::commit_stores_if(true);
                 tma::wait_stores_if(true);

@@ -9,7 +9,7 @@ use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator;
 use crate::isa::{global, shared, thread, tma, wgmma};
 use crate::kernel::{Kernel, KernelInfo};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 use crate::unroll::unroll;
 
 /// Bytes of shared memory in which A lies.
@@ -36,7 +36,7 @@ where
     const INFO: KernelInfo = probe(T::DTYPE, WARPGROUP, A_AREA_BYTES + B_AREA_BYTES);
 
     #[inline(always)]
-    unsafe fn run(params: &GemmParams) {
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
         let cta = thread::cta_position().x as u64;
         let a_area = shared::base();
         let b_area = a_area + A_AREA_BYTES;

@@ -4,12 +4,15 @@
 
 use gpu_kernels::dtype::{AlongK, AlongMn};
 use gpu_kernels::element::{F16, F32, Tf32};
-use gpu_kernels::epilogue::Epilogue;
+use gpu_kernels::epilogue::{BiasAxis, SourceUse};
 use gpu_kernels::kernel::Kernel;
 use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows};
 use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::{tensor_core::TensorCore, tiled::Tiled};
-use gpu_kernels::{DType, Family, GemmParams, OutputType, Schedule, TensorRef, TileOrder};
+use gpu_kernels::problem::MapAddress;
+use gpu_kernels::{
+    DType, EpilogueArguments, Family, Form, GemmParams, Schedule, TensorRef, TileOrder,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise_emulator::semantics::convert::f16_from_f32;
@@ -36,6 +39,7 @@ impl Stored {
             address,
             row_stride,
             col_stride,
+            batch_stride: 0,
         }
     }
 
@@ -52,7 +56,7 @@ impl Stored {
 /// Runs kernel `K` on matrices of small integers in these layouts, whose product is
 /// exact; C is f32.
 fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
-    product_is::<K>(k, a_by_rows, b_by_rows, OutputType::F32, |sum, _, _| sum);
+    product_is::<K>(k, a_by_rows, b_by_rows, DType::F32, false);
 }
 
 /// The tensor map that a hopper kernel needs for an f16 operand contiguous along K, with
@@ -69,15 +73,10 @@ fn map_along_k(address: u64, rows: u32, k: u32) -> Vec<u8> {
     map.encode().unwrap().to_vec()
 }
 
-/// Runs kernel `K` on matrices of small integers in these layouts. `expected` is the
-/// element of C, of type `output`, for a sum, a row and a column.
-fn product_is<K: Kernel>(
-    k: u32,
-    a_by_rows: bool,
-    b_by_rows: bool,
-    output: OutputType,
-    expected: fn(f32, u32, u32) -> f32,
-) {
+/// Runs kernel `K` on matrices of small integers in these layouts, with C of type `output`;
+/// if `is_sloped`, with an epilogue whose values depend on the row and the column
+/// ([`sloped`]).
+fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType, is_sloped: bool) {
     let info = K::INFO;
     // One tile, and the edge of another.
     let (m, n) = (info.block.m + 8, info.block.n);
@@ -109,32 +108,56 @@ fn product_is<K: Kernel>(
         address
     };
     let (a_address, b_address) = (place(&bytes(&a_values)), place(&bytes(&b_values)));
-    let tensor_maps = match info.family {
+    let maps = match info.family {
         Family::Hopper => {
             let maps = [map_along_k(a_address, m, k), map_along_k(b_address, n, k)];
             place(&[maps.concat(), vec![0; 128]].concat())
         }
         _ => 0,
     };
-    let c_bytes = match output {
-        OutputType::Input => info.input.bytes(),
-        OutputType::F32 => 4,
+    let c_bytes = output.bytes();
+    let rounded = |value: f32| match output {
+        DType::F16 => f16_from_f32(value).to_le_bytes().to_vec(),
+        _ => value.to_le_bytes().to_vec(),
     };
+    let rows: Vec<u8> = (0..m).flat_map(|row| rounded(row as f32)).collect();
+    let columns: Vec<u8> = (0..m * n).flat_map(|at| rounded((at % n) as f32)).collect();
+    let (bias, source) = (place(&rows), place(&columns));
     let c_address = memory.allocate(u64::from(c_bytes * m * n));
+    let form = Form {
+        scaled: 1,
+        bias: BiasAxis::PerRow,
+        source: SourceUse::Add,
+        ..Form::plain(output)
+    };
     let params = GemmParams {
+        form: if is_sloped { form } else { Form::plain(output) },
+        batches: 1,
+        epilogue: EpilogueArguments {
+            source: TensorRef {
+                address: source,
+                row_stride: n.into(),
+                col_stride: 1,
+                batch_stride: 0,
+            },
+            bias,
+            alpha: 2.0,
+            beta: -3.0,
+            ..EpilogueArguments::NONE
+        },
+        source_by_tma: 0,
         a: a.operand(a_address),
         b: b.operand(b_address),
         c: TensorRef {
             address: c_address,
             row_stride: n.into(),
             col_stride: 1,
+            batch_stride: 0,
         },
-        tensor_maps,
         workspace: 0,
         m,
         n,
         k,
-        output,
         order: TileOrder::RowMajor,
         schedule: Schedule::Grid1d,
         store_by_tma: 0,
@@ -148,7 +171,7 @@ fn product_is<K: Kernel>(
     };
     run_with(&mut memory, config, &Options::default(), || {
         // SAFETY: launched as `INFO` says; the emulator checks every access.
-        unsafe { K::run(&params) };
+        unsafe { K::run(&params, MapAddress(maps)) };
     })
     .unwrap_or_else(|reports| panic!("{reports:?}"));
     let found = memory.read(c_address, u64::from(c_bytes * m * n)).unwrap();
@@ -158,11 +181,13 @@ fn product_is<K: Kernel>(
             let (a, b) = (a_values[a.index(row, at)], b_values[b.index(at, column)]);
             i32::from(a) * i32::from(b)
         });
-        let expected = expected(terms.sum::<i32>() as f32, row, column);
-        let bits = match c_bytes {
-            2 => f16_from_f32(expected).to_le_bytes().to_vec(),
-            _ => expected.to_le_bytes().to_vec(),
+        let sum = terms.sum::<i32>() as f32;
+        let expected = if is_sloped {
+            sloped(sum, row, column)
+        } else {
+            sum
         };
+        let bits = rounded(expected);
         let found = found[(row * n + column) as usize];
         assert_eq!(found, bits, "C({row}, {column}) is not {expected}");
     }
@@ -194,35 +219,24 @@ fn tiled_with_sixteen_elements_a_thread() {
     }
 }
 
-/// An element of C under [`Sloped`].
+/// An element of C with α = 2, β = −3, the index of the row as bias and the index of the
+/// column as source.
 fn sloped(sum: f32, row: u32, col: u32) -> f32 {
     2.0 * sum + row as f32 - 3.0 * col as f32
 }
 
-/// An epilogue whose values depend on the row and the column.
-struct Sloped;
-
-impl Epilogue for Sloped {
-    fn new(_: &GemmParams) -> Self {
-        Sloped
-    }
-
-    fn apply<const N: usize>(&self, sums: [f32; N], row: u32, col: u32) -> [f32; N] {
-        std::array::from_fn(|i| sloped(sums[i], row, col + i as u32))
-    }
-}
-
 #[test]
 fn every_family_applies_its_epilogue_at_the_right_place() {
-    let outputs = [OutputType::F32, OutputType::Input];
-    for output in outputs {
-        product_is::<Naive<F32, Sloped>>(40, true, true, output, sloped);
-        product_is::<Tiled<F16, 64, 64, 16, Sloped>>(40, true, true, output, sloped);
-        type Warps<A, B> = TensorCore<F16, A, B, 64, 64, 64, 32, 32, 4, Sloped>;
-        product_is::<Warps<AlongK, AlongK>>(72, true, false, output, sloped);
-        type Together = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, Cooperative, Sloped>;
-        product_is::<Together>(72, true, false, output, sloped);
-        type Alternating = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, PingPong, Sloped>;
-        product_is::<Alternating>(72, true, false, output, sloped);
+    let f16 = DType::F16;
+    product_is::<Naive<F32>>(40, true, true, DType::F32, true);
+    for output in [DType::F32, f16] {
+        product_is::<Naive<F16>>(40, true, true, output, true);
+        product_is::<Tiled<F16, 64, 64, 16>>(40, true, true, output, true);
+        type Warps<A, B> = TensorCore<F16, A, B, 64, 64, 64, 32, 32, 4>;
+        product_is::<Warps<AlongK, AlongK>>(72, true, false, output, true);
+        type Together = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, Cooperative>;
+        product_is::<Together>(72, true, false, output, true);
+        type Alternating = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, PingPong>;
+        product_is::<Alternating>(72, true, false, output, true);
     }
 }

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 use std::fmt;
 
-use gpu_kernels::{GemmParams, KernelInfo};
+use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
@@ -74,20 +74,21 @@ pub(crate) trait Backend: Send + Sync {
         address: u64,
     ) -> Result<EncodedMap, Error>;
 
-    /// Loads a kernel of the catalog, unless it is loaded already. Threads may load
-    /// different kernels at once.
-    fn load(&self, kernel: &KernelInfo) -> Result<Function, Error>;
+    /// Loads a kernel of the catalog for launches of `form`, unless it is loaded already.
+    /// Threads may load different kernels at once.
+    fn load(&self, kernel: &KernelInfo, form: &Form) -> Result<Function, Error>;
 
     /// Enqueues a launch.
     ///
     /// # Safety
-    /// `function` is from [`Backend::load`] of this GPU. `params` describes live
+    /// `function` is from [`Backend::load`] of this GPU, for the form of `params`. `params` describes live
     /// allocations of this GPU, which stay allocated until the stream has finished.
     unsafe fn launch(
         &self,
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
+        maps: &TensorMaps,
     ) -> Result<(), Error>;
 
     /// A timer for work on the stream.

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpu_kernels::entry::{FUNCTIONS, KERNELS};
-use gpu_kernels::{GemmParams, KernelInfo, Schedule};
+use gpu_kernels::problem::MapAddress;
+use gpu_kernels::{Form, GemmParams, KernelInfo, Schedule, TensorMaps};
 use tilewise_emulator::semantics::swizzle::Swizzle;
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 use tilewise_emulator::{self as machine, Counts, Grid, Memory, NoSuchMemory, Options};
@@ -94,8 +95,11 @@ impl Emulated {
     }
 }
 
+/// A function that a thread runs.
+type Body = unsafe fn(&GemmParams, MapAddress);
+
 /// The function that a thread of `kernel` runs.
-fn body_of(kernel: &KernelInfo) -> Option<unsafe fn(&GemmParams)> {
+fn body_of(kernel: &KernelInfo) -> Option<Body> {
     let named = |other: &KernelInfo| other.name == kernel.name;
     if let Some(place) = KERNELS.iter().position(named) {
         return Some(FUNCTIONS[place]);
@@ -194,7 +198,7 @@ impl Backend for Emulated {
             },
         };
         map.encode()
-            .map(EncodedMap)
+            .map(|bytes| EncodedMap(bytemuck::cast(bytes)))
             .map_err(|error| Error::TensorMap {
                 operand,
                 map: format!("{spec:?} at {address:#x}: {error}"),
@@ -202,7 +206,7 @@ impl Backend for Emulated {
             })
     }
 
-    fn load(&self, kernel: &KernelInfo) -> Result<Function, Error> {
+    fn load(&self, kernel: &KernelInfo, _: &Form) -> Result<Function, Error> {
         let body = body_of(kernel).ok_or_else(|| Error::CannotEmulate {
             kernel: kernel.name,
             reason: "no entry point has this name".into(),
@@ -219,6 +223,7 @@ impl Backend for Emulated {
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
+        maps: &TensorMaps,
     ) -> Result<(), Error> {
         let kernel = &function.kernel;
         let (x, y) = config.ctas;
@@ -234,12 +239,18 @@ impl Backend for Emulated {
             });
         }
         // SAFETY: `load` made the handle of such a function.
-        let run = unsafe {
-            std::mem::transmute::<*mut c_void, unsafe fn(&GemmParams)>(function.handle.0)
+        let run = unsafe { std::mem::transmute::<*mut c_void, Body>(function.handle.0) };
+        let ended = |ctas| {
+            if let Some(progress) = &self.gpu.progress {
+                progress.ended(ctas);
+            }
         };
+        let mut state = self.state();
+        let maps = MapAddress(place(&mut state.memory, maps)?);
+        state.counts = None;
         // SAFETY: the launch has the configuration of the kernel's constants. The parameters
         // describe emulated allocations, in which every access is looked up.
-        let body = || unsafe { run(params) };
+        let body = || unsafe { run(params, maps) };
         let grid = Grid {
             kernel: kernel.name,
             ctas: config.ctas,
@@ -248,14 +259,8 @@ impl Backend for Emulated {
             shared_bytes: kernel.shared_bytes,
             body: &body,
         };
-        let ended = |ctas| {
-            if let Some(progress) = &self.gpu.progress {
-                progress.ended(ctas);
-            }
-        };
-        let mut state = self.state();
-        state.counts = None;
         let launched = machine::launch_watched(&mut state.memory, &grid, &options, &ended);
+        state.memory.free(maps.0);
         let counts = launched.map_err(|error| failure(kernel.name, error))?;
         self.clock
             .fetch_add(counts.instructions(), Ordering::Relaxed);
@@ -294,6 +299,17 @@ impl Backend for Emulated {
     fn counts(&self) -> Option<Counts> {
         self.state().counts.clone()
     }
+}
+
+/// Copies the tensor maps of a launch, which a GPU reads from its parameters, to emulated
+/// memory.
+fn place(memory: &mut Memory, maps: &TensorMaps) -> Result<u64, Error> {
+    let bytes: Vec<u8> = (maps.0.as_flattened().iter())
+        .flat_map(|word| word.to_ne_bytes())
+        .collect();
+    let address = memory.allocate(bytes.len() as u64);
+    memory.write(address, &bytes).map_err(outside)?;
+    Ok(address)
 }
 
 /// The library's error for an error of the emulator.

@@ -1,15 +1,12 @@
-//! The three tensor maps of a hopper launch, in memory that the plan owns.
+//! The tensor maps of a hopper launch.
 //!
 //! The plan fixes the shapes, but a map also holds an address, so new operands need new
-//! maps. [`HopperMaps::update`] copies maps to the device only when an address changed.
+//! maps. The maps are a parameter of the launch, so nothing is copied to the device.
 
-use std::sync::Arc;
+use gpu_kernels::{KernelInfo, TensorMaps};
 
-use gpu_kernels::KernelInfo;
-
-use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
-use super::tensor_map::{EncodedMap, TensorMapSpec};
+use super::tensor_map::TensorMapSpec;
 use crate::error::Error;
 use crate::operand::Operand;
 use crate::problem::{Problem, Strides};
@@ -20,7 +17,6 @@ use crate::tma::{self, GlobalTensor};
 /// The maps of one plan, in the order A, B, C.
 #[derive(Debug)]
 pub(crate) struct HopperMaps {
-    device: DeviceBuffer,
     kernel: &'static str,
     /// Whether the kernel can write C through TMA only.
     c_by_tma_only: bool,
@@ -28,26 +24,23 @@ pub(crate) struct HopperMaps {
     b: TensorMapSpec,
     /// `None` when C cannot be written through TMA.
     c: Option<TensorMapSpec>,
-    /// Addresses in the maps on the device.
-    copied: Option<[u64; 3]>,
+    maps: TensorMaps,
+    /// The addresses in `maps`.
+    encoded: [Option<u64>; 3],
 }
 
 /// The launch parameters for the maps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MapsInUse {
-    /// Device address of the three maps.
-    pub(crate) address: u64,
+    /// The maps.
+    pub(crate) maps: TensorMaps,
     /// Whether there is a map of C.
     pub(crate) store_by_tma: bool,
 }
 
 impl HopperMaps {
     /// Maps for `problem` as `kernel` sees it.
-    pub(crate) fn new(
-        gpu: &Arc<Gpu>,
-        kernel: &KernelInfo,
-        problem: &Problem,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(kernel: &KernelInfo, problem: &Problem) -> Result<Self, Error> {
         let unreadable = |operand| {
             move |reason| Error::KernelCannotRun {
                 kernel: kernel.name,
@@ -72,19 +65,18 @@ impl HopperMaps {
             swizzle_bytes: tma::BOX_BYTES,
         };
         Ok(HopperMaps {
-            device: DeviceBuffer::zeroed(gpu, 3 * EncodedMap::BYTES)?,
             kernel: kernel.name,
             c_by_tma_only: kernel.c_by_tma_only,
             a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
             b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem.n)),
             c: c.map(|tensor| spec(c_dtype, tensor, tma::c_box(kernel, c_dtype))),
-            copied: None,
+            maps: TensorMaps::NONE,
+            encoded: [None; 3],
         })
     }
 
-    /// Enqueues a copy of the maps for operands at these addresses, if they have changed.
-    /// The context of `gpu` is current.
-    pub(crate) fn update(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
+    /// The maps of operands at these addresses.
+    pub(crate) fn encode(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
         let [a, b, c] = addresses;
         let through_tma = [
             (Operand::A, a, true),
@@ -101,34 +93,23 @@ impl HopperMaps {
             }
         }
         let c_map = self.c.filter(|_| c.is_multiple_of(tma::ALIGNMENT));
-        // Where C is not written through TMA, a new address needs no new map.
-        let addresses = [a, b, c_map.map_or(0, |_| c)];
-        if self.copied != Some(addresses) {
-            if gpu.backend().is_capturing()? {
-                return Err(Error::Capturing {
-                    kernel: self.kernel,
-                });
+        let maps = [
+            (Operand::A, Some(self.a)),
+            (Operand::B, Some(self.b)),
+            (Operand::C, c_map),
+        ];
+        for (index, (operand, spec)) in maps.into_iter().enumerate() {
+            let address = addresses[index];
+            if let Some(spec) = spec
+                && self.encoded[index] != Some(address)
+            {
+                let map = gpu.backend().encode(operand, &spec, address)?;
+                self.maps.0[index] = map.words();
+                self.encoded[index] = Some(address);
             }
-            let mut bytes = [0; 3 * EncodedMap::BYTES];
-            let maps = [
-                (Operand::A, Some(self.a)),
-                (Operand::B, Some(self.b)),
-                (Operand::C, c_map),
-            ];
-            for (index, (operand, spec)) in maps.into_iter().enumerate() {
-                if let Some(spec) = spec {
-                    let map = gpu.backend().encode(operand, &spec, addresses[index])?;
-                    bytes[index * EncodedMap::BYTES..][..EncodedMap::BYTES]
-                        .copy_from_slice(map.bytes());
-                }
-            }
-            // If the copy fails, the contents of the device's maps are unknown.
-            self.copied = None;
-            self.device.enqueue_write(0, &bytes)?;
-            self.copied = Some(addresses);
         }
         Ok(MapsInUse {
-            address: self.device.address(),
+            maps: self.maps,
             store_by_tma: c_map.is_some(),
         })
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gpu_kernels::KernelInfo;
+use gpu_kernels::{Form, KernelInfo};
 
 use super::backend::{Backend, Function};
 use crate::error::Error;
@@ -98,10 +98,10 @@ impl Gpu {
         }
     }
 
-    /// The function of `kernel`, which is loaded if necessary.
-    pub(crate) fn load(&self, kernel: &KernelInfo) -> Result<Function, Error> {
+    /// The function of `kernel` for launches of `form`, which is loaded if necessary.
+    pub(crate) fn load(&self, kernel: &KernelInfo, form: &Form) -> Result<Function, Error> {
         self.make_current()?;
-        self.backend.load(kernel)
+        self.backend.load(kernel, form)
     }
 
     pub(crate) fn synchronize(&self) -> Result<(), Error> {

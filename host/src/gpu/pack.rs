@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use gpu_kernels::{GemmParams, KernelInfo, OutputType, Schedule, TensorRef, TileGrid, TileOrder};
+use gpu_kernels::{
+    EpilogueArguments, Form, GemmParams, KernelInfo, Schedule, TensorMaps, TensorRef, TileGrid,
+    TileOrder,
+};
 
 use super::backend::{Function, LaunchConfig};
 use super::buffer::DeviceBuffer;
@@ -33,26 +36,25 @@ impl Copy {
     ) -> Result<Self, Error> {
         // A matrix that fits in memory has fewer tiles than a launch can number.
         let grid = TileGrid::cover(rows, cols, kernel.block.m, kernel.block.n);
+        let form = Form::plain(kernel.input);
         Ok(Copy {
-            function: gpu.load(kernel)?,
+            function: gpu.load(kernel, &form)?,
             config: LaunchConfig {
                 ctas: (grid.tiles(), 1),
                 overlaps: false,
             },
             params: GemmParams {
                 a: from,
-                b: TensorRef {
-                    address: 0,
-                    row_stride: 0,
-                    col_stride: 0,
-                },
+                form,
+                batches: 1,
+                epilogue: EpilogueArguments::NONE,
+                source_by_tma: 0,
+                b: TensorRef::NONE,
                 c: to,
-                tensor_maps: 0,
                 workspace: 0,
                 m: rows,
                 n: cols,
                 k: 0,
-                output: OutputType::Input,
                 order: TileOrder::RowMajor,
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
@@ -84,7 +86,7 @@ impl Copy {
             ..self.params
         };
         // SAFETY: the caller ensures it.
-        unsafe { gpu.backend().launch(&self.function, self.config, &params) }
+        unsafe { (gpu.backend()).launch(&self.function, self.config, &params, &TensorMaps::NONE) }
     }
 }
 

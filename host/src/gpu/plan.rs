@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpu_kernels::{Family, GemmParams, KernelInfo};
+use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, KernelInfo, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
 use super::buffer::DeviceBuffer;
@@ -16,6 +16,7 @@ use crate::problem::Problem;
 use crate::select::choice::Choice;
 use crate::select::pack::PackedMatrix;
 use crate::select::{cost, grid};
+use crate::tma;
 
 /// Products up to this many cycles, by [`cost`], may start while the previous kernel in
 /// the stream still runs. For products back to back on an H200, this gains 5 % at 512³
@@ -60,7 +61,8 @@ impl GpuPlan {
             *problem
         };
         let kernel = &choice.kernel;
-        let function = gpu.load(kernel)?;
+        let form = Form::plain(tma::output_dtype(&problem));
+        let function = gpu.load(kernel, &form)?;
         let empty = problem.m == 0 || problem.n == 0;
         let mut packs = [None, None];
         if let (Some(copies), false) = (choice.pack, empty) {
@@ -78,7 +80,7 @@ impl GpuPlan {
             }
         }
         let maps = match kernel.family {
-            Family::Hopper if !empty => Some(HopperMaps::new(gpu, kernel, &problem)?),
+            Family::Hopper if !empty => Some(HopperMaps::new(kernel, &problem)?),
             _ => None,
         };
         let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
@@ -96,15 +98,17 @@ impl GpuPlan {
             },
             estimate,
             params: GemmParams {
+                form,
+                batches: 1,
+                epilogue: EpilogueArguments::NONE,
+                source_by_tma: 0,
                 a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
                 b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
                 c: problem.c.at(0),
-                tensor_maps: 0,
                 workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
                 m: problem.m,
                 n: problem.n,
                 k: problem.k,
-                output: problem.output,
                 order: choice.order,
                 schedule: choice.schedule,
                 store_by_tma: 0,
@@ -179,10 +183,11 @@ impl GpuPlan {
             params.b.address = b;
         }
         params.c.address = c;
+        let mut tensor_maps = TensorMaps::NONE;
         if let Some(maps) = &mut self.maps {
             let addresses = [params.a.address, params.b.address, c];
-            let maps = maps.update(&self.gpu, addresses)?;
-            params.tensor_maps = maps.address;
+            let maps = maps.encode(&self.gpu, addresses)?;
+            tensor_maps = maps.maps;
             params.store_by_tma = maps.store_by_tma.into();
         }
         for (pack, address) in [(pack_a, a), (pack_b, b)] {
@@ -192,9 +197,9 @@ impl GpuPlan {
             }
         }
         let backend = self.gpu.backend();
-        // SAFETY: the caller ensures it; the function takes `GemmParams` like every
+        // SAFETY: the caller ensures it; the function takes these two parameters like every
         // entry point.
-        unsafe { backend.launch(&self.function, self.config, &self.params) }
+        unsafe { backend.launch(&self.function, self.config, &self.params, &tensor_maps) }
     }
 }
 

@@ -9,15 +9,12 @@ use gpu_kernels::DType;
 /// An encoded map. The driver requires 64-byte alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct EncodedMap(pub(super) [u8; EncodedMap::BYTES]);
+pub(crate) struct EncodedMap(pub(super) [u64; 16]);
 
 impl EncodedMap {
-    /// Bytes of an encoded map.
-    pub(crate) const BYTES: usize = 128;
-
-    /// The encoded bytes.
-    pub(crate) fn bytes(&self) -> &[u8; EncodedMap::BYTES] {
-        &self.0
+    /// The encoded words, as [`TensorMaps`](gpu_kernels::TensorMaps) holds them.
+    pub(crate) fn words(&self) -> [u64; 16] {
+        self.0
     }
 }
 

@@ -106,6 +106,7 @@ pub fn workload(
         input_bytes: input.bytes(),
         output_bytes: match output {
             OutputType::Input => input.bytes(),
+            OutputType::F16 | OutputType::Bf16 => 2,
             OutputType::F32 => DType::F32.bytes(),
         },
     }

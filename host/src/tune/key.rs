@@ -52,6 +52,8 @@ pub(crate) fn of_problem(problem: &Problem, request: &Request) -> String {
     } = problem;
     let output = match output {
         OutputType::Input => "",
+        OutputType::F16 => "-f16",
+        OutputType::Bf16 => "-bf16",
         OutputType::F32 => " into f32",
     };
     let [a, b, c] = [a, b, c].map(strides);

@@ -21,12 +21,13 @@ use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, PRODUCER_REGISTERS, Peers, Share};
 use super::shared_memory::SharedMemory;
-use super::traits::{KernelSchedule, KernelTraits};
+use super::traits::{KernelSchedule, KernelTraits, Origin};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread, warpgroup};
 use crate::kernel::Cluster;
-use crate::order::{Tile, ceil_div};
-use crate::problem::GemmParams;
+use crate::order::ceil_div;
+use crate::problem::{GemmParams, MapAddress};
+use crate::schedule::WorkTile;
 
 /// CTAs on adjacent tiles share their loads: `DOWN` CTAs along M share B, `ACROSS` CTAs
 /// along N share A. Consumers share the rows of a tile.
@@ -40,7 +41,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
     };
 
     #[inline(always)]
-    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
         let peers = Multicast {
             rank: cluster::rank(),
             shape: Self::CLUSTER,
@@ -52,7 +53,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
         unsafe {
             dependency::launch_dependents();
             // A stage is read by the CTAs in our row and column of the cluster.
-            pipeline::set_up(params, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
+            pipeline::set_up(maps, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
             // Relaxed is enough: the fence in `set_up` has released the barriers, and
             // peers need to see no other write.
             cluster::arrive_relaxed();
@@ -61,11 +62,11 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
             if thread::thread_index() < WARPGROUP {
                 warpgroup::release_registers::<PRODUCER_REGISTERS>();
                 if thread::thread_index() == 0 {
-                    produce(params, smem, peers, k_blocks);
+                    produce(params, maps, smem, peers, k_blocks);
                 }
             } else {
                 warpgroup::claim_registers::<CONSUMER_REGISTERS>();
-                consume(params, smem, peers, k_blocks);
+                consume(params, maps, smem, peers, k_blocks);
             }
             // A peer may still signal this CTA's barriers, or write its stages.
             cluster::arrive_relaxed();
@@ -88,15 +89,16 @@ impl Multicast {
         (self.rank % self.shape.m, self.rank / self.shape.m)
     }
 
-    /// First row and column of C of this CTA's part of the cluster's `tile`. The part may
+    /// Where this CTA's part begins of the cluster's `tile`. The part may
     /// lie outside C: its CTA still loads its share for its peers, and stores nothing.
     #[inline(always)]
-    fn origin<K: KernelTraits>(self, tile: Tile) -> (u32, u32) {
+    fn origin<K: KernelTraits>(self, tile: WorkTile) -> Origin {
         let (down, across) = self.place();
-        (
-            (tile.m * self.shape.m + down) * K::BLOCK_M,
-            (tile.n * self.shape.n + across) * K::BLOCK_N,
-        )
+        Origin {
+            row: (tile.m * self.shape.m + down) * K::BLOCK_M,
+            col: (tile.n * self.shape.n + across) * K::BLOCK_N,
+            batch: tile.batch,
+        }
     }
 }
 
@@ -154,11 +156,12 @@ impl Peers for Multicast {
 #[inline(always)]
 unsafe fn produce<K: KernelTraits>(
     params: &GemmParams,
+    maps: MapAddress,
     smem: SharedMemory<K>,
     peers: Multicast,
     k_blocks: u32,
 ) {
-    let mut producer = Producer::new(params, smem, peers);
+    let mut producer = Producer::new(params, maps, smem, peers);
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
         // SAFETY: the caller's duty.
@@ -173,6 +176,7 @@ unsafe fn produce<K: KernelTraits>(
 #[inline(always)]
 unsafe fn consume<K: KernelTraits>(
     params: &GemmParams,
+    maps: MapAddress,
     smem: SharedMemory<K>,
     peers: Multicast,
     k_blocks: u32,
@@ -181,14 +185,13 @@ unsafe fn consume<K: KernelTraits>(
     unsafe {
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, peers, consumer);
-        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         while let Some(tile) = tiles.next_here() {
-            let (row, col) = peers.origin::<K>(tile);
-            let row = row + consumer.first_row::<K>();
+            let origin = peers.origin::<K>(tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, k_blocks);
-            store.tile(&accumulators, row, col);
+            store.tile(&accumulators, origin);
         }
         store.finish();
     }

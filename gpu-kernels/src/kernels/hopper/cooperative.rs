@@ -18,13 +18,13 @@ use super::pipeline::{
 };
 use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
 use super::tma_load::{load_stage, stage_bytes};
-use super::traits::{Accumulators, KernelSchedule, KernelTraits};
+use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
 use crate::dtype::Contiguous;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, thread, warpgroup, wgmma};
 use crate::order::{TileGrid, ceil_div};
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::{CtaPosition, Schedule, TileScheduler};
 
 /// Consumers share the rows of a tile; CTAs work alone.
@@ -32,7 +32,7 @@ pub struct Cooperative;
 
 impl KernelSchedule for Cooperative {
     #[inline(always)]
-    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: every thread of the CTA runs this code, in this order; each role takes
@@ -42,17 +42,17 @@ impl KernelSchedule for Cooperative {
             // `set_up` may run before `dependency::wait`, because it touches nothing that
             // an earlier grid might write: it prefetches the tensor maps, and they are
             // copied only between launches.
-            pipeline::set_up(params, smem, 1);
+            pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 warpgroup::release_registers::<PRODUCER_REGISTERS>();
                 if thread::thread_index() == 0 {
-                    produce(params, smem, k_blocks);
+                    produce(params, maps, smem, k_blocks);
                 }
             } else {
                 warpgroup::claim_registers::<CONSUMER_REGISTERS>();
-                consume(params, smem, k_blocks);
+                consume(params, maps, smem, k_blocks);
             }
         }
     }
@@ -70,7 +70,7 @@ pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileSc
         grid_x: position.grid_x / K::CLUSTER.ctas(),
         ..position
     };
-    TileScheduler::new(schedule, params.order, grid, position)
+    TileScheduler::new(schedule, params.order, grid, params.batches(), position)
 }
 
 // ------------------------------------------------------------------ producer
@@ -80,11 +80,16 @@ pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileSc
 /// # Safety
 /// One thread of the CTA calls this, after the barriers are set up.
 #[inline(always)]
-pub unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
-    let mut producer = Producer::new(params, smem, NoPeers);
+pub unsafe fn produce<K: KernelTraits>(
+    params: &GemmParams,
+    maps: MapAddress,
+    smem: SharedMemory<K>,
+    k_blocks: u32,
+) {
+    let mut producer = Producer::new(params, maps, smem, NoPeers);
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
-        let origin = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
+        let origin = Origin::of::<K>(tile);
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (0, k_blocks)) };
     }
@@ -93,6 +98,7 @@ pub unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K
 /// Fills stages, from tile to tile.
 pub struct Producer<'a, K, P> {
     params: &'a GemmParams,
+    maps: MapAddress,
     smem: SharedMemory<K>,
     peers: P,
     state: PipelineState,
@@ -103,9 +109,10 @@ pub struct Producer<'a, K, P> {
 impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
     /// A producer that shares its loads with `peers`.
     #[inline(always)]
-    pub fn new(params: &'a GemmParams, smem: SharedMemory<K>, peers: P) -> Self {
+    pub fn new(params: &'a GemmParams, maps: MapAddress, smem: SharedMemory<K>, peers: P) -> Self {
         Producer {
             params,
+            maps,
             smem,
             peers,
             state: PipelineState::PRODUCER_START,
@@ -113,13 +120,12 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
         }
     }
 
-    /// Fills a stage with each of a tile's k-blocks from `first` to `end`; `origin` is
-    /// the tile's first row and column.
+    /// Fills a stage with each of a tile's k-blocks from `first` to `end`.
     ///
     /// # Safety
     /// One thread of the CTA calls this, after the barriers are set up.
     #[inline(always)]
-    pub unsafe fn fill(&mut self, origin: (u32, u32), (first, end): (u32, u32)) {
+    pub unsafe fn fill(&mut self, origin: Origin, (first, end): (u32, u32)) {
         let mut k_block = first;
         while k_block < end {
             let PipelineState { stage, parity } = self.state;
@@ -130,7 +136,15 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
                 self.smem.empty(stage).wait(parity);
                 self.smem.full(stage).arrive_expecting(self.bytes);
                 let k = k_block * K::BLOCK_K;
-                load_stage(self.params, self.smem, self.peers, stage, origin, k);
+                load_stage(
+                    self.params,
+                    self.maps,
+                    self.smem,
+                    self.peers,
+                    stage,
+                    origin,
+                    k,
+                );
             }
             self.state = self.state.next::<K>();
             k_block += 1;
@@ -145,19 +159,23 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
 /// # Safety
 /// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
-unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+unsafe fn consume<K: KernelTraits>(
+    params: &GemmParams,
+    maps: MapAddress,
+    smem: SharedMemory<K>,
+    k_blocks: u32,
+) {
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
-        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         while let Some(tile) = tiles.next_here() {
-            let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
-            let row = row + consumer.first_row::<K>();
+            let origin = Origin::of::<K>(tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, k_blocks);
-            store.tile(&accumulators, row, col);
+            store.tile(&accumulators, origin);
         }
         store.finish();
     }

@@ -22,15 +22,14 @@ use core::marker::PhantomData;
 
 use super::pipeline::Consumer;
 use super::shared_memory::{SharedMemory, StagedTile, Staging};
-use super::traits::{Accumulators, KernelTraits};
-use crate::dtype::ElementType;
-use crate::epilogue::{Epilogue as _, pack_pair};
+use super::traits::{Accumulators, KernelTraits, Origin};
+use crate::epilogue::{Epilogue, pack_pair};
 use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{global, shared, thread, tma, warpgroup};
 use crate::kernel::Cluster;
-use crate::problem::{GemmParams, OutputType};
+use crate::problem::{GemmParams, MapAddress, MapOf};
 use crate::unroll::unroll;
 
 /// Rows of C that one TMA store writes: the 64 rows of a warpgroup, or the 16 rows of a
@@ -42,7 +41,7 @@ pub const fn store_rows(cluster: Cluster) -> u32 {
 /// Stores the rows of one consumer warpgroup.
 pub struct TileStore<'a, K: KernelTraits> {
     params: &'a GemmParams,
-    epilogue: K::Epilogue,
+    maps: MapAddress,
     /// Index of the thread in its warpgroup.
     lane: u32,
     /// The named barrier of the warpgroup.
@@ -75,10 +74,15 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
 
     /// The store of `consumer`.
     #[inline(always)]
-    pub fn new(params: &'a GemmParams, smem: SharedMemory<K>, consumer: Consumer) -> Self {
+    pub fn new(
+        params: &'a GemmParams,
+        maps: MapAddress,
+        smem: SharedMemory<K>,
+        consumer: Consumer,
+    ) -> Self {
         TileStore {
             params,
-            epilogue: K::Epilogue::new(params),
+            maps,
             lane: consumer.lane,
             barrier: consumer.barrier(),
             staging: smem.staging(consumer.index),
@@ -94,12 +98,12 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// The accumulators are finished; the whole warpgroup calls this together, or the
     /// whole warp where a cluster splits K.
     #[inline(always)]
-    pub unsafe fn tile(&mut self, accumulators: &Accumulators<K>, row: u32, col: u32) {
+    pub unsafe fn tile(&mut self, accumulators: &Accumulators<K>, origin: Origin) {
         // SAFETY: the caller's duty.
         unsafe {
-            self.m64_tile(&accumulators[0], row, col);
+            self.m64_tile(&accumulators[0], origin);
             if K::M64_TILES > 1 {
-                self.m64_tile(&accumulators[1], row + 64, col);
+                self.m64_tile(&accumulators[1], origin.down(64));
             }
         }
     }
@@ -113,18 +117,21 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// # Safety
     /// See [`TileStore::tile`].
     #[inline(always)]
-    unsafe fn m64_tile(&mut self, accumulator: &K::Accumulator, row: u32, col: u32) {
+    unsafe fn m64_tile(
+        &mut self,
+        accumulator: &K::Accumulator,
+        Origin { row, col, batch }: Origin,
+    ) {
+        let _ = batch;
         // The addresses of a lane's part of a tile are computed anew for each tile: kept
         // from tile to tile, they would take up to 34 registers from the main loop.
         let lane = compute_here(self.lane);
         // SAFETY: the caller's duty.
         unsafe {
-            match self.params.output {
-                _ if K::STORES_BY_TMA_ONLY => self.store_16_bit(accumulator, lane, row, col),
-                OutputType::Input if K::Element::DTYPE.bytes() == 2 => {
-                    self.store_16_bit(accumulator, lane, row, col)
-                }
-                _ => self.store_32_bit(accumulator, lane, row, col),
+            if K::STORES_BY_TMA_ONLY || self.params.form.output.bytes() == 2 {
+                self.store_16_bit(accumulator, lane, row, col)
+            } else {
+                self.store_32_bit(accumulator, lane, row, col)
             }
         }
     }
@@ -153,12 +160,12 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                         let values = self.apply(values, lane, row, col + 64 * tile + 16 * group);
                         warpgroup::store_matrices(
                             self.buffer(buffer).chunk(staged_row, 2 * group + half),
-                            values.map(|[x, y]| pack_pair::<K::Element>(x, y)),
+                            values.map(|[x, y]| pack_pair(self.params.form.output, x, y)),
                         );
                     });
                     if buffer == Self::BATCH - 1 {
                         let col = col + (tile - buffer) * 64;
-                        self.send(Self::BATCH, row, col, K::Element::DTYPE.bytes());
+                        self.send(Self::BATCH, row, col, 2);
                     }
                 }
             });
@@ -207,12 +214,16 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         let [a, b, c, d, e, f, g, h] = values;
         let row = row + lane / 32 * 16 + lane % 32 / 4;
         let col = col + lane % 4 * 2;
-        [
-            self.epilogue.apply([a, b], row, col),
-            self.epilogue.apply([c, d], row + 8, col),
-            self.epilogue.apply([e, f], row, col + 8),
-            self.epilogue.apply([g, h], row + 8, col + 8),
-        ]
+        let epilogue = Epilogue::new(self.params, 0);
+        // SAFETY: the caller's duty.
+        unsafe {
+            [
+                epilogue.apply([a, b], row, col),
+                epilogue.apply([c, d], row + 8, col),
+                epilogue.apply([e, f], row, col + 8),
+                epilogue.apply([g, h], row + 8, col + 8),
+            ]
+        }
     }
 
     /// Waits until the copy engine has read the last contents of the next `batch` buffers.
@@ -244,7 +255,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
             if K::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
                 self.sync();
-                let map = self.params.tensor_map(2);
+                let map = self.maps.of(MapOf::C);
                 let first_row = self.first_row();
                 let mut tile = 0;
                 while tile < batch {

@@ -21,12 +21,12 @@ use super::cooperative::{MainLoop, produce, tiles, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
-use super::traits::{KernelSchedule, KernelTraits};
+use super::traits::{KernelSchedule, KernelTraits, Origin};
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{dependency, thread, warpgroup};
 use crate::order::ceil_div;
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 
 /// Consumers alternate at tiles; CTAs work alone.
 pub struct PingPong;
@@ -35,23 +35,23 @@ impl KernelSchedule for PingPong {
     const PING_PONG: bool = true;
 
     #[inline(always)]
-    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: as in rung 1.
         unsafe {
             dependency::launch_dependents();
-            pipeline::set_up(params, smem, 1);
+            pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 warpgroup::release_registers::<PRODUCER_REGISTERS>();
                 if thread::thread_index() == 0 {
-                    produce(params, smem, k_blocks);
+                    produce(params, maps, smem, k_blocks);
                 }
             } else {
                 warpgroup::claim_registers::<CONSUMER_REGISTERS>();
-                consume(params, smem, k_blocks);
+                consume(params, maps, smem, k_blocks);
             }
         }
     }
@@ -62,12 +62,17 @@ impl KernelSchedule for PingPong {
 /// # Safety
 /// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
-unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+unsafe fn consume<K: KernelTraits>(
+    params: &GemmParams,
+    maps: MapAddress,
+    smem: SharedMemory<K>,
+    k_blocks: u32,
+) {
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
-        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         // The first consumer's first wait returns at once, like the producer's first wait
         // for an empty stage (`PipelineState::PRODUCER_START`).
@@ -75,7 +80,7 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
         tiles.alternate(consumer.index, K::CONSUMERS);
         main_loop.skip(consumer.index * k_blocks);
         while let Some(tile) = tiles.next_here() {
-            let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
+            let origin = Origin::of::<K>(tile);
             let mut accumulators = undefined::<K>();
             smem.order(consumer.index).wait(order_parity);
             order_parity ^= 1;
@@ -86,7 +91,7 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
             main_loop.finish(&mut accumulators, last);
             // The next stages belong to the other consumer's tile.
             main_loop.skip(k_blocks);
-            store.tile(&accumulators, row, col);
+            store.tile(&accumulators, origin);
         }
         store.finish();
     }

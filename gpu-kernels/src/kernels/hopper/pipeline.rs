@@ -14,7 +14,7 @@ use super::traits::KernelTraits;
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{mbarrier, thread, tma};
-use crate::problem::GemmParams;
+use crate::problem::{MapAddress, MapOf};
 
 /// Registers that a thread of the producer's warpgroup keeps.
 pub const PRODUCER_REGISTERS: u32 = 40;
@@ -80,12 +80,12 @@ impl PipelineState {
 /// All threads of the CTA call this, once; a barrier follows before any use of the
 /// mbarriers.
 #[inline(always)]
-pub unsafe fn set_up<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, readers: u32) {
+pub unsafe fn set_up<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>, readers: u32) {
     // SAFETY: one thread initialises the mbarriers before any thread uses them.
     unsafe {
         if thread::thread_index() == 0 {
-            tma::prefetch_map(params.tensor_map(0));
-            tma::prefetch_map(params.tensor_map(1));
+            tma::prefetch_map(maps.of(MapOf::A));
+            tma::prefetch_map(maps.of(MapOf::B));
             let mut stage = 0;
             while stage < K::STAGES {
                 // The one arrival is the producer's; the bytes are counted separately.

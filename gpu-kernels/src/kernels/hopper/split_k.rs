@@ -47,13 +47,13 @@ use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
-use super::traits::{KernelSchedule, KernelTraits};
+use super::traits::{KernelSchedule, KernelTraits, Origin};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{cluster, dependency, shared, thread, warpgroup};
 use crate::kernel::Cluster;
 use crate::order::ceil_div;
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 use crate::unroll::unroll;
 
 /// The CTAs of a cluster split the K of one tile.
@@ -67,24 +67,24 @@ impl<const CTAS: u32> KernelSchedule for SplitK<CTAS> {
     };
 
     #[inline(always)]
-    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
         let rank = cluster::rank();
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: as in rung 1; the exchange waits for the peers.
         unsafe {
             dependency::launch_dependents();
-            pipeline::set_up(params, smem, 1);
+            pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 warpgroup::release_registers::<PRODUCER_REGISTERS>();
                 if thread::thread_index() == 0 {
-                    produce(params, smem, rank, k_blocks);
+                    produce(params, maps, smem, rank, k_blocks);
                 }
             } else {
                 warpgroup::claim_registers::<CONSUMER_REGISTERS>();
-                consume(params, smem, rank, k_blocks);
+                consume(params, maps, smem, rank, k_blocks);
             }
         }
     }
@@ -105,18 +105,19 @@ fn part<K: KernelTraits>(rank: u32, k_blocks: u32) -> (u32, u32) {
 #[inline(always)]
 unsafe fn produce<K: KernelTraits>(
     params: &GemmParams,
+    maps: MapAddress,
     smem: SharedMemory<K>,
     rank: u32,
     k_blocks: u32,
 ) {
     // SAFETY: this thread takes no part in the exchange, and calls `tile` once a tile.
     unsafe {
-        let mut producer = Producer::new(params, smem, NoPeers);
+        let mut producer = Producer::new(params, maps, smem, NoPeers);
         let arrivals = ProducerArrivals::begin();
         let mut tiles = tiles::<K>(params, params.schedule);
         let part = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
-            producer.fill((tile.m * K::BLOCK_M, tile.n * K::BLOCK_N), part);
+            producer.fill(Origin::of::<K>(tile), part);
             arrivals.tile();
         }
         arrivals.end();
@@ -131,6 +132,7 @@ unsafe fn produce<K: KernelTraits>(
 #[inline(always)]
 unsafe fn consume<K: KernelTraits>(
     params: &GemmParams,
+    maps: MapAddress,
     smem: SharedMemory<K>,
     rank: u32,
     k_blocks: u32,
@@ -139,17 +141,17 @@ unsafe fn consume<K: KernelTraits>(
     unsafe {
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
-        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut exchange = Exchange::<K>::begin(smem, rank, consumer.lane);
         let mut tiles = tiles::<K>(params, params.schedule);
         let (first, end) = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
-            let (row, col) = (tile.m * K::BLOCK_M, tile.n * K::BLOCK_N);
+            let origin = Origin::of::<K>(tile);
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);
             // From here on the warps diverge: some have nothing to store.
-            if exchange.reduce_scatter(&mut accumulators[0], row, params.m) {
-                store.tile(&accumulators, row, col);
+            if exchange.reduce_scatter(&mut accumulators[0], origin.row, params.m) {
+                store.tile(&accumulators, origin);
             }
         }
         store.finish();

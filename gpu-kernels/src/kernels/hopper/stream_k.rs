@@ -29,13 +29,13 @@ use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
-use super::traits::{Accumulators, KernelSchedule, KernelTraits};
+use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, flag, global, thread, warpgroup};
 use crate::order::ceil_div;
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::Schedule;
 use crate::stream_k::{FixUp, StreamKScheduler};
 use crate::unroll::unroll;
@@ -47,23 +47,23 @@ impl KernelSchedule for StreamK {
     const STREAM_K: bool = true;
 
     #[inline(always)]
-    unsafe fn run<K: KernelTraits>(params: &GemmParams) {
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: as in rung 1.
         unsafe {
             dependency::launch_dependents();
-            pipeline::set_up(params, smem, 1);
+            pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 warpgroup::release_registers::<PRODUCER_REGISTERS>();
                 if thread::thread_index() == 0 {
-                    produce(params, smem, k_blocks);
+                    produce(params, maps, smem, k_blocks);
                 }
             } else {
                 warpgroup::claim_registers::<CONSUMER_REGISTERS>();
-                consume(params, smem, k_blocks);
+                consume(params, maps, smem, k_blocks);
             }
         }
     }
@@ -86,11 +86,16 @@ fn work<K: KernelTraits>(params: &GemmParams, k_blocks: u32) -> StreamKScheduler
 /// # Safety
 /// One thread of the CTA calls this, after the barriers are set up.
 #[inline(always)]
-unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
-    let mut producer = Producer::new(params, smem, NoPeers);
+unsafe fn produce<K: KernelTraits>(
+    params: &GemmParams,
+    maps: MapAddress,
+    smem: SharedMemory<K>,
+    k_blocks: u32,
+) {
+    let mut producer = Producer::new(params, maps, smem, NoPeers);
     let mut work = work::<K>(params, k_blocks);
     while let Some(unit) = work.next() {
-        let origin = (unit.tile.m * K::BLOCK_M, unit.tile.n * K::BLOCK_N);
+        let origin = Origin::of::<K>(unit.tile);
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }
@@ -102,20 +107,24 @@ unsafe fn produce<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k
 /// # Safety
 /// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
-unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, k_blocks: u32) {
+unsafe fn consume<K: KernelTraits>(
+    params: &GemmParams,
+    maps: MapAddress,
+    smem: SharedMemory<K>,
+    k_blocks: u32,
+) {
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
-        let mut store = TileStore::<K>::new(params, smem, consumer);
+        let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut work = work::<K>(params, k_blocks);
         while let Some(unit) = work.next() {
-            let (row, col) = (unit.tile.m * K::BLOCK_M, unit.tile.n * K::BLOCK_N);
-            let row = row + consumer.first_row::<K>();
+            let origin = Origin::of::<K>(unit.tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
             if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
-                store.tile(&accumulators, row, col);
+                store.tile(&accumulators, origin);
             }
         }
         store.finish();

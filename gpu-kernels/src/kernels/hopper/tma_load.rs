@@ -2,10 +2,10 @@
 
 use super::pipeline::{Peers, Share};
 use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
-use super::traits::{KernelTraits, ROW_BYTES};
+use super::traits::{KernelTraits, Origin, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
 use crate::isa::tma;
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress, MapOf};
 
 /// Rows (of A; columns of B) of one box, for an operand contiguous along K. The tile has
 /// `tile` rows, `sharing` CTAs load it together, and the operand has `extent` rows.
@@ -39,8 +39,8 @@ pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {
     (a + b) * ROW_BYTES * K::ATOMS
 }
 
-/// Starts loading a k-block into `stage`: A's rows from `row` and B's columns from
-/// `col`, from `k` on.
+/// Starts loading a k-block into `stage`: A's rows and B's columns from
+/// `origin` on, from `k` on.
 ///
 /// # Safety
 /// The stage is empty in every CTA that the loads write to, and its `full` expects the
@@ -48,17 +48,18 @@ pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {
 #[inline(always)]
 pub unsafe fn load_stage<K: KernelTraits>(
     params: &GemmParams,
+    maps: MapAddress,
     smem: SharedMemory<K>,
     peers: impl Peers,
     stage: u32,
-    (row, col): (u32, u32),
+    origin: Origin,
     k: u32,
 ) {
     let mut atom = 0;
     while atom < K::ATOMS {
         let k = k + atom * K::ATOM_K;
         let (a, b) = (smem.a(stage, atom), smem.b(stage, atom));
-        let (a_map, b_map) = (params.tensor_map(0), params.tensor_map(1));
+        let (a_map, b_map) = (maps.of(MapOf::A), maps.of(MapOf::B));
         let full = smem.full(stage);
         // SAFETY: the caller's duty.
         unsafe {
@@ -67,7 +68,7 @@ pub unsafe fn load_stage<K: KernelTraits>(
                 K::BLOCK_M,
                 a,
                 a_map,
-                (row, k),
+                (origin.row, k),
                 peers.share_of_a(),
                 full,
             );
@@ -76,7 +77,7 @@ pub unsafe fn load_stage<K: KernelTraits>(
                 K::BLOCK_N,
                 b,
                 b_map,
-                (col, k),
+                (origin.col, k),
                 peers.share_of_b(),
                 full,
             );

@@ -11,10 +11,10 @@
 use crate::dtype::DType;
 use crate::dtype::ElementType;
 use crate::dtype::{Contiguous, Major};
-use crate::epilogue::Epilogue;
 use crate::isa::wgmma;
 use crate::kernel::Cluster;
-use crate::problem::GemmParams;
+use crate::problem::{GemmParams, MapAddress};
+use crate::schedule::WorkTile;
 
 /// Bytes of a row of a swizzle atom: the span of the 128-byte swizzle.
 pub const ROW_BYTES: u32 = 128;
@@ -36,7 +36,7 @@ pub trait KernelSchedule {
     /// # Safety
     /// See [`Kernel::run`](crate::kernel::Kernel::run); `K` is a kernel whose
     /// [`KernelTraits::Schedule`] is this type.
-    unsafe fn run<K: KernelTraits>(params: &GemmParams);
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress);
 }
 
 /// The parameters of [`Hopper`](super::Hopper), and the constants that follow from them.
@@ -51,8 +51,6 @@ pub trait KernelTraits {
     type Accumulator: wgmma::Accumulator;
     /// How CTAs and consumers divide the work.
     type Schedule: KernelSchedule;
-    /// The computation between the accumulators and C.
-    type Epilogue: Epilogue;
     /// Rows of C that a CTA computes.
     const BLOCK_M: u32;
     /// Columns of C that a CTA computes.
@@ -131,6 +129,38 @@ pub trait KernelTraits {
             "one stage cannot overlap loading and multiplying"
         );
     };
+}
+
+/// Where a tile begins.
+#[derive(Clone, Copy)]
+pub struct Origin {
+    /// First row of C.
+    pub row: u32,
+    /// First column of A·B.
+    pub col: u32,
+    /// Index of the product.
+    pub batch: u32,
+}
+
+impl Origin {
+    /// The origin of `tile`, for a CTA without peers.
+    #[inline(always)]
+    pub fn of<K: KernelTraits>(tile: WorkTile) -> Self {
+        Origin {
+            row: tile.m * K::BLOCK_M,
+            col: tile.n * K::BLOCK_N,
+            batch: tile.batch,
+        }
+    }
+
+    /// The same tile from `rows` further down.
+    #[inline(always)]
+    pub fn down(self, rows: u32) -> Self {
+        Origin {
+            row: self.row + rows,
+            ..self
+        }
+    }
 }
 
 /// One consumer's accumulators, for one m64 tile or two. Where

@@ -20,8 +20,7 @@ impl<
     const WM: u32,
     const WN: u32,
     const STAGES: u32,
-    E,
-> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES, E>
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
 {
     /// Runs the pipeline of one tile, and returns this lane's accumulators after
     /// all of `k`. Before and after, shared memory is free and no copy is pending.

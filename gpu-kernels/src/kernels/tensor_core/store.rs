@@ -6,10 +6,9 @@
 //! is a short loop instead of an unrolled store (with its address, masks and
 //! conversion) for each register.
 
-use crate::dtype::ElementType;
 use crate::epilogue::{self, Epilogue, pack_pair};
 use crate::isa::{global, shared, thread};
-use crate::problem::{GemmParams, OutputType};
+use crate::problem::{GemmParams, TensorRef};
 
 use super::fragment::Accumulators;
 use super::layout::{WARP, accumulator_position, staging_offset};
@@ -28,15 +27,16 @@ pub struct WarpTile {
     pub width: u32,
 }
 
-/// Stores the part of the tile that lies inside C.
+/// Stores the part of the tile that lies inside C of product `batch`.
 ///
 /// # Safety
 /// All lanes of the warp execute it; `staging` is the address of `4 · height ·
 /// width` bytes of shared memory that only this warp uses; `params.c`
-/// describes a live allocation.
+/// describes live allocations.
 #[inline(always)]
-pub unsafe fn store<T: ElementType, E: Epilogue>(
+pub unsafe fn store(
     params: &GemmParams,
+    batch: u32,
     tile: WarpTile,
     lane: u32,
     staging: u32,
@@ -62,25 +62,18 @@ pub unsafe fn store<T: ElementType, E: Epilogue>(
 
     let rows = params.m.saturating_sub(tile.row).min(tile.height);
     let cols = params.n.saturating_sub(tile.col).min(tile.width);
-    let pair_bytes = 2 * output_bytes::<T>(params.output) as u64;
-    let in_pairs = params.c.col_stride == 1
-        && (params.c.address | (params.c.row_stride * (pair_bytes / 2))) & (pair_bytes - 1) == 0;
+    let c = &epilogue::c_of(params, batch);
+    let pair_bytes = 2 * params.form.output.bytes() as u64;
+    let in_pairs = c.col_stride == 1
+        && (c.address | (c.row_stride * (pair_bytes / 2))) & (pair_bytes - 1) == 0;
+    let epilogue = Epilogue::new(params, batch);
     // SAFETY: rows and columns are clipped to C; the rest is the caller's duty.
     unsafe {
         if in_pairs {
-            store_pairs::<T, E>(params, tile, rows, cols, lane, staging);
+            store_pairs(params, epilogue, c, tile, (rows, cols), lane, staging);
         } else {
-            store_elements::<T, E>(params, tile, rows, cols, lane, staging);
+            store_elements(params, epilogue, c, tile, (rows, cols), lane, staging);
         }
-    }
-}
-
-/// Bytes of one element of C.
-#[inline(always)]
-fn output_bytes<T: ElementType>(output: OutputType) -> u32 {
-    match output {
-        OutputType::F32 => 4,
-        OutputType::Input => T::DTYPE.bytes(),
     }
 }
 
@@ -91,17 +84,17 @@ fn output_bytes<T: ElementType>(output: OutputType) -> u32 {
 /// See [`store`]. The tile is staged, `rows` and `cols` are clipped to C, and C is
 /// contiguous along its rows and aligned to pairs.
 #[inline(always)]
-unsafe fn store_pairs<T: ElementType, E: Epilogue>(
+unsafe fn store_pairs(
     params: &GemmParams,
+    epilogue: Epilogue,
+    c: &TensorRef,
     tile: WarpTile,
-    rows: u32,
-    cols: u32,
+    (rows, cols): (u32, u32),
     lane: u32,
     staging: u32,
 ) {
-    let epilogue = E::new(params);
-    let bytes = output_bytes::<T>(params.output);
-    let row_stride = params.c.row_stride;
+    let bytes = params.form.output.bytes();
+    let row_stride = c.row_stride;
     let mut pair = lane;
     while pair < tile.height * tile.width / 2 {
         unroll!(STEP < 4, {
@@ -110,18 +103,19 @@ unsafe fn store_pairs<T: ElementType, E: Epilogue>(
             // SAFETY: inside the staging area.
             let sums =
                 unsafe { shared::load_f32x2(staging + staging_offset(row, col, tile.width)) };
-            let [x, y] = epilogue.apply(sums, tile.row + row, tile.col + col);
+            // SAFETY: the caller's duty.
+            let [x, y] = unsafe { epilogue.apply(sums, tile.row + row, tile.col + col) };
             if row < rows && col < cols {
                 let index = (tile.row + row) as u64 * row_stride + (tile.col + col) as u64;
-                let address = params.c.address + index * bytes as u64;
+                let address = c.address + index * bytes as u64;
                 // SAFETY: C(row, col) exists, and C(row, col + 1) where it is written.
                 unsafe {
                     if col + 1 == cols {
-                        epilogue::store::<T>(params, tile.row + row, tile.col + col, x);
+                        epilogue::store(params, c, tile.row + row, tile.col + col, x);
                     } else if bytes == 4 {
                         global::store_u32x2(address, [x.to_bits(), y.to_bits()]);
                     } else {
-                        global::store_u32(address, pack_pair::<T>(x, y));
+                        global::store_u32(address, pack_pair(params.form.output, x, y));
                     }
                 }
             }
@@ -135,16 +129,16 @@ unsafe fn store_pairs<T: ElementType, E: Epilogue>(
 /// # Safety
 /// See [`store`]. The tile is staged, and `rows` and `cols` are clipped to C.
 #[inline(always)]
-unsafe fn store_elements<T: ElementType, E: Epilogue>(
+unsafe fn store_elements(
     params: &GemmParams,
+    epilogue: Epilogue,
+    c: &TensorRef,
     tile: WarpTile,
-    rows: u32,
-    cols: u32,
+    (rows, cols): (u32, u32),
     lane: u32,
     staging: u32,
 ) {
-    let epilogue = E::new(params);
-    let down = params.c.row_stride < params.c.col_stride;
+    let down = c.row_stride < c.col_stride;
     let mut element = lane;
     while element < tile.height * tile.width {
         let (row, col) = if down {
@@ -159,7 +153,7 @@ unsafe fn store_elements<T: ElementType, E: Epilogue>(
             unsafe {
                 let value = shared::load_f32(staging + offset);
                 let [value] = epilogue.apply([value], tile.row + row, tile.col + col);
-                epilogue::store::<T>(params, tile.row + row, tile.col + col, value);
+                epilogue::store(params, c, tile.row + row, tile.col + col, value);
             }
         }
         element += WARP;

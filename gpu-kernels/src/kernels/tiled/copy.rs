@@ -38,6 +38,8 @@ pub struct Source {
     pub mn_size: u32,
     /// K.
     pub k_size: u32,
+    /// Elements from one matrix of a batch to the next; 0 without a batch.
+    pub batch_stride: u64,
 }
 
 /// The stored bits that a thread has in flight: at most 16 elements or 4 vectors.
@@ -66,7 +68,7 @@ impl Path {
         let bytes = T::DTYPE.bytes() as u64;
         // Every vector is aligned, and none straddles the edge of the matrix.
         let wide = |stride: u64, size: u32| {
-            (source.address | (stride * bytes)).is_multiple_of(16)
+            (source.address | (stride * bytes) | (source.batch_stride * bytes)).is_multiple_of(16)
                 && (size as u64 * bytes).is_multiple_of(16)
         };
         if source.k_stride == 1 && wide(source.mn_stride, source.k_size) {
@@ -118,6 +120,8 @@ pub struct OperandCopy<T, S> {
     paths: Paths,
     /// First index of the current tile along M or N.
     origin: u32,
+    /// Bytes from the first matrix of the batch to the current one.
+    batch_offset: u64,
     marker: PhantomData<(T, S)>,
 }
 
@@ -141,6 +145,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
             source,
             paths,
             origin: 0,
+            batch_offset: 0,
             marker: PhantomData,
         }
     }
@@ -151,10 +156,11 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         Self::map(path).first(self.paths.thread())
     }
 
-    /// Moves to tile `tile` along M or N.
+    /// Moves to tile `tile` along M or N of matrix `batch`.
     #[inline(always)]
-    pub fn seek(&mut self, tile: u32) {
+    pub fn seek(&mut self, tile: u32, batch: u32) {
         self.origin = tile * S::BLOCK_MN;
+        self.batch_offset = batch as u64 * self.source.batch_stride * Self::BYTES;
     }
 
     /// Starts the loads of the k-block that begins at `k`. Elements outside the matrix
@@ -188,7 +194,8 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         // from step to step would take two registers, and its step two more.
         let mn_stride = Self::BYTES * compute_here_u64(self.source.mn_stride);
         let k_stride = Self::BYTES * compute_here_u64(self.source.k_stride);
-        let start = self.source.address + first_mn as u64 * mn_stride + first_k as u64 * k_stride;
+        let matrix = self.source.address + self.batch_offset;
+        let start = matrix + first_mn as u64 * mn_stride + first_k as u64 * k_stride;
         let stride = step.mn as u64 * mn_stride + step.k as u64 * k_stride;
         // SAFETY: zeros are plain integers.
         let mut staged: Staged = unsafe { core::mem::zeroed() };

@@ -1,6 +1,6 @@
 //! The [`Backend`] of the CUDA driver. Each function is one call of the driver.
 
-use gpu_kernels::{GemmParams, KernelInfo};
+use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
 use super::binding::{self, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
 use super::open::DriverGpu;
@@ -122,8 +122,8 @@ impl Backend for DriverGpu {
         tensor_map::encode(operand, spec, address)
     }
 
-    fn load(&self, kernel: &KernelInfo) -> Result<Function, Error> {
-        module::function(&self.modules, kernel)
+    fn load(&self, kernel: &KernelInfo, form: &Form) -> Result<Function, Error> {
+        module::function(&self.modules, kernel, form)
     }
 
     unsafe fn launch(
@@ -131,9 +131,10 @@ impl Backend for DriverGpu {
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
+        maps: &TensorMaps,
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
-        unsafe { launch::launch(DriverGpu::stream(self), function, config, params) }
+        unsafe { launch::launch(DriverGpu::stream(self), function, config, params, maps) }
     }
 
     fn timer(&self) -> Result<Box<dyn Timer>, Error> {

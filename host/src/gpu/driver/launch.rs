@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-use gpu_kernels::GemmParams;
+use gpu_kernels::{GemmParams, TensorMaps};
 
 use super::binding::{self, CUfunction, CUstream};
 use super::{check, driver_version, failure, libcuda};
@@ -60,21 +60,25 @@ fn launch_extended() -> Option<extended::Launch> {
     })
 }
 
-/// Enqueues `function` with `params` on `stream`. The stream's context is current.
+/// Enqueues `function` with `params` and `maps` on `stream`. The stream's context is current.
 ///
 /// # Safety
-/// `function` is loaded in that context and takes a [`GemmParams`]. `params` describes
+/// `function` is loaded in that context and takes [`GemmParams`] and [`TensorMaps`]. `params` describes
 /// live allocations of that context, which stay allocated until the stream has finished.
 pub(super) unsafe fn launch(
     stream: CUstream,
     function: &Function,
     config: LaunchConfig,
     params: &GemmParams,
+    maps: &TensorMaps,
 ) -> Result<(), Error> {
     let kernel = &function.kernel;
     let handle: CUfunction = function.handle.0.cast();
     // The driver copies the parameters before it returns ("cuLaunchKernel").
-    let mut arguments: [*mut c_void; 1] = [std::ptr::from_ref(params).cast_mut().cast()];
+    let mut arguments: [*mut c_void; 2] = [
+        std::ptr::from_ref(params).cast_mut().cast(),
+        std::ptr::from_ref(maps).cast_mut().cast(),
+    ];
     let (x, y) = config.ctas;
     if config.overlaps
         && let Some(launch) = launch_extended()

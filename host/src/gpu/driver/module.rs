@@ -1,6 +1,6 @@
 //! Loads embedded PTX as functions that can be launched.
 //!
-//! Each kernel is a module of its own, which is loaded when a plan first needs it. So the
+//! Each kernel, for each form of launch, is a module of its own, which is loaded when a plan first needs it. So the
 //! driver compiles only the kernels that are used, and keeps the results in its own cache
 //! on disk.
 
@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gpu_kernels::KernelInfo;
+use gpu_kernels::fold::fold;
+use gpu_kernels::{Form, KernelInfo};
 
 use super::binding::{
     self, CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption, CUmodule,
@@ -26,10 +27,13 @@ const SHARED_BYTES_WITHOUT_OPT_IN: u32 = 48 * 1024;
 /// Size of the buffer for the log of the driver's compiler, in bytes.
 const LOG_BYTES: usize = 8 * 1024;
 
+/// What a module is compiled for: a kernel's name, and the form that is folded into its PTX.
+type Key = (&'static str, Form);
+
 /// The kernels that one GPU has loaded.
 #[derive(Default)]
 pub(super) struct Modules {
-    loaded: Mutex<HashMap<&'static str, Loaded>>,
+    loaded: Mutex<HashMap<Key, Loaded>>,
 }
 
 /// A loaded module. The context must be current when it is dropped, which unloads it.
@@ -41,27 +45,32 @@ struct Loaded {
 // SAFETY: driver handles may be used from any thread.
 unsafe impl Send for Loaded {}
 
-/// The function of `kernel`, which is loaded into the current context if it is not among
+/// The function of `kernel` for launches of `form`, which is loaded into the current context if it is not among
 /// `modules`. The lock is not held while loading, so that threads can load different
 /// kernels at once: the driver's compiler takes seconds for one kernel.
-pub(super) fn function(modules: &Modules, kernel: &KernelInfo) -> Result<Function, Error> {
-    if let Some(found) = modules.lock().get(kernel.name) {
+pub(super) fn function(
+    modules: &Modules,
+    kernel: &KernelInfo,
+    form: &Form,
+) -> Result<Function, Error> {
+    let key = (kernel.name, *form);
+    if let Some(found) = modules.lock().get(&key) {
         return Ok(found.function);
     }
-    let module = Loaded::new(kernel)?;
+    let module = Loaded::new(kernel, form)?;
     // If another thread has loaded the kernel meanwhile, this module is unloaded.
-    Ok(modules.lock().entry(kernel.name).or_insert(module).function)
+    Ok(modules.lock().entry(key).or_insert(module).function)
 }
 
 impl Modules {
-    fn lock(&self) -> MutexGuard<'_, HashMap<&'static str, Loaded>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Loaded>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Loaded {
-    fn new(kernel: &KernelInfo) -> Result<Self, Error> {
-        let ptx = embedded::ptx(kernel.name)?;
+    fn new(kernel: &KernelInfo, form: &Form) -> Result<Self, Error> {
+        let ptx = fold(&embedded::ptx(kernel.name)?, kernel.name, form);
         let mut loaded = Loaded {
             module: load(kernel.name, &ptx)?,
             function: Function {

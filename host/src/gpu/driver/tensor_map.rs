@@ -66,7 +66,7 @@ pub(super) fn encode(
         32 => cuda_h::TENSOR_MAP_SWIZZLE_32B,
         _ => cuda_h::TENSOR_MAP_SWIZZLE_NONE,
     };
-    let mut map = EncodedMap([0; EncodedMap::BYTES]);
+    let mut map = EncodedMap([0; 16]);
     let element_strides = [1, 1];
     // SAFETY: all arrays have `rank` elements (the strides one fewer) and
     // outlive the call; the address is only encoded.

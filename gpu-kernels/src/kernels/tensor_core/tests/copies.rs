@@ -64,6 +64,7 @@ fn copies_bring_the_operand_and_zeros_past_its_edges() {
         for (mn_stride, k_stride) in strides {
             // The copier treats A and B alike, so either stride may be the row stride.
             let operand = TensorRef {
+                batch_stride: 0,
                 address: 1 << 20,
                 row_stride: mn_stride,
                 col_stride: k_stride,

@@ -1,0 +1,99 @@
+//! Activations.
+//!
+//! SiLU and both forms of GELU are x·σ(t), with σ the logistic function and
+//!
+//! | activation | t |
+//! |---|---|
+//! | SiLU | x |
+//! | GELU, tanh | 2·√(2/π)·(x + 0.044715·x³), because (1 + tanh z) / 2 = σ(2z) |
+//! | GELU, erf | x·Q(x²), a polynomial for the logit of the normal distribution function |
+//!
+//! so they share one exponential and one reciprocal, both of the special function unit.
+//! Unlike 1 + tanh or 1 + erf, σ(t) keeps its relative precision for large negative x.
+
+use crate::isa::arithmetic::{exp2, fma, reciprocal};
+use crate::unroll::unroll;
+
+/// An activation function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Activation {
+    /// x.
+    Identity = 0,
+    /// max(x, 0).
+    Relu = 1,
+    /// x for x > 0, else slope·x.
+    LeakyRelu = 2,
+    /// x·Φ(x), with Φ the standard normal distribution function (Hendrycks and Gimpel,
+    /// arXiv 1606.08415).
+    Gelu = 3,
+    /// x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2 (the same paper).
+    GeluTanh = 4,
+    /// x·σ(x).
+    Silu = 5,
+}
+
+/// −log₂ e: σ(t) = 1 / (1 + 2^(−t·log₂ e)).
+const MINUS_LOG2_E: f32 = -core::f32::consts::LOG2_E;
+
+/// 2·√(2/π).
+const TWICE_ROOT_2_OVER_PI: f32 = 1.595_769_1;
+
+/// Coefficients of Q, lowest first. Q(u)·√u is the logit of Φ(√u): x·σ(x·Q(x²)) differs
+/// from x·Φ(x) by at most 6.8·10⁻⁸ for |x| ≤ 5.5, and by less than 2·10⁻⁷ elsewhere
+/// (weighted minimax fit).
+const Q: [f32; 7] = [
+    1.595_768_4,
+    0.072_668_57,
+    -6.625_997e-5,
+    -1.104_803_2e-4,
+    7.938_22e-6,
+    -2.668_929e-7,
+    3.611_234e-9,
+];
+
+/// 5.5²: the end of the interval in which Q fits. Q keeps its last value beyond.
+const Q_END: f32 = 30.25;
+
+/// The activation of each value.
+#[inline(always)]
+pub fn activate<const N: usize>(activation: Activation, slope: f32, x: [f32; N]) -> [f32; N] {
+    match activation {
+        Activation::Identity => x,
+        // NaN stays NaN, and −∞ becomes 0.
+        Activation::Relu => each(x, |x| if x < 0.0 { 0.0 } else { x }),
+        Activation::LeakyRelu => each(x, |x| if x > 0.0 { x } else { x * slope }),
+        Activation::Silu => each(x, |x| times_sigmoid(x, x * MINUS_LOG2_E)),
+        Activation::GeluTanh => each(x, |x| {
+            const LINEAR: f32 = TWICE_ROOT_2_OVER_PI * MINUS_LOG2_E;
+            const CUBIC: f32 = LINEAR * 0.044_715;
+            times_sigmoid(x, x * fma(x * x, CUBIC, LINEAR))
+        }),
+        Activation::Gelu => each(x, |x| {
+            let square = x * x;
+            let u = if square < Q_END { square } else { Q_END };
+            let mut q = Q[6] * MINUS_LOG2_E;
+            unroll!(TERM < 6, {
+                q = fma(q, u, Q[5 - TERM] * MINUS_LOG2_E);
+            });
+            times_sigmoid(x, x * q)
+        }),
+    }
+}
+
+/// x·σ(t), from −t·log₂ e.
+#[inline(always)]
+fn times_sigmoid(x: f32, exponent: f32) -> f32 {
+    x * reciprocal(1.0 + exp2(exponent))
+}
+
+/// `function` of each value.
+#[inline(always)]
+fn each<const N: usize>(mut values: [f32; N], function: impl Fn(f32) -> f32) -> [f32; N] {
+    unroll!(I < 8, {
+        if I < N {
+            values[I] = function(values[I]);
+        }
+    });
+    values
+}

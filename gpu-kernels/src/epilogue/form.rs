@@ -1,0 +1,154 @@
+//! Which parts of the formula a launch has ([`Form`]), and what they read
+//! ([`EpilogueArguments`]).
+
+use super::activation::Activation;
+use crate::dtype::DType;
+use crate::problem::TensorRef;
+
+/// What the source does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum SourceUse {
+    /// There is no source.
+    None = 0,
+    /// β·S is added.
+    Add = 1,
+    /// The value is multiplied by act(S), and act is not applied to the value. A gated
+    /// product is computed so, in two launches, where no kernel can compute it in one.
+    Gate = 2,
+}
+
+/// Which elements of C share an element of the bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum BiasAxis {
+    /// There is no bias.
+    None = 0,
+    /// The bias has M elements, one for each row.
+    PerRow = 1,
+    /// The bias has N elements, one for each column.
+    PerColumn = 2,
+}
+
+/// Whether pairs of columns of A·B, gate and up, become one column of C:
+/// act(gate) · up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Gating {
+    /// Each column of A·B is a column of C.
+    None = 0,
+    /// Column j of C comes from the columns 2j (gate) and 2j + 1 (up).
+    Interleaved = 1,
+    /// Column j of C comes from the columns j (gate) and N/2 + j (up).
+    Halves = 2,
+}
+
+/// The structure of a launch: what its epilogue does, C's type, and whether it has a batch.
+///
+/// These values decide which instructions run, and the host folds them into the PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Form {
+    /// Element type of C and of the bias: [`DType::F32`], [`DType::F16`] or
+    /// [`DType::Bf16`].
+    pub output: DType,
+    /// Element type of the source; one of the same three.
+    pub source_type: DType,
+    /// What the source does.
+    pub source: SourceUse,
+    /// The shape of the bias.
+    pub bias: BiasAxis,
+    /// The activation.
+    pub activation: Activation,
+    /// Whether columns are pairs.
+    pub gating: Gating,
+    /// Nonzero if sums are multiplied by α.
+    pub scaled: u32,
+    /// Nonzero if row i of the sums is multiplied by rᵢ.
+    pub row_scale: u32,
+    /// Nonzero if column j of the sums is multiplied by cⱼ.
+    pub col_scale: u32,
+    /// Nonzero if there may be more than one product.
+    pub batched: u32,
+}
+
+impl Form {
+    /// One product C = A·B with C of type `output`.
+    pub const fn plain(output: DType) -> Form {
+        Form {
+            output,
+            source_type: output,
+            source: SourceUse::None,
+            bias: BiasAxis::None,
+            activation: Activation::Identity,
+            gating: Gating::None,
+            scaled: 0,
+            row_scale: 0,
+            col_scale: 0,
+            batched: 0,
+        }
+    }
+
+    /// The fields in the order of their addresses, four bytes each.
+    pub const fn words(&self) -> [u32; 10] {
+        let words = [
+            self.output as u32,
+            self.source_type as u32,
+            self.source as u32,
+            self.bias as u32,
+            self.activation as u32,
+            self.gating as u32,
+            self.scaled,
+            self.row_scale,
+            self.col_scale,
+            self.batched,
+        ];
+        assert!(size_of_val(&words) == size_of::<Form>());
+        words
+    }
+
+    /// Whether C is the product itself.
+    pub const fn is_plain(&self) -> bool {
+        matches!(self.source, SourceUse::None)
+            && matches!(self.bias, BiasAxis::None)
+            && matches!(self.activation, Activation::Identity)
+            && matches!(self.gating, Gating::None)
+            && self.scaled == 0
+            && self.row_scale == 0
+            && self.col_scale == 0
+    }
+}
+
+/// What an epilogue reads. Fields that the [`Form`] does not use have no meaning.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub struct EpilogueArguments {
+    /// S, M×N.
+    pub source: TensorRef,
+    /// Device address of the bias: contiguous elements of C's type, the same for each
+    /// matrix of a batch.
+    pub bias: u64,
+    /// Device address of r: M contiguous f32, the same for each matrix of a batch.
+    pub row_scale: u64,
+    /// Device address of c: N contiguous f32, the same for each matrix of a batch.
+    pub col_scale: u64,
+    /// α.
+    pub alpha: f32,
+    /// β.
+    pub beta: f32,
+    /// The slope of [`Activation::LeakyRelu`] for negative values.
+    pub slope: f32,
+}
+
+impl EpilogueArguments {
+    /// The arguments of a plain product.
+    pub const NONE: EpilogueArguments = EpilogueArguments {
+        source: TensorRef::NONE,
+        bias: 0,
+        row_scale: 0,
+        col_scale: 0,
+        alpha: 1.0,
+        beta: 0.0,
+        slope: 0.0,
+    };
+}
