@@ -22,15 +22,12 @@ pub(super) mod open;
 mod tensor_map;
 mod timer;
 
-use binding::{CUresult, cudaError_enum as Code};
+use binding::CUresult;
 use failure::{driver_version, failure};
 
 use crate::error::Error;
 
 /// Returns an error unless `result` is success.
 fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
-    match result {
-        Code::CUDA_SUCCESS => Ok(()),
-        failed => Err(failure(call, binding::code(failed))),
-    }
+    failure::check(call, binding::code(result))
 }

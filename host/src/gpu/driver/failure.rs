@@ -5,6 +5,15 @@ use std::ffi::{CStr, c_char, c_int};
 use super::libcuda;
 use crate::error::Error;
 
+/// Returns an error unless the code that `call` returned is success.
+pub(super) fn check(call: &'static str, code: u32) -> Result<(), Error> {
+    const SUCCESS: u32 = 0;
+    match code {
+        SUCCESS => Ok(()),
+        failed => Err(failure(call, failed)),
+    }
+}
+
 /// The error for `call`, which returned `code`.
 pub(super) fn failure(call: &'static str, code: u32) -> Error {
     if let Some(function) = libcuda::take_missing_function() {

@@ -14,7 +14,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 use crate::error::Error;
-use crate::gpu::driver::failure::failure;
+use crate::gpu::driver::failure::check;
 use crate::gpu::driver::libcuda::Entry;
 
 pub type CUresult = u32;
@@ -183,14 +183,6 @@ functions! {
         threads: c_int,
         shared_bytes: usize,
     );
-}
-
-/// Returns an error unless `result` is success.
-fn check(call: &'static str, result: CUresult) -> Result<(), Error> {
-    match result {
-        cudaError_enum::CUDA_SUCCESS => Ok(()),
-        failed => Err(failure(call, failed)),
-    }
 }
 
 /// A device's primary context, released on drop.
