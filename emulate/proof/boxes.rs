@@ -87,6 +87,7 @@ fn tensor(dtype: DType, swizzle: Swizzle) -> (TensorMap, usize) {
         dtype: dtype.into(),
         dims: [616 / bytes + 1, LINES],
         pitch_bytes: 640,
+        planes: None,
         box_dims: [span / dtype.bytes(), BOX_LINES],
         swizzle,
     };

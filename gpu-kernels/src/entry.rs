@@ -25,8 +25,8 @@
 //! - **An element type**: add a variant of [`DType`](crate::DType), a type in `element.rs`,
 //!   its instruction in `isa/mma.rs` and `isa/wgmma.rs`, and lines that use it in
 //!   [`for_each_entry!`](crate::for_each_entry), below the tiles.
-//! - **An epilogue**: `epilogue.rs` says how to write one. Here it is the last parameter of
-//!   the kernels' types, and a part of their names.
+//! - **An epilogue**: it needs no entry, because every kernel has all epilogues, or none
+//!   (`epilogue.rs`).
 //! - **A tile order**: it needs no entry, because every kernel has all orders. `order.rs`
 //!   says how to write one.
 
@@ -67,33 +67,33 @@ macro_rules! for_each_entry {
                 128 128 32, 64 64, 3;
                 64 64 32, 32 32, 4;
             }
-            // M N K; stages, kernel schedule; suffix of the name
+            // M N K; stages, kernel schedule; whether it has the whole epilogue; suffix
             hopper {
-                128 256 64, 3, Cooperative, "";
-                128 256 64, 4, Cooperative, "_stages4";
-                128 256 64, 3, StreamK, "_streamk";
-                128 256 64, 3, Clusters<2, 1>, "_cluster2x1";
-                256 128 64, 3, Cooperative, "";
-                256 192 64, 3, Cooperative, "";
-                256 192 64, 3, Clusters<1, 2>, "_cluster1x2";
-                128 192 64, 4, Cooperative, "";
-                128 192 64, 4, Clusters<2, 1>, "_cluster2x1";
-                128 192 64, 4, PingPong, "_pingpong";
-                128 128 64, 6, Cooperative, "";
-                128 128 64, 5, PingPong, "_pingpong";
-                128 128 64, 6, StreamK, "_streamk";
-                64 256 64, 4, Cooperative, "";
-                64 128 64, 8, Cooperative, "";
-                128 64 64, 8, Cooperative, "";
-                128 64 64, 8, Clusters<1, 2>, "_cluster1x2";
-                64 64 128, 6, Cooperative, "";
-                64 64 64, 8, SplitK<2>, "_split2";
-                64 64 64, 8, SplitK<4>, "_split4";
+                128 256 64, 3, Cooperative, true, "";
+                128 256 64, 4, Cooperative, false, "_stages4";
+                128 256 64, 3, StreamK, true, "_streamk";
+                128 256 64, 3, Clusters<2, 1>, false, "_cluster2x1";
+                256 128 64, 3, Cooperative, true, "";
+                256 192 64, 3, Cooperative, false, "";
+                256 192 64, 3, Clusters<1, 2>, false, "_cluster1x2";
+                128 192 64, 4, Cooperative, false, "";
+                128 192 64, 4, Clusters<2, 1>, false, "_cluster2x1";
+                128 192 64, 4, PingPong, true, "_pingpong";
+                128 128 64, 6, Cooperative, false, "";
+                128 128 64, 5, PingPong, true, "_pingpong";
+                128 128 64, 6, StreamK, true, "_streamk";
+                64 256 64, 4, Cooperative, true, "";
+                64 128 64, 8, Cooperative, true, "";
+                128 64 64, 8, Cooperative, false, "";
+                128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
+                64 64 128, 6, Cooperative, false, "";
+                64 64 64, 8, SplitK<2>, true, "_split2";
+                64 64 64, 8, SplitK<4>, true, "_split4";
             }
             hopper_tf32 {
-                128 256 32, 3, Cooperative, "";
-                128 128 32, 6, Cooperative, "";
-                64 64 32, 8, Cooperative, "";
+                128 256 32, 3, Cooperative, true, "";
+                128 128 32, 6, Cooperative, true, "";
+                64 64 32, 8, Cooperative, true, "";
             }
         }
     };
@@ -145,7 +145,7 @@ macro_rules! for_each_entry {
         hopper {
             $(($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
                 $($hm:literal $hn:literal $hk:literal,
-                  $h_stages:literal, $schedule:ty, $suffix:literal;)*
+                  $h_stages:literal, $schedule:ty, $fused:literal, $suffix:literal;)*
             })*
         }
     ) => {
@@ -176,7 +176,7 @@ macro_rules! for_each_entry {
             "sm_90a" {
                 $($(
                     ($h_name, $hm, "x", $hn, "x", $hk, $suffix):
-                        Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule>;
+                        Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule, $fused>;
                 )*)*
             }
         }

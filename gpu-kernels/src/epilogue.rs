@@ -22,6 +22,6 @@ pub mod form;
 pub mod store;
 
 pub use activation::Activation;
-pub use apply::Epilogue;
-pub use form::{BiasAxis, EpilogueArguments, Form, Gating, SourceUse};
+pub use apply::{Epilogue, Terms, times};
+pub use form::{BiasAxis, EpilogueArguments, Form, SourceUse};
 pub use store::{c_of, pack_pair, store, store_4x4};

@@ -126,8 +126,11 @@ pub struct KernelInfo {
     pub arch: Arch,
     /// Element type of A and B. C is that type or f32, chosen at launch.
     pub input: DType,
-    /// Whether C must have the type of A and B and be stored through TMA.
+    /// Whether C must have a 16-bit type and be stored through TMA.
     pub c_by_tma_only: bool,
+    /// Whether it takes every [`Form`](crate::Form). Other kernels take plain forms alone,
+    /// though C of any type that `c_by_tma_only` allows, and batches.
+    pub fused: bool,
     /// CTA tile.
     pub block: Block,
     /// The layout of A it reads; `None` for any strides.
@@ -169,6 +172,7 @@ impl KernelInfo {
             arch,
             input,
             c_by_tma_only: false,
+            fused: true,
             block,
             a_major: None,
             b_major: None,
@@ -183,6 +187,11 @@ impl KernelInfo {
             shared_bytes: 0,
             stream_k_bytes: 0,
         }
+    }
+
+    /// Whether it takes [gated](crate::Form::gated) forms.
+    pub const fn takes_gated(&self) -> bool {
+        matches!(self.family, Family::Hopper) && self.fused && self.block.n.is_multiple_of(128)
     }
 
     /// Rows and columns of C that one cluster computes; without clusters, one CTA.

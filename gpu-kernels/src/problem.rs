@@ -69,8 +69,7 @@ pub struct GemmParams {
     pub form: Form,
     /// Rows of A and C; at most [`GemmParams::MAX_DIM`].
     pub m: u32,
-    /// Columns of B and, unless the epilogue is gated, of C; at most
-    /// [`GemmParams::MAX_DIM`].
+    /// Columns of B and, unless the form is gated, of C; at most [`GemmParams::MAX_DIM`].
     pub n: u32,
     /// Columns of A and rows of B; at most [`GemmParams::MAX_DIM`].
     pub k: u32,

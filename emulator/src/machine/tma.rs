@@ -54,16 +54,44 @@ pub fn prefetch_map(map: u64) {
     }
 }
 
+/// The coordinates of a box, contiguous direction first, and its plane if the instruction
+/// has three dimensions.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    at: (i32, i32),
+    plane: Option<i32>,
+}
+
 /// A load to the executing thread's CTA.
 pub fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
     let arguments = [shared.into(), map, x.into(), y.into(), barrier.into()];
     if let Some([shared, map, x, y, barrier]) = issue(Instruction::TensorLoad, arguments) {
-        checked(|cluster, thread| {
-            let own = 1 << cluster.threads[thread as usize].cta;
-            let copy = (shared as u32, map, (x as i32, y as i32), barrier as u32);
-            cluster.start_loads(thread, copy, own)
-        });
+        let start = Start {
+            at: (x as i32, y as i32),
+            plane: None,
+        };
+        load_here((shared as u32, map, start, barrier as u32));
     }
+}
+
+/// A load from a plane of a tensor of three dimensions.
+pub fn load_3d(shared: u32, map: u64, (x, y, z): (u32, u32, u32), barrier: u32) {
+    let [shared, x, y, z, barrier] = [shared, x, y, z, barrier].map(u64::from);
+    let arguments = [shared, map, x, y, z, barrier];
+    if let Some([shared, map, x, y, z, barrier]) = issue(Instruction::TensorLoad, arguments) {
+        let start = Start {
+            at: (x as i32, y as i32),
+            plane: Some(z as i32),
+        };
+        load_here((shared as u32, map, start, barrier as u32));
+    }
+}
+
+fn load_here(copy: (u32, u64, Start, u32)) {
+    checked(|cluster, thread| {
+        let own = 1 << cluster.threads[thread as usize].cta;
+        cluster.start_loads(thread, copy, own)
+    });
 }
 
 /// A load to each CTA of the cluster whose bit is set in `ctas`.
@@ -74,7 +102,35 @@ pub fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas:
         issue(Instruction::TensorLoadMulticast, arguments)
     {
         checked(|cluster, thread| {
-            let copy = (shared as u32, map, (x as i32, y as i32), barrier as u32);
+            let start = Start {
+                at: (x as i32, y as i32),
+                plane: None,
+            };
+            let copy = (shared as u32, map, start, barrier as u32);
+            cluster.start_loads(thread, copy, ctas as u32)
+        });
+    }
+}
+
+/// [`load_multicast`] from a plane of a tensor of three dimensions.
+pub fn load_multicast_3d(
+    shared: u32,
+    map: u64,
+    (x, y, z): (u32, u32, u32),
+    barrier: u32,
+    ctas: u16,
+) {
+    let [shared, x, y, z, barrier, ctas] = [shared, x, y, z, barrier, ctas.into()].map(u64::from);
+    let arguments = [shared, map, x, y, z, barrier, ctas];
+    if let Some([shared, map, x, y, z, barrier, ctas]) =
+        issue(Instruction::TensorLoadMulticast, arguments)
+    {
+        checked(|cluster, thread| {
+            let start = Start {
+                at: (x as i32, y as i32),
+                plane: Some(z as i32),
+            };
+            let copy = (shared as u32, map, start, barrier as u32);
             cluster.start_loads(thread, copy, ctas as u32)
         });
     }
@@ -84,22 +140,23 @@ pub fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas:
 pub fn store(map: u64, shared: u32, x: u32, y: u32) {
     let arguments = [map, shared.into(), x.into(), y.into()];
     if let Some([map, shared, x, y]) = issue(Instruction::TensorStore, arguments) {
-        checked(|cluster, thread| {
-            cluster.check_dependency(thread)?;
-            let map = cluster.tensor_map(thread, map)?;
-            let at = (x as i32, y as i32);
-            check_start(&map, at, Direction::Store)?;
-            let cta = cluster.threads[thread as usize].cta;
-            let place = (cta, shared as u32);
-            cluster.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
-            let groups = &mut cluster.threads[thread as usize].stores;
-            groups.open += 1;
-            let kind = Kind::Store {
-                group: groups.committed + 1,
-            };
-            cluster.start_copy(thread, map, place, at, kind);
-            Ok(())
-        });
+        let start = Start {
+            at: (x as i32, y as i32),
+            plane: None,
+        };
+        checked(|cluster, thread| cluster.start_store(thread, map, shared as u32, start));
+    }
+}
+
+/// [`store`] to a plane of a tensor of three dimensions.
+pub fn store_3d(map: u64, shared: u32, (x, y, z): (u32, u32, u32)) {
+    let arguments = [map, shared.into(), x.into(), y.into(), z.into()];
+    if let Some([map, shared, x, y, z]) = issue(Instruction::TensorStore, arguments) {
+        let start = Start {
+            at: (x as i32, y as i32),
+            plane: Some(z as i32),
+        };
+        checked(|cluster, thread| cluster.start_store(thread, map, shared as u32, start));
     }
 }
 
@@ -177,14 +234,23 @@ impl Cluster<'_> {
         })
     }
 
+    /// The tensor map at `address`, or the plane of it.
+    fn plane(&self, thread: u32, address: u64, plane: Option<i32>) -> Result<TensorMap, Broken> {
+        let map = self.tensor_map(thread, address)?;
+        map.plane(plane).map_err(|error| {
+            Broken::new(Check::InvalidArgument, error.to_string()).at(Address::Global(address))
+        })
+    }
+
     fn start_loads(
         &mut self,
         thread: u32,
-        (shared, map, at, barrier): (u32, u64, (i32, i32), u32),
+        (shared, map, start, barrier): (u32, u64, Start, u32),
         ctas: u32,
     ) -> Result<(), Broken> {
         self.check_dependency(thread)?;
-        let map = self.tensor_map(thread, map)?;
+        let map = self.plane(thread, map, start.plane)?;
+        let at = start.at;
         check_start(&map, at, Direction::Load)?;
         let own = self.threads[thread as usize].cta;
         if self.launch.options.trace {
@@ -200,6 +266,28 @@ impl Cluster<'_> {
             let epoch = self.expect_load(thread, (cta, barrier))?;
             self.start_copy(thread, map, place, at, Kind::Load { barrier, epoch });
         }
+        Ok(())
+    }
+
+    fn start_store(
+        &mut self,
+        thread: u32,
+        map: u64,
+        shared: u32,
+        Start { at, plane }: Start,
+    ) -> Result<(), Broken> {
+        self.check_dependency(thread)?;
+        let map = self.plane(thread, map, plane)?;
+        check_start(&map, at, Direction::Store)?;
+        let cta = self.threads[thread as usize].cta;
+        let place = (cta, shared);
+        self.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
+        let groups = &mut self.threads[thread as usize].stores;
+        groups.open += 1;
+        let kind = Kind::Store {
+            group: groups.committed + 1,
+        };
+        self.start_copy(thread, map, place, at, kind);
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 //! the tensor those are (PTX ISA, "Tensors", "Tiled mode", "Swizzling Modes",
 //! "`cp.async.bulk.tensor`"; CUDA driver API, `cuTensorMapEncodeTiled`).
 //!
-//! A tensor has two dimensions here: lines of contiguous elements, at a pitch. The
-//! driver's 128-byte map is opaque, so the emulator has its own format, with the same
+//! A tensor has two dimensions here, lines of contiguous elements at a pitch, or three:
+//! planes of such lines, of which a box takes one. The driver's 128-byte map is opaque, so the emulator has its own format, with the same
 //! parameters under the same rules; it recognises junk.
 //!
 //! Box rows are packed one after the other, in 16-byte chunks that the swizzle permutes
@@ -38,11 +38,44 @@ pub struct TensorMap {
     pub dims: [u64; 2],
     /// Bytes from one line to the next, a multiple of 16 below 2⁴⁰.
     pub pitch_bytes: u64,
+    /// The planes of a tensor of three dimensions.
+    pub planes: Option<Planes>,
     /// Elements of a box in each direction, 1 to 256; its rows are a multiple of
     /// 16 bytes, and as wide as the swizzle where there is one.
     pub box_dims: [u32; 2],
     /// How a box lies in shared memory.
     pub swizzle: Swizzle,
+}
+
+/// The third dimension of a tensor. A box has one plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planes {
+    /// Number of planes, 1 to 2³².
+    pub count: u64,
+    /// Bytes from one plane to the next, a multiple of 16 below 2⁴⁰.
+    pub pitch_bytes: u64,
+}
+
+/// A coordinate that does not fit the map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaneError {
+    /// The instruction and the map have different numbers of dimensions.
+    #[error("an instruction for {instruction} dimensions and a map of {map}")]
+    Rank {
+        /// Dimensions of the instruction.
+        instruction: u32,
+        /// Dimensions of the map.
+        map: u32,
+    },
+    /// A plane outside the tensor. (The hardware fills such a box with zeros, but no kernel
+    /// here means to ask for one.)
+    #[error("plane {plane}, accepted: below {count}")]
+    Outside {
+        /// The plane given.
+        plane: i32,
+        /// Planes of the tensor.
+        count: u64,
+    },
 }
 
 /// Parameters that the driver, or the emulator in its place, refuses.
@@ -158,6 +191,8 @@ impl TensorMap {
             self.pitch_bytes,
             u64::from(self.box_dims[0]) | u64::from(self.box_dims[1]) << 32,
             dtype | u64::from(swizzle) << 32,
+            self.planes.map_or(0, |planes| planes.count),
+            self.planes.map_or(0, |planes| planes.pitch_bytes),
         ];
         let mut bytes = [0; BYTES];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -174,13 +209,17 @@ impl TensorMap {
         let words = bytes.as_chunks::<8>().0;
         let word = |index: usize| u64::from_le_bytes(words[index]);
         let junk = MapError::Junk { found: words[0] };
-        if words[0] != MAGIC || bytes[7 * 8..].iter().any(|&byte| byte != 0) {
+        if words[0] != MAGIC || bytes[9 * 8..].iter().any(|&byte| byte != 0) {
             return Err(junk);
         }
         let map = TensorMap {
             address: word(1),
             dims: [word(2), word(3)],
             pitch_bytes: word(4),
+            planes: (word(7) != 0).then(|| Planes {
+                count: word(7),
+                pitch_bytes: word(8),
+            }),
             box_dims: [word(5) as u32, (word(5) >> 32) as u32],
             dtype: match word(6) as u32 {
                 0 => Format::F32,
@@ -204,7 +243,8 @@ impl TensorMap {
                 address: self.address,
             });
         }
-        for (dimension, elements) in self.dims.into_iter().enumerate() {
+        let planes = self.planes.map(|planes| planes.count);
+        for (dimension, elements) in self.dims.into_iter().chain(planes).enumerate() {
             if !(1..=1 << 32).contains(&elements) {
                 return Err(MapError::Dim {
                     dimension,
@@ -212,10 +252,11 @@ impl TensorMap {
                 });
             }
         }
-        if !self.pitch_bytes.is_multiple_of(chunk) || self.pitch_bytes >= 1 << 40 {
-            return Err(MapError::Pitch {
-                pitch_bytes: self.pitch_bytes,
-            });
+        let planes = self.planes.map(|planes| planes.pitch_bytes);
+        for pitch_bytes in [self.pitch_bytes].into_iter().chain(planes) {
+            if !pitch_bytes.is_multiple_of(chunk) || pitch_bytes >= 1 << 40 {
+                return Err(MapError::Pitch { pitch_bytes });
+            }
         }
         for (dimension, elements) in self.box_dims.into_iter().enumerate() {
             if !(1..=256).contains(&elements) {
@@ -237,6 +278,29 @@ impl TensorMap {
                 bytes,
                 swizzle: self.swizzle,
             })
+        }
+    }
+
+    /// The tensor as an instruction sees it: itself, for an instruction of two dimensions, or
+    /// a plane of it.
+    ///
+    /// # Errors
+    /// [`PlaneError`].
+    pub fn plane(self, plane: Option<i32>) -> Result<TensorMap, PlaneError> {
+        match (self.planes, plane) {
+            (None, None) => Ok(self),
+            (Some(Planes { count, pitch_bytes }), Some(plane)) => match u64::try_from(plane) {
+                Ok(index) if index < count => Ok(TensorMap {
+                    address: self.address + index * pitch_bytes,
+                    planes: None,
+                    ..self
+                }),
+                _ => Err(PlaneError::Outside { plane, count }),
+            },
+            (planes, plane) => Err(PlaneError::Rank {
+                instruction: 2 + u32::from(plane.is_some()),
+                map: 2 + u32::from(planes.is_some()),
+            }),
         }
     }
 

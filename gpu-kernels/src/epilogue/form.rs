@@ -30,19 +30,6 @@ pub enum BiasAxis {
     PerColumn = 2,
 }
 
-/// Whether pairs of columns of A·B, gate and up, become one column of C:
-/// act(gate) · up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Gating {
-    /// Each column of A·B is a column of C.
-    None = 0,
-    /// Column j of C comes from the columns 2j (gate) and 2j + 1 (up).
-    Interleaved = 1,
-    /// Column j of C comes from the columns j (gate) and N/2 + j (up).
-    Halves = 2,
-}
-
 /// The structure of a launch: what its epilogue does, C's type, and whether it has a batch.
 ///
 /// These values decide which instructions run, and the host folds them into the PTX.
@@ -60,8 +47,11 @@ pub struct Form {
     pub bias: BiasAxis,
     /// The activation.
     pub activation: Activation,
-    /// Whether columns are pairs.
-    pub gating: Gating,
+    /// Nonzero if pairs of columns of A·B, gate and up, become one column of C:
+    /// act(gate) · up. The tensor map of B then has two planes of N/2 columns each, first
+    /// the gates, so that one kernel serves pairs side by side and pairs half a matrix
+    /// apart. Only Hopper kernels take it, for one product.
+    pub gated: u32,
     /// Nonzero if sums are multiplied by α.
     pub scaled: u32,
     /// Nonzero if row i of the sums is multiplied by rᵢ.
@@ -81,7 +71,7 @@ impl Form {
             source: SourceUse::None,
             bias: BiasAxis::None,
             activation: Activation::Identity,
-            gating: Gating::None,
+            gated: 0,
             scaled: 0,
             row_scale: 0,
             col_scale: 0,
@@ -97,7 +87,7 @@ impl Form {
             self.source as u32,
             self.bias as u32,
             self.activation as u32,
-            self.gating as u32,
+            self.gated,
             self.scaled,
             self.row_scale,
             self.col_scale,
@@ -112,7 +102,7 @@ impl Form {
         matches!(self.source, SourceUse::None)
             && matches!(self.bias, BiasAxis::None)
             && matches!(self.activation, Activation::Identity)
-            && matches!(self.gating, Gating::None)
+            && self.gated == 0
             && self.scaled == 0
             && self.row_scale == 0
             && self.col_scale == 0
@@ -132,6 +122,10 @@ pub struct EpilogueArguments {
     pub row_scale: u64,
     /// Device address of c: N contiguous f32, the same for each matrix of a batch.
     pub col_scale: u64,
+    /// Column of B of gate j + 1, less that of gate j: 1 or 2.
+    pub gate_stride: u32,
+    /// Column of B of up j, less that of gate j: N/2 or 1.
+    pub up_offset: u32,
     /// α.
     pub alpha: f32,
     /// β.
@@ -147,6 +141,8 @@ impl EpilogueArguments {
         bias: 0,
         row_scale: 0,
         col_scale: 0,
+        gate_stride: 1,
+        up_offset: 0,
         alpha: 1.0,
         beta: 0.0,
         slope: 0.0,

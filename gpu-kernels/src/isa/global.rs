@@ -211,7 +211,7 @@ pub unsafe fn load_as(dtype: DType, address: u64) -> f32 {
 /// # Safety
 /// `address` is readable and aligned to 2, and no other thread writes it meanwhile.
 #[inline(always)]
-unsafe fn load_written_u16(address: u64) -> u32 {
+pub unsafe fn load_written_u16(address: u64) -> u32 {
     instruction!(
         ptx = {
             let value: u16;
@@ -232,7 +232,7 @@ unsafe fn load_written_u16(address: u64) -> u32 {
 /// # Safety
 /// `address` is readable and aligned to 4, and no other thread writes it meanwhile.
 #[inline(always)]
-unsafe fn load_written_u32(address: u64) -> u32 {
+pub unsafe fn load_written_u32(address: u64) -> u32 {
     instruction!(
         ptx = {
             let value: u32;

@@ -55,6 +55,25 @@ pub unsafe fn arrive_expecting(barrier: u32, bytes: u32) {
     )
 }
 
+/// [`arrive_expecting`], if `active`, predicated as [`arrive_if`] is.
+///
+/// # Safety
+/// Where `active`, `barrier` is an initialised barrier of this CTA.
+#[inline(always)]
+pub unsafe fn arrive_expecting_if(active: bool, barrier: u32, bytes: u32) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm_if!(active,
+                    ["mbarrier.arrive.expect_tx.shared::cta.b64 _, [{0}], {1};"],
+                    (in(reg32) barrier, in(reg32) bytes,), options(nostack));
+        },
+        emulated = if active {
+            machine::mbarrier::arrive_expecting(barrier, bytes)
+        }
+    )
+}
+
 /// `mbarrier.arrive`, if `active`: arrives once at a barrier of this CTA. It is
 /// predicated, because it stands between warp-aligned instructions (see
 /// `isa/convergent.rs`).

@@ -41,6 +41,26 @@ pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
     )
 }
 
+/// [`load`] from plane `z` of a tensor map with three dimensions.
+///
+/// # Safety
+/// See [`load`].
+#[inline(always)]
+pub unsafe fn load_3d(shared: u32, map: u64, (x, y, z): (u32, u32, u32), barrier: u32) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!(
+                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
+                "[{0}], [{1}, {{{2}, {3}, {4}}}], [{5}];",
+                in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) z,
+                in(reg32) barrier, options(nostack)
+            );
+        },
+        emulated = machine::tma::load_3d(shared, map, (x, y, z), barrier)
+    )
+}
+
 /// Starts a [`load`] into every CTA of the cluster whose bit is set in `ctas`. Each CTA
 /// receives the box at the same shared offset, and its barrier at the same offset counts
 /// the bytes.
@@ -63,6 +83,72 @@ pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32
     )
 }
 
+/// [`load_multicast`] from plane `z` of a tensor map with three dimensions.
+///
+/// # Safety
+/// See [`load_multicast`].
+#[inline(always)]
+pub unsafe fn load_multicast_3d(
+    shared: u32,
+    map: u64,
+    (x, y, z): (u32, u32, u32),
+    barrier: u32,
+    ctas: u16,
+) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm!(
+                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+                "[{0}], [{1}, {{{2}, {3}, {4}}}], [{5}], {6};",
+                in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) z,
+                in(reg32) barrier, in(reg16) ctas, options(nostack)
+            );
+        },
+        emulated = machine::tma::load_multicast_3d(shared, map, (x, y, z), barrier, ctas)
+    )
+}
+
+/// [`load_3d`], if `active`; [`load`], if `active` and the map has two dimensions (`z` is
+/// `None`). It is predicated for the same reason as [`store_if`].
+///
+/// # Safety
+/// See [`load`], where `active`.
+#[inline(always)]
+pub unsafe fn load_if(
+    active: bool,
+    shared: u32,
+    map: u64,
+    (x, y): (u32, u32),
+    z: Option<u32>,
+    barrier: u32,
+) {
+    match z {
+        None => instruction!(
+            // SAFETY: the caller's duty.
+            ptx = unsafe {
+                asm_if!(active,
+                        ["cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}, {{{2}, {3}}}], [{4}];"],
+                        (in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,), options(nostack));
+            },
+            emulated = if active {
+                machine::tma::load(shared, map, x, y, barrier)
+            }
+        ),
+        Some(z) => instruction!(
+            // SAFETY: the caller's duty.
+            ptx = unsafe {
+                asm_if!(active,
+                        ["cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}, {{{2}, {3}, {4}}}], [{5}];"],
+                        (in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) barrier,), options(nostack));
+            },
+            emulated = if active {
+                machine::tma::load_3d(shared, map, (x, y, z), barrier)
+            }
+        ),
+    }
+}
+
 /// Starts copying the box at `shared` to (`x`, `y`) of the tensor, if `active`, as part
 /// of the thread's current bulk group. One thread does this for a warpgroup whose next
 /// instructions are warp-aligned, so this function and the three below are predicated
@@ -83,6 +169,25 @@ pub unsafe fn store_if(active: bool, map: u64, shared: u32, x: u32, y: u32) {
         },
         emulated = if active {
             machine::tma::store(map, shared, x, y)
+        }
+    )
+}
+
+/// [`store_if`] to plane `z` of a tensor map with three dimensions.
+///
+/// # Safety
+/// See [`store_if`].
+#[inline(always)]
+pub unsafe fn store_3d_if(active: bool, map: u64, shared: u32, (x, y, z): (u32, u32, u32)) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm_if!(active,
+                    ["cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [{0}, {{{2}, {3}, {4}}}], [{1}];"],
+                    (in(reg64) map, in(reg32) shared, in(reg32) x, in(reg32) y, in(reg32) z,), options(nostack));
+        },
+        emulated = if active {
+            machine::tma::store_3d(map, shared, (x, y, z))
         }
     )
 }

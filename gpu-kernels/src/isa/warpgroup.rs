@@ -43,6 +43,9 @@ pub unsafe fn sync(barrier: u32) {
     )
 }
 
+/// `ldmatrix.x4`: what [`store_matrices`] stored from the same address.
+pub use super::mma::load_matrices;
+
 /// `stmatrix.x4`: a warp stores four 8×8 matrices of 16-bit elements. Lane `l`
 /// holds elements (l/4, 2·(l%4)) and (l/4, 2·(l%4) + 1) of each matrix and gives
 /// the address of row `l % 8` of matrix `l / 8`.

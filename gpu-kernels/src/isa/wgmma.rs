@@ -128,6 +128,13 @@ pub trait Accumulator: Copy {
     /// # Safety
     /// See [`Accumulator::columns`].
     unsafe fn add(&mut self, group: usize, values: [f32; 8]);
+
+    /// Replaces columns `16 · group ..` by `values`, in the order of
+    /// [`Accumulator::columns`].
+    ///
+    /// # Safety
+    /// See [`Accumulator::columns`].
+    unsafe fn set(&mut self, group: usize, values: [f32; 8]);
 }
 
 /// Adds to a register that holds an f32.
@@ -249,6 +256,20 @@ macro_rules! accumulators {
                 add(&mut self[i + 5], f);
                 add(&mut self[i + 6], g);
                 add(&mut self[i + 7], h);
+            }
+
+            #[inline(always)]
+            unsafe fn set(&mut self, group: usize, values: [f32; 8]) {
+                let [a, b, c, d, e, f, g, h] = values.map(f32::to_bits);
+                let i = 8 * group;
+                self[i] = a;
+                self[i + 1] = b;
+                self[i + 2] = c;
+                self[i + 3] = d;
+                self[i + 4] = e;
+                self[i + 5] = f;
+                self[i + 6] = g;
+                self[i + 7] = h;
             }
         }
     )*};

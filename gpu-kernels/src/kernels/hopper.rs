@@ -34,6 +34,7 @@
 //! | [`pipeline`] | the ring of stages, and its signals between producer and consumers |
 //! | [`tma_load`] | the boxes that fill a stage |
 //! | [`epilogue`] | from accumulators to C |
+//! | [`fusion`] | the formula of the epilogue, on a lane's accumulators |
 //!
 //! CUTLASS's warp-specialised kernels and DeepGEMM have the same parts; the instructions
 //! are specified in the PTX ISA, sections `wgmma`, `cp.async.bulk.tensor`,
@@ -42,6 +43,7 @@
 pub mod cluster;
 pub mod cooperative;
 pub mod epilogue;
+pub mod fusion;
 pub mod ping_pong;
 pub mod pipeline;
 pub mod shared_memory;
@@ -70,7 +72,8 @@ pub use tma_load::box_rows;
 
 /// The Hopper kernel. `T` is f16, bf16 or TF32 (TF32 requires both operands contiguous
 /// along K); `A` and `B` are the layouts of the operands; a CTA computes `M`×`N` of C in
-/// k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the kernel schedule.
+/// k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the kernel schedule;
+/// `FUSED` says whether it has the whole epilogue.
 pub struct Hopper<
     T,
     A,
@@ -80,10 +83,11 @@ pub struct Hopper<
     const K: u32,
     const STAGES: u32,
     S = Cooperative,
+    const FUSED: bool = true,
 >(PhantomData<(T, A, B, S)>);
 
-impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S> KernelTraits
-    for Hopper<T, A, B, M, N, K, STAGES, S>
+impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S, const FUSED: bool>
+    KernelTraits for Hopper<T, A, B, M, N, K, STAGES, S, FUSED>
 where
     T: ElementType,
     A: Contiguous,
@@ -100,10 +104,11 @@ where
     const BLOCK_N: u32 = N;
     const BLOCK_K: u32 = K;
     const STAGES: u32 = STAGES;
+    const FUSED: bool = FUSED;
 }
 
-impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S> Kernel
-    for Hopper<T, A, B, M, N, K, STAGES, S>
+impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S, const FUSED: bool>
+    Kernel for Hopper<T, A, B, M, N, K, STAGES, S, FUSED>
 where
     T: ElementType,
     A: Contiguous,
@@ -118,6 +123,7 @@ where
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
             cluster: S::CLUSTER,
+            fused: FUSED,
             ping_pong: S::PING_PONG,
             consumers: Self::CONSUMERS,
             stages: STAGES,

@@ -67,6 +67,7 @@ fn map_along_k(address: u64, rows: u32, k: u32) -> Vec<u8> {
         dtype: DType::F16.into(),
         dims: [k.into(), rows.into()],
         pitch_bytes: 2 * u64::from(k),
+        planes: None,
         box_dims: [64, box_rows(64, 1, rows)],
         swizzle: Swizzle::Bytes128,
     };

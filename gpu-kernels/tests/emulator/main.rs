@@ -115,6 +115,7 @@ fn map_of(address: u64) -> TensorMap {
         dtype: DType::F16.into(),
         dims: [64, 64],
         pitch_bytes: 128,
+        planes: None,
         box_dims: [64, 64],
         swizzle: Swizzle::Bytes128,
     }

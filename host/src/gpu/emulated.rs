@@ -189,6 +189,7 @@ impl Backend for Emulated {
             dtype: spec.dtype.into(),
             dims: spec.dims,
             pitch_bytes: spec.pitch_bytes,
+            planes: None,
             box_dims: spec.box_dims,
             swizzle: match spec.swizzle_bytes {
                 128 => Swizzle::Bytes128,

@@ -9,6 +9,7 @@ fn map() -> TensorMap {
         dtype: Format::F16,
         dims: [200, 100],
         pitch_bytes: 448,
+        planes: None,
         box_dims: [64, 8],
         swizzle: Swizzle::Bytes128,
     }
@@ -23,6 +24,7 @@ fn maps_survive_a_round_trip() {
                 dims: [1 << 32, 7],
                 dtype,
                 swizzle,
+                planes: None,
                 box_dims: [width, 256],
                 ..map()
             };
@@ -185,6 +187,7 @@ fn every_byte_of_a_box_comes_from_its_element_or_is_zero() {
             dtype,
             dims: [random.random_range(1..150), random.random_range(1..20)],
             pitch_bytes: 640,
+            planes: None,
             box_dims: [width, random.random_range(1..=16)],
             swizzle,
         };

@@ -173,9 +173,10 @@ unsafe fn consume<K: KernelTraits>(
         let mut tiles = tiles::<K>(params, params.schedule);
         while let Some(tile) = tiles.next_here() {
             let origin = Origin::of::<K>(tile).down(consumer.first_row::<K>());
+            store.prepare(origin);
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, k_blocks);
-            store.tile(&accumulators, origin);
+            store.tile(&mut accumulators, origin);
         }
         store.finish();
     }

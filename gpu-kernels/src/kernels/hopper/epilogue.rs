@@ -4,9 +4,11 @@
 //! each staged in shared memory in the 128-byte swizzle:
 //!
 //! ```text
-//! acquire   wait until earlier stores have read the buffers  (wait, barrier)
-//! fill      epilogue, convert, stmatrix or 8-byte stores     (all lanes)
-//! send      one thread starts TMA stores, or all copy        (barrier before)
+//! prepare   bias and column scales to shared memory; the first loads of the source
+//!           (before the main loop where the tile is known then, so that both overlap it)
+//! begin     wait until earlier stores have read the buffers, or the source has landed
+//! fill      the formula, convert, stmatrix or 8-byte stores     (all lanes)
+//! send      one thread starts TMA stores, or all copy           (barrier before)
 //! ```
 //!
 //! A 16-bit C leaves in batches of `TileStore::BATCH` tiles, an f32 C tile by tile. The
@@ -15,21 +17,26 @@
 //! while both consumers of a cooperative kernel are in the epilogue, so its length counts:
 //! with buffers for a whole row of tiles no consumer waits for the copy engine.
 //!
-//! Where a cluster splits K, each warp acquires, fills and sends its 16 rows by itself,
+//! The source lands in the buffers from which C leaves: each lane reads its elements there
+//! and writes its elements of C over them.
+//!
+//! Where a cluster splits K, each warp begins, fills and sends its 16 rows by itself,
 //! because some warps of its warpgroup have no rows to store.
 
 use core::marker::PhantomData;
 
+use super::fusion::{Fragment, Fusion};
 use super::pipeline::Consumer;
-use super::shared_memory::{SharedMemory, StagedTile, Staging};
+use super::shared_memory::{M64_TILE_BYTES, Mbarrier, SharedMemory, StagedTile, Staging};
+use super::tma_load::{is_gated, plane};
 use super::traits::{Accumulators, KernelTraits, Origin};
-use crate::epilogue::{Epilogue, pack_pair};
+use crate::epilogue::{SourceUse, pack_pair, times};
 use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{global, shared, thread, tma, warpgroup};
 use crate::kernel::Cluster;
-use crate::problem::{GemmParams, MapAddress, MapOf};
+use crate::problem::{GemmParams, MapAddress, MapOf, TensorRef};
 use crate::unroll::unroll;
 
 /// Rows of C that one TMA store writes: the 64 rows of a warpgroup, or the 16 rows of a
@@ -42,6 +49,7 @@ pub const fn store_rows(cluster: Cluster) -> u32 {
 pub struct TileStore<'a, K: KernelTraits> {
     params: &'a GemmParams,
     maps: MapAddress,
+    fusion: Fusion<'a, K>,
     /// Index of the thread in its warpgroup.
     lane: u32,
     /// The named barrier of the warpgroup.
@@ -49,7 +57,47 @@ pub struct TileStore<'a, K: KernelTraits> {
     staging: Staging,
     /// Index of the first buffer of the batch to fill.
     first: u32,
+    /// The mbarrier on which the source lands, and the parity of its phase.
+    landed: Mbarrier,
+    parity: u32,
     kernel: PhantomData<K>,
+}
+
+/// What becomes of a group of 16 columns of A·B.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Whether its values leave for C; they do not if they are gates.
+    leaves: bool,
+    /// Whether a batch of tiles begins, or ends, with them.
+    begins: bool,
+    ends: bool,
+    /// Tile of the batch, and group of 16 columns of the tile.
+    tile: u32,
+    group: u32,
+    /// Tiles of the batch.
+    batch: u32,
+    /// First column of the batch, counted from the first column of C's tile.
+    col: u32,
+}
+
+impl Place {
+    /// The place of `group` if the first `gates` groups are gates, a staged tile has
+    /// `groups` groups and a batch has `batch` tiles.
+    #[inline(always)]
+    const fn of(group: u32, gates: u32, groups: u32, batch: u32) -> Self {
+        let index = group.saturating_sub(gates);
+        let (in_batch, number) = (index % (groups * batch), index / (groups * batch));
+        let leaves = group >= gates;
+        Place {
+            leaves,
+            begins: leaves && in_batch == 0,
+            ends: leaves && in_batch + 1 == groups * batch,
+            tile: in_batch / groups,
+            group: in_batch % groups,
+            batch,
+            col: number * (groups * batch) * 16,
+        }
+    }
 }
 
 impl<'a, K: KernelTraits> TileStore<'a, K> {
@@ -58,6 +106,9 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
 
     /// Buffers that a consumer has.
     const BUFFERS: u32 = SharedMemory::<K>::STAGING_TILES;
+
+    /// Groups of 16 columns that are gates, in a launch with pairs of columns.
+    const GATES: u32 = K::BLOCK_N / 32;
 
     /// Tiles of a 16-bit C that are filled and sent together, so that they share one
     /// barrier and one fence: a row of tiles where there is room, else half a row.
@@ -83,27 +134,82 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         TileStore {
             params,
             maps,
+            fusion: Fusion::new(params, smem, consumer),
             lane: consumer.lane,
             barrier: consumer.barrier(),
             staging: smem.staging(consumer.index),
             first: 0,
+            landed: smem.source(consumer.index),
+            parity: 0,
             kernel: PhantomData,
         }
     }
 
-    /// Stores a consumer's rows of a tile of C, from `row` and `col` on; where a cluster
-    /// splits K, each warp stores its 16 of the 64 rows.
+    /// Whether C has 32-bit elements.
+    #[inline(always)]
+    fn is_wide(&self) -> bool {
+        !K::STORES_BY_TMA_ONLY && self.params.form.output.bytes() == 4
+    }
+
+    /// Whether there is a source, and it comes by TMA.
+    #[inline(always)]
+    fn source_by_tma(&self) -> bool {
+        self.has_source() && !Self::BY_WARP && self.params.source_by_tma != 0
+    }
+
+    #[inline(always)]
+    fn has_source(&self) -> bool {
+        K::FUSED && !matches!(self.params.form.source, SourceUse::None)
+    }
+
+    /// Tiles of a batch.
+    #[inline(always)]
+    fn batch(&self) -> u32 {
+        if self.is_wide() || is_gated::<K>(self.params) {
+            1
+        } else {
+            Self::BATCH
+        }
+    }
+
+    /// Starts to fetch what the epilogue of the tile at `origin` reads. It is called once
+    /// before each [`TileStore::tile`], with the same origin, if possible before the tile's
+    /// main loop.
+    ///
+    /// # Safety
+    /// All threads that [`TileStore::sync`] together call this.
+    #[inline(always)]
+    pub unsafe fn prepare(&mut self, origin: Origin) {
+        if !K::FUSED {
+            return;
+        }
+        // SAFETY: the caller's duty; all readers of the last tile's vectors have passed the
+        // barrier of its last `send`.
+        unsafe {
+            if self.fusion.has_column_vectors() {
+                self.fusion
+                    .stage_vectors(compute_here(self.lane), origin.col);
+                self.sync();
+            }
+            if self.source_by_tma() {
+                self.load_source(origin);
+            }
+        }
+    }
+
+    /// Stores a consumer's rows of a tile of C, from `origin` on; where a cluster splits K,
+    /// each warp stores its 16 of the 64 rows.
     ///
     /// # Safety
     /// The accumulators are finished; the whole warpgroup calls this together, or the
     /// whole warp where a cluster splits K.
     #[inline(always)]
-    pub unsafe fn tile(&mut self, accumulators: &Accumulators<K>, origin: Origin) {
+    pub unsafe fn tile(&mut self, accumulators: &mut Accumulators<K>, origin: Origin) {
         // SAFETY: the caller's duty.
         unsafe {
-            self.m64_tile(&accumulators[0], origin);
+            self.m64_tile(&mut accumulators[0], origin, true);
             if K::M64_TILES > 1 {
-                self.m64_tile(&accumulators[1], origin.down(64));
+                self.m64_tile(&mut accumulators[1], origin.down(64), false);
             }
         }
     }
@@ -114,154 +220,217 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         tma::wait_stores_if(self.sends());
     }
 
+    /// Stores 64 rows. `prepared`: the first batch of the source is on its way.
+    ///
     /// # Safety
     /// See [`TileStore::tile`].
     #[inline(always)]
     unsafe fn m64_tile(
         &mut self,
-        accumulator: &K::Accumulator,
-        Origin { row, col, batch }: Origin,
+        accumulator: &mut K::Accumulator,
+        origin: Origin,
+        prepared: bool,
     ) {
-        let _ = batch;
         // The addresses of a lane's part of a tile are computed anew for each tile: kept
         // from tile to tile, they would take up to 34 registers from the main loop.
         let lane = compute_here(self.lane);
-        // SAFETY: the caller's duty.
+        let gated = is_gated::<K>(self.params);
+        let fragment = Fragment::new(lane);
+        // SAFETY: each batch begins before it is filled, and is sent when it is full.
         unsafe {
-            if K::STORES_BY_TMA_ONLY || self.params.form.output.bytes() == 2 {
-                self.store_16_bit(accumulator, lane, row, col)
-            } else {
-                self.store_32_bit(accumulator, lane, row, col)
-            }
-        }
-    }
-
-    /// C of a 16-bit type: tiles of 64 columns, four groups of 16 each.
-    ///
-    /// # Safety
-    /// See [`TileStore::tile`].
-    #[inline(always)]
-    unsafe fn store_16_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
-        // Lane l of a warp addresses row l % 16 of the warp's 16 rows. In each group of 16
-        // columns, lanes 0..16 address the first chunk of 8 and lanes 16..32 the second.
-        let (staged_row, half) = (lane / 32 * 16 + lane % 16, lane % 32 / 16);
-        // SAFETY: acquired before it is filled, sent when it is full.
-        unsafe {
-            unroll!(TILE < 4, {
-                let tile = TILE as u32;
-                let buffer = tile % Self::BATCH;
-                if tile < K::BLOCK_N / 64 {
-                    if buffer == 0 {
-                        self.acquire(Self::BATCH);
+            let rows = self.fusion.row_terms(origin.row + fragment.row);
+            unroll!(GROUP < 16, {
+                let group = GROUP as u32;
+                if group < K::BLOCK_N / 16 {
+                    let place = match (gated, self.is_wide()) {
+                        (false, false) => Place::of(group, 0, 4, Self::BATCH),
+                        (false, true) => Place::of(group, 0, 2, 1),
+                        (true, false) => Place::of(group, Self::GATES, 4, 1),
+                        (true, true) => Place::of(group, Self::GATES, 2, 1),
+                    };
+                    let target = Origin {
+                        col: if gated { origin.col / 2 } else { origin.col } + place.col,
+                        ..origin
+                    };
+                    if place.begins {
+                        self.begin(place.batch, target, prepared && place.col == 0);
                     }
-                    unroll!(GROUP < 4, {
-                        let group = GROUP as u32;
-                        let values = accumulator.columns(4 * TILE + GROUP);
-                        let values = self.apply(values, lane, row, col + 64 * tile + 16 * group);
-                        warpgroup::store_matrices(
-                            self.buffer(buffer).chunk(staged_row, 2 * group + half),
-                            values.map(|[x, y]| pack_pair(self.params.form.output, x, y)),
-                        );
-                    });
-                    if buffer == Self::BATCH - 1 {
-                        let col = col + (tile - buffer) * 64;
-                        self.send(Self::BATCH, row, col, 2);
+                    let mut values = accumulator.columns(GROUP);
+                    if K::FUSED {
+                        let source = if self.has_source() {
+                            self.read_source(fragment, place)
+                        } else {
+                            [0.0; 8]
+                        };
+                        let terms = self.fusion.terms(fragment, &rows, group, source);
+                        values = self.fusion.combine(values, &terms);
+                        if !gated || group < Self::GATES {
+                            values = self.fusion.finish(values, &terms);
+                        }
+                        if gated && group < Self::GATES {
+                            accumulator.set(GROUP, values);
+                        }
+                        if gated && group >= Self::GATES {
+                            let gates = accumulator.columns(GROUP % (K::BLOCK_N as usize / 32));
+                            values = times(values, gates);
+                        }
+                    }
+                    if place.leaves {
+                        self.fill(fragment, place, values);
+                    }
+                    if place.ends {
+                        self.send(place.batch, target);
                     }
                 }
             });
         }
     }
 
-    /// C of f32: tiles of 32 columns, two groups of 16 each.
+    /// Writes this lane's values of 16 columns to their staged tile.
     ///
     /// # Safety
-    /// See [`TileStore::tile`].
+    /// See [`TileStore::tile`]; the batch has begun.
     #[inline(always)]
-    unsafe fn store_32_bit(&mut self, accumulator: &K::Accumulator, lane: u32, row: u32, col: u32) {
-        unroll!(TILE < 8, {
-            if (TILE as u32) < K::BLOCK_N / 32 {
-                let col = col + 32 * TILE as u32;
-                // SAFETY: acquired before it is filled, sent when it is full.
-                unsafe {
-                    self.acquire(1);
-                    unroll!(GROUP < 2, {
-                        let values = accumulator.columns(2 * TILE + GROUP);
-                        let col = col + 16 * GROUP as u32;
-                        let [ab, cd, ef, gh] = self.apply(values, lane, row, col);
-                        // Columns 2·(l % 4) of a group of 16 are half a chunk; eight
-                        // columns further is the same half, two chunks on.
-                        let staged_row = lane / 32 * 16 + lane % 32 / 4;
-                        let chunk = GROUP as u32 * 4 + lane % 4 / 2;
-                        let half = lane % 2 * 8;
-                        let tile = self.buffer(0);
-                        shared::store_f32x2(tile.chunk(staged_row, chunk) + half, ab);
-                        shared::store_f32x2(tile.chunk(staged_row + 8, chunk) + half, cd);
-                        shared::store_f32x2(tile.chunk(staged_row, chunk + 2) + half, ef);
-                        shared::store_f32x2(tile.chunk(staged_row + 8, chunk + 2) + half, gh);
-                    });
-                    self.send(1, row, col, 4);
-                }
-            }
-        });
-    }
-
-    /// Applies the epilogue to this lane's values of 16 columns, from `col` on, of the m64
-    /// tile at `row`. The values are pairs of neighbouring columns: one pair in each of two
-    /// rows eight apart, then the same two rows eight columns further
-    /// ([`wgmma::Accumulator::columns`](crate::isa::wgmma)).
-    #[inline(always)]
-    fn apply(&self, values: [f32; 8], lane: u32, row: u32, col: u32) -> [[f32; 2]; 4] {
+    unsafe fn fill(&self, fragment: Fragment, place: Place, values: [f32; 8]) {
+        let tile = self.buffer(place.tile);
         let [a, b, c, d, e, f, g, h] = values;
-        let row = row + lane / 32 * 16 + lane % 32 / 4;
-        let col = col + lane % 4 * 2;
-        let epilogue = Epilogue::new(self.params, 0);
         // SAFETY: the caller's duty.
         unsafe {
-            [
-                epilogue.apply([a, b], row, col),
-                epilogue.apply([c, d], row + 8, col),
-                epilogue.apply([e, f], row, col + 8),
-                epilogue.apply([g, h], row + 8, col + 8),
-            ]
+            if self.is_wide() {
+                let chunk = place.group * 4 + fragment.chunk;
+                let [upper, lower] = [fragment.row, fragment.row + 8];
+                shared::store_f32x2(tile.chunk(upper, chunk) + fragment.half, [a, b]);
+                shared::store_f32x2(tile.chunk(lower, chunk) + fragment.half, [c, d]);
+                shared::store_f32x2(tile.chunk(upper, chunk + 2) + fragment.half, [e, f]);
+                shared::store_f32x2(tile.chunk(lower, chunk + 2) + fragment.half, [g, h]);
+            } else {
+                let dtype = self.params.form.output;
+                let pairs = [(a, b), (c, d), (e, f), (g, h)];
+                warpgroup::store_matrices(
+                    tile.chunk(fragment.matrix_row, 2 * place.group + fragment.matrix_half),
+                    pairs.map(|(low, high)| pack_pair(dtype, low, high)),
+                );
+            }
         }
     }
 
-    /// Waits until the copy engine has read the last contents of the next `batch` buffers.
+    /// This lane's elements of the source, for 16 columns.
+    ///
+    /// # Safety
+    /// See [`TileStore::fill`].
+    #[inline(always)]
+    unsafe fn read_source(&self, fragment: Fragment, place: Place) -> [f32; 8] {
+        let tile = self.buffer(place.tile);
+        // SAFETY: the caller's duty; the source is there when the batch has begun.
+        unsafe {
+            if self.is_wide() {
+                let chunk = place.group * 4 + fragment.chunk;
+                let [upper, lower] = [fragment.row, fragment.row + 8];
+                let [a, b] = shared::load_f32x2(tile.chunk(upper, chunk) + fragment.half);
+                let [c, d] = shared::load_f32x2(tile.chunk(lower, chunk) + fragment.half);
+                let [e, f] = shared::load_f32x2(tile.chunk(upper, chunk + 2) + fragment.half);
+                let [g, h] = shared::load_f32x2(tile.chunk(lower, chunk + 2) + fragment.half);
+                [a, b, c, d, e, f, g, h]
+            } else {
+                let row = tile.chunk(fragment.matrix_row, 2 * place.group + fragment.matrix_half);
+                self.fusion.unpacked(warpgroup::load_matrices(row))
+            }
+        }
+    }
+
+    /// Waits until the next `batch` buffers are free or, where there is a source, hold the
+    /// source of C(origin..). `prepared`: its load is on the way.
     ///
     /// # Safety
     /// All threads that [`TileStore::sync`] together call this.
     #[inline(always)]
-    unsafe fn acquire(&self, batch: u32) {
-        // The stores of the other batches may still be in flight.
+    unsafe fn begin(&mut self, batch: u32, origin: Origin, prepared: bool) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            if self.source_by_tma() {
+                if !prepared {
+                    self.load_source(origin);
+                }
+                self.landed.wait(self.parity);
+                self.parity ^= 1;
+                return;
+            }
+            self.wait_read(batch);
+            self.sync();
+            if self.has_source() {
+                let mut tile = 0;
+                while tile < batch {
+                    self.copy(tile, origin, Transfer::FromSource);
+                    tile += 1;
+                }
+                self.sync();
+            }
+        }
+    }
+
+    /// Starts the TMA loads of the source of C(origin..) into the next batch of buffers.
+    ///
+    /// # Safety
+    /// See [`TileStore::begin`].
+    #[inline(always)]
+    unsafe fn load_source(&self, origin: Origin) {
+        let batch = self.batch();
+        let sends = self.sends();
+        let source = &self.params.epilogue.source;
+        let plane = plane(self.params, source, origin.batch);
+        let bytes = self.params.form.output.bytes();
+        self.wait_read(batch);
+        // SAFETY: the buffers are free: the thread that waits is the one that loads, and all
+        // threads have read and written their parts before the barrier of the last `send`.
+        unsafe {
+            let landing = batch * M64_TILE_BYTES;
+            self.landed.arrive_expecting_if(sends, landing);
+            let mut tile = 0;
+            while tile < batch {
+                let to = self.buffer(tile).row(0);
+                let at = (origin.col + tile * (128 / bytes), origin.row);
+                let map = self.maps.of(MapOf::Source);
+                tma::load_if(sends, to, map, at, plane, self.landed.address());
+                tile += 1;
+            }
+        }
+    }
+
+    /// Waits, in the thread that sends, until the copy engine has read the last contents of
+    /// the next `batch` buffers. The stores of the other batches may still be in flight.
+    #[inline(always)]
+    fn wait_read(&self, batch: u32) {
         match Self::BUFFERS / batch {
             1 => tma::wait_stores_read_if::<0>(self.sends()),
             2 => tma::wait_stores_read_if::<1>(self.sends()),
             3 => tma::wait_stores_read_if::<2>(self.sends()),
             _ => tma::wait_stores_read_if::<3>(self.sends()),
         }
-        // SAFETY: the caller's duty.
-        unsafe { self.sync() };
     }
 
-    /// Sends the filled batch to C(row.., col..), and goes on to the next one.
+    /// Sends the filled batch to C(origin..), and goes on to the next one.
     ///
     /// # Safety
     /// All threads that [`TileStore::sync`] together call this; each has filled its part.
     #[inline(always)]
-    unsafe fn send(&mut self, batch: u32, row: u32, col: u32, bytes: u32) {
-        let width = 128 / bytes;
+    unsafe fn send(&mut self, batch: u32, origin: Origin) {
         // SAFETY: all threads have written their part before the barrier.
         unsafe {
             if K::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
                 self.sync();
                 let map = self.maps.of(MapOf::C);
+                let plane = plane(self.params, &self.params.c, origin.batch);
+                let width = if self.is_wide() { 32 } else { 64 };
                 let first_row = self.first_row();
                 let mut tile = 0;
                 while tile < batch {
-                    let source = self.buffer(tile).row(first_row);
-                    let col = col + tile * width;
-                    tma::store_if(self.sends(), map, source, col, row + first_row);
+                    let from = self.buffer(tile).row(first_row);
+                    let (x, y) = (origin.col + tile * width, origin.row + first_row);
+                    match plane {
+                        None => tma::store_if(self.sends(), map, from, x, y),
+                        Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
+                    }
                     tile += 1;
                 }
                 tma::commit_stores_if(self.sends());
@@ -269,7 +438,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                 self.sync();
                 let mut tile = 0;
                 while tile < batch {
-                    self.copy(tile, row, col + tile * width, bytes);
+                    self.copy(tile, origin, Transfer::ToC);
                     tile += 1;
                 }
             }
@@ -280,43 +449,66 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         }
     }
 
-    /// Copies buffer `tile` of the batch to C element by element, for any strides and any
-    /// edge. A warp copies 16 rows, one 128-byte row at a time.
+    /// Copies buffer `tile` of the batch at `origin` to C, or from the source, element by
+    /// element, for any strides and any edge. A warp copies 16 rows, one 128-byte row at a
+    /// time.
     ///
     /// # Safety
-    /// A barrier separates the last write to the buffer from this call.
+    /// See [`TileStore::send`]; a barrier separates this from other uses of the buffer.
     #[inline(always)]
-    unsafe fn copy(&self, tile: u32, row: u32, col: u32, bytes: u32) {
-        let c = &self.params.c;
+    unsafe fn copy(&self, tile: u32, origin: Origin, transfer: Transfer) {
+        let dtype = self.params.form.output;
+        let bytes = if self.is_wide() { 4 } else { 2 };
+        let matrix: TensorRef = match transfer {
+            Transfer::ToC => self.params.c,
+            Transfer::FromSource => self.params.epilogue.source,
+        };
+        let matrix = matrix.of_batch(origin.batch, dtype);
+        let cols = if is_gated::<K>(self.params) {
+            self.params.n / 2
+        } else {
+            self.params.n
+        };
         // Without `compute_here` LLVM would compute the lane and the strides once, before
         // the main loop, which has no registers to keep them in.
         let lane = compute_here(self.lane);
         let (first, word) = (lane / 32 * 16, lane % 32);
-        let col = col + word * 4 / bytes;
-        let start = c.address + bytes as u64 * (col as u64 * c.col_stride);
-        let pitch = bytes as u64 * compute_here_u64(c.row_stride);
-        let step = 2 * compute_here_u64(c.col_stride);
-        // Two 16-bit elements are stored as one word where that access is aligned.
-        let packed = step == 2 && (c.address | pitch) & 3 == 0;
+        let col = origin.col + tile * (128 / bytes) + word * 4 / bytes;
+        let start = matrix.address + bytes as u64 * (col as u64 * matrix.col_stride);
+        let pitch = bytes as u64 * compute_here_u64(matrix.row_stride);
+        let step = 2 * compute_here_u64(matrix.col_stride);
+        // Two 16-bit elements are copied as one word where that access is aligned.
+        let packed = step == 2 && (matrix.address | pitch) & 3 == 0;
         let mut i = first;
-        while i < first + 16 && row + i < self.params.m {
-            let address = start + (row + i) as u64 * pitch;
-            // SAFETY: masked to the rows and columns of C.
+        while i < first + 16 && origin.row + i < self.params.m {
+            let address = start + (origin.row + i) as u64 * pitch;
+            let whole = bytes == 4 || packed && col + 1 < cols;
+            // SAFETY: masked to the rows and columns of the matrix.
             unsafe {
                 let staged = self.buffer(tile).chunk(i, word / 4) + word % 4 * 4;
-                let value = shared::load_u32(staged);
-                if bytes == 4 {
-                    if col < self.params.n {
-                        global::store_u32(address, value);
+                match transfer {
+                    Transfer::FromSource => {
+                        let mut value = 0;
+                        if whole && col < cols {
+                            value = global::load_written_u32(address);
+                        } else if !whole && col < cols {
+                            value = global::load_written_u16(address);
+                            if col + 1 < cols {
+                                value |= global::load_written_u16(address + step) << 16;
+                            }
+                        }
+                        shared::store_u32(staged, value);
                     }
-                } else if packed && col + 1 < self.params.n {
-                    global::store_u32(address, value);
-                } else {
-                    if col < self.params.n {
-                        global::store_u16(address, value & 0xffff);
-                    }
-                    if col + 1 < self.params.n {
-                        global::store_u16(address + step, value >> 16);
+                    Transfer::ToC => {
+                        let value = shared::load_u32(staged);
+                        if whole && col < cols {
+                            global::store_u32(address, value);
+                        } else if !whole && col < cols {
+                            global::store_u16(address, value & 0xffff);
+                            if col + 1 < cols {
+                                global::store_u16(address + step, value >> 16);
+                            }
+                        }
                     }
                 }
             }
@@ -340,7 +532,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         }
     }
 
-    /// Whether this thread starts the TMA stores for all threads of its
+    /// Whether this thread starts the TMA copies for all threads of its
     /// [`TileStore::sync`]. Computed each time: kept, it would take a register from the
     /// main loop.
     #[inline(always)]
@@ -364,6 +556,15 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
             }
         }
     }
+}
+
+/// The direction of [`TileStore::copy`].
+#[derive(Clone, Copy)]
+enum Transfer {
+    /// Staged tiles to C.
+    ToC,
+    /// The source to staged tiles.
+    FromSource,
 }
 
 const _: () = assert!(WARPGROUP == 128, "four warps of 16 rows fill a tile");

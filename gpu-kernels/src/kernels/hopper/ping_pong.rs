@@ -81,6 +81,7 @@ unsafe fn consume<K: KernelTraits>(
         main_loop.skip(consumer.index * k_blocks);
         while let Some(tile) = tiles.next_here() {
             let origin = Origin::of::<K>(tile);
+            store.prepare(origin);
             let mut accumulators = undefined::<K>();
             smem.order(consumer.index).wait(order_parity);
             order_parity ^= 1;
@@ -91,7 +92,7 @@ unsafe fn consume<K: KernelTraits>(
             main_loop.finish(&mut accumulators, last);
             // The next stages belong to the other consumer's tile.
             main_loop.skip(k_blocks);
-            store.tile(&accumulators, origin);
+            store.tile(&mut accumulators, origin);
         }
         store.finish();
     }

@@ -99,6 +99,11 @@ pub unsafe fn set_up<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>, r
                 smem.order(consumer).init(1);
                 consumer += 1;
             }
+            let mut consumer = 0;
+            while consumer < SharedMemory::<K>::SOURCE_BARRIERS {
+                smem.source(consumer).init(1);
+                consumer += 1;
+            }
             mbarrier::fence_init();
         }
     }

@@ -6,7 +6,9 @@
 //! stage 1 …        1024-byte aligned, as the 128-byte swizzle requires
 //! staging          of consumer 0 │ of consumer 1: C tiles on their way to memory
 //! exchange         split-K alone: two sets of peers' accumulators
+//! vectors          of each group of threads that stores together: its bias, its scales
 //! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
+//!                  source[CONSUMERS]
 //! ```
 //!
 //! An operand tile is a stack of m64 tiles (of B: 64 columns), 64 rows of 128 bytes each.
@@ -52,7 +54,11 @@ impl<K: KernelTraits> SharedMemory<K> {
     /// its whole 16-bit tile if they fit beside the stages, else enough for 64 rows of it;
     /// and at least two, so that one is filled while the copy engine reads the other.
     pub const STAGING_TILES: u32 = {
-        let room = LIMIT - Self::STAGING - 2 * Self::EXCHANGE_BYTES - Self::BARRIER_BYTES;
+        let room = LIMIT
+            - Self::STAGING
+            - 2 * Self::EXCHANGE_BYTES
+            - Self::VECTOR_BYTES
+            - Self::BARRIER_BYTES;
         let fit = room / (K::CONSUMERS * M64_TILE_BYTES);
         let (row, all) = (K::BLOCK_N / 64, K::BLOCK_N / 64 * K::M64_TILES);
         let wanted = if all <= fit {
@@ -77,11 +83,27 @@ impl<K: KernelTraits> SharedMemory<K> {
     } else {
         0
     };
-    const BARRIER_BYTES: u32 = (2 * K::STAGES + Self::ORDER_BARRIERS) * mbarrier::BYTES;
+    /// Barriers that complete when a consumer's part of the source has landed.
+    pub const SOURCE_BARRIERS: u32 = if K::FUSED { K::CONSUMERS } else { 0 };
+    const BARRIER_BYTES: u32 =
+        (2 * K::STAGES + Self::ORDER_BARRIERS + Self::SOURCE_BARRIERS) * mbarrier::BYTES;
+
+    /// Threads that store together, of a consumer: all, or each warp by itself where the CTAs
+    /// of a cluster split K.
+    const STORING_GROUPS: u32 = if K::CLUSTER.k > 1 { 4 } else { 1 };
+    /// Bytes of one vector: an f32 for each column of the tile.
+    const VECTOR: u32 = K::BLOCK_N * 4;
+    /// Bytes of the bias and the column scales of all storing groups.
+    const VECTOR_BYTES: u32 = if K::FUSED {
+        2 * Self::VECTOR * K::CONSUMERS * Self::STORING_GROUPS
+    } else {
+        0
+    };
 
     const STAGING: u32 = Self::PIPELINE_BYTES;
     const EXCHANGE: u32 = Self::STAGING + Self::STAGING_BYTES;
-    const BARRIERS: u32 = Self::EXCHANGE + 2 * Self::EXCHANGE_BYTES;
+    const VECTORS: u32 = Self::EXCHANGE + 2 * Self::EXCHANGE_BYTES;
+    const BARRIERS: u32 = Self::VECTORS + Self::VECTOR_BYTES;
 
     /// Dynamic shared memory of a CTA.
     pub const BYTES: u32 = {
@@ -132,6 +154,26 @@ impl<K: KernelTraits> SharedMemory<K> {
     #[inline(always)]
     pub fn order(self, consumer: u32) -> Mbarrier {
         self.full(2 * K::STAGES + consumer)
+    }
+
+    /// The mbarrier that completes when the source has landed in the staging of `consumer`.
+    #[inline(always)]
+    pub fn source(self, consumer: u32) -> Mbarrier {
+        self.full(2 * K::STAGES + Self::ORDER_BARRIERS + consumer)
+    }
+
+    /// Shared address of the bias of `group`, a storing group of `consumer`: an f32 for each
+    /// column of the tile.
+    #[inline(always)]
+    pub fn bias(self, consumer: u32, group: u32) -> u32 {
+        let index = consumer * Self::STORING_GROUPS + group;
+        self.base + Self::VECTORS + index * (2 * Self::VECTOR)
+    }
+
+    /// Shared address of the column scales of `group`, a storing group of `consumer`.
+    #[inline(always)]
+    pub fn col_scale(self, consumer: u32, group: u32) -> u32 {
+        self.bias(consumer, group) + Self::VECTOR
     }
 
     /// The staging of `consumer`.
@@ -198,6 +240,14 @@ impl Mbarrier {
     pub unsafe fn arrive_expecting(self, bytes: u32) {
         // SAFETY: the caller's duty.
         unsafe { mbarrier::arrive_expecting(self.0, bytes) }
+    }
+
+    /// # Safety
+    /// See [`mbarrier::arrive_expecting_if`].
+    #[inline(always)]
+    pub unsafe fn arrive_expecting_if(self, active: bool, bytes: u32) {
+        // SAFETY: the caller's duty.
+        unsafe { mbarrier::arrive_expecting_if(active, self.0, bytes) }
     }
 
     /// # Safety

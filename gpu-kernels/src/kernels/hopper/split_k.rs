@@ -151,7 +151,8 @@ unsafe fn consume<K: KernelTraits>(
             main_loop.multiply_tile(&mut accumulators, end - first);
             // From here on the warps diverge: some have nothing to store.
             if exchange.reduce_scatter(&mut accumulators[0], origin.row, params.m) {
-                store.tile(&accumulators, origin);
+                store.prepare(origin);
+                store.tile(&mut accumulators, origin);
             }
         }
         store.finish();

@@ -124,7 +124,8 @@ unsafe fn consume<K: KernelTraits>(
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
             if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
-                store.tile(&accumulators, origin);
+                store.prepare(origin);
+                store.tile(&mut accumulators, origin);
             }
         }
         store.finish();

@@ -5,7 +5,7 @@ use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
 use super::traits::{KernelTraits, Origin, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
 use crate::isa::tma;
-use crate::problem::{GemmParams, MapAddress, MapOf};
+use crate::problem::{GemmParams, MapAddress, MapOf, TensorRef};
 
 /// Rows (of A; columns of B) of one box, for an operand contiguous along K. The tile has
 /// `tile` rows, `sharing` CTAs load it together, and the operand has `extent` rows.
@@ -35,12 +35,36 @@ pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {
         _ => tile,
     };
     let a = rows(K::A::MAJOR, K::BLOCK_M, K::CLUSTER.n, params.m);
-    let b = rows(K::B::MAJOR, K::BLOCK_N, K::CLUSTER.m, params.n);
+    let b = if is_gated::<K>(params) {
+        K::BLOCK_N
+    } else {
+        rows(K::B::MAJOR, K::BLOCK_N, K::CLUSTER.m, params.n)
+    };
     (a + b) * ROW_BYTES * K::ATOMS
 }
 
-/// Starts loading a k-block into `stage`: A's rows and B's columns from
-/// `origin` on, from `k` on.
+/// Whether the launch has pairs of columns: the first half of B's tile comes from the first
+/// plane of its tensor map, the other from the second plane.
+#[inline(always)]
+pub fn is_gated<K: KernelTraits>(params: &GemmParams) -> bool {
+    K::FUSED && K::BLOCK_N.is_multiple_of(128) && params.form.gated != 0
+}
+
+/// The plane of an operand's tensor map that holds matrix `batch`; `None` for a launch
+/// without a batch, whose maps have two dimensions.
+#[inline(always)]
+pub fn plane(params: &GemmParams, operand: &TensorRef, batch: u32) -> Option<u32> {
+    if params.form.batched == 0 {
+        None
+    } else if operand.batch_stride == 0 {
+        Some(0)
+    } else {
+        Some(batch)
+    }
+}
+
+/// Starts loading a k-block into `stage`: A's rows and B's columns from `origin` on, from
+/// `k` on.
 ///
 /// # Safety
 /// The stage is empty in every CTA that the loads write to, and its `full` expects the
@@ -55,89 +79,142 @@ pub unsafe fn load_stage<K: KernelTraits>(
     origin: Origin,
     k: u32,
 ) {
+    let a = Tile {
+        major: K::A::MAJOR,
+        extent: K::BLOCK_M,
+        map: maps.of(MapOf::A),
+        first: origin.row,
+        plane: plane(params, &params.a, origin.batch),
+        share: peers.share_of_a(),
+    };
+    let b = Tile {
+        major: K::B::MAJOR,
+        extent: K::BLOCK_N,
+        map: maps.of(MapOf::B),
+        first: origin.col,
+        plane: plane(params, &params.b, origin.batch),
+        share: peers.share_of_b(),
+    };
     let mut atom = 0;
     while atom < K::ATOMS {
         let k = k + atom * K::ATOM_K;
-        let (a, b) = (smem.a(stage, atom), smem.b(stage, atom));
-        let (a_map, b_map) = (maps.of(MapOf::A), maps.of(MapOf::B));
         let full = smem.full(stage);
         // SAFETY: the caller's duty.
         unsafe {
-            load_tile(
-                K::A::MAJOR,
-                K::BLOCK_M,
-                a,
-                a_map,
-                (origin.row, k),
-                peers.share_of_a(),
-                full,
-            );
-            load_tile(
-                K::B::MAJOR,
-                K::BLOCK_N,
-                b,
-                b_map,
-                (origin.col, k),
-                peers.share_of_b(),
-                full,
-            );
+            a.load(smem.a(stage, atom), k, full);
+            if is_gated::<K>(params) {
+                b.load_gated(smem.b(stage, atom), k, full);
+            } else {
+                b.load(smem.b(stage, atom), k, full);
+            }
         }
         atom += 1;
     }
 }
 
-/// Loads `share` of the `extent` rows of A (columns of B) from `first` on into one
-/// swizzle atom's tile. `full` counts the bytes.
-///
-/// # Safety
-/// See [`load_stage`].
-#[inline(always)]
-unsafe fn load_tile(
+/// The rows of A, or the columns of B, of one tile.
+#[derive(Clone, Copy)]
+struct Tile {
     major: Major,
+    /// Rows of the tile.
     extent: u32,
-    tile: OperandTile,
+    /// Address of the operand's tensor map.
     map: u64,
-    (first, k): (u32, u32),
+    /// First row.
+    first: u32,
+    /// The plane of the map; `None` if it has two dimensions.
+    plane: Option<u32>,
+    /// The part that this CTA loads.
     share: Share,
-    full: Mbarrier,
-) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        match major {
-            // One box: 128 bytes of K wide, with all rows of the share.
-            Major::K => {
-                let skip = share.index * (extent / share.of);
-                load_box(
-                    tile.address() + skip * ROW_BYTES,
-                    map,
-                    (k, first + skip),
-                    share,
-                    full,
-                );
-            }
-            // Boxes 64 elements of M or N wide, with one row for each k of the atom.
-            Major::Mn => {
-                let mut m64 = share.index;
-                while m64 < extent / 64 {
-                    let destination = tile.address() + m64 * M64_TILE_BYTES;
-                    load_box(destination, map, (first + m64 * 64, k), share, full);
-                    m64 += share.of;
+}
+
+impl Tile {
+    /// Loads this CTA's share into one swizzle atom's tile, from `k` on. `full` counts the
+    /// bytes.
+    ///
+    /// # Safety
+    /// See [`load_stage`].
+    #[inline(always)]
+    unsafe fn load(self, tile: OperandTile, k: u32, full: Mbarrier) {
+        let Tile { first, share, .. } = self;
+        // SAFETY: the caller's duty.
+        unsafe {
+            match self.major {
+                // One box: 128 bytes of K wide, with all rows of the share.
+                Major::K => {
+                    let skip = share.index * (self.extent / share.of);
+                    let destination = tile.address() + skip * ROW_BYTES;
+                    self.load_box(destination, (k, first + skip), self.plane, full);
+                }
+                // Boxes 64 elements of M or N wide, with one row for each k of the atom.
+                Major::Mn => {
+                    let mut m64 = share.index;
+                    while m64 < self.extent / 64 {
+                        let destination = tile.address() + m64 * M64_TILE_BYTES;
+                        self.load_box(destination, (first + m64 * 64, k), self.plane, full);
+                        m64 += share.of;
+                    }
                 }
             }
         }
     }
-}
 
-/// # Safety
-/// See [`load_stage`].
-#[inline(always)]
-unsafe fn load_box(destination: u32, map: u64, (x, y): (u32, u32), share: Share, full: Mbarrier) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        if share.of > 1 {
-            tma::load_multicast(destination, map, x, y, full.address(), share.peers as u16);
-        } else {
-            tma::load(destination, map, x, y, full.address());
+    /// [`Tile::load`] for pairs of columns: half of the tile comes from plane 0, and half
+    /// from plane 1, both from column `first / 2` of their plane on.
+    ///
+    /// # Safety
+    /// See [`load_stage`].
+    #[inline(always)]
+    unsafe fn load_gated(self, tile: OperandTile, k: u32, full: Mbarrier) {
+        let (first, share) = (self.first / 2, self.share);
+        let half = self.extent / 2;
+        // SAFETY: the caller's duty.
+        unsafe {
+            match self.major {
+                // A box for each plane; two CTAs that share the tile load one each.
+                Major::K => {
+                    let mut plane = share.index;
+                    while plane < 2 {
+                        let destination = tile.address() + plane * half * ROW_BYTES;
+                        self.load_box(destination, (k, first), Some(plane), full);
+                        plane += share.of;
+                    }
+                }
+                Major::Mn => {
+                    let mut m64 = share.index;
+                    while m64 < self.extent / 64 {
+                        let (plane, column) = (m64 / (half / 64), m64 % (half / 64) * 64);
+                        let destination = tile.address() + m64 * M64_TILE_BYTES;
+                        self.load_box(destination, (first + column, k), Some(plane), full);
+                        m64 += share.of;
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// See [`load_stage`].
+    #[inline(always)]
+    unsafe fn load_box(
+        self,
+        destination: u32,
+        (x, y): (u32, u32),
+        plane: Option<u32>,
+        full: Mbarrier,
+    ) {
+        let (map, barrier) = (self.map, full.address());
+        let peers = self.share.peers as u16;
+        // SAFETY: the caller's duty.
+        unsafe {
+            match (self.share.of > 1, plane) {
+                (false, None) => tma::load(destination, map, x, y, barrier),
+                (true, None) => tma::load_multicast(destination, map, x, y, barrier, peers),
+                (false, Some(z)) => tma::load_3d(destination, map, (x, y, z), barrier),
+                (true, Some(z)) => {
+                    tma::load_multicast_3d(destination, map, (x, y, z), barrier, peers);
+                }
+            }
         }
     }
 }

@@ -59,6 +59,10 @@ pub trait KernelTraits {
     const BLOCK_K: u32;
     /// Depth of the pipeline.
     const STAGES: u32;
+    /// Whether the kernel has the whole epilogue, or stores the product as it is. The whole
+    /// epilogue makes the PTX three times as long, so only tiles that suit many products
+    /// have it.
+    const FUSED: bool;
 
     /// CTAs of a cluster.
     const CLUSTER: Cluster = Self::Schedule::CLUSTER;
