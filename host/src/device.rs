@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::embedded;
 use crate::error::Error;
 use crate::gpu::current::Current;
 use crate::gpu::opened::{Gpu, GpuInfo};
@@ -77,27 +76,6 @@ impl Device {
             shared
         });
         Device(shared)
-    }
-
-    /// The first GPU that opens and that a kernel was built for, else the CPU. The
-    /// environment variable `TILEWISE_DEVICE` overrides this: `cpu` selects the CPU, and
-    /// `emulated` (with the feature `emulator`) selects an emulated H200.
-    pub fn best() -> Device {
-        match std::env::var("TILEWISE_DEVICE").as_deref() {
-            Ok("cpu") => return Device::cpu(),
-            #[cfg(feature = "emulator")]
-            Ok("emulated") => {
-                let gpu = crate::gpu::emulated::options::EmulatedGpu::default();
-                return Device::emulated(gpu).expect("an H200 is in range");
-            }
-            _ => {}
-        }
-        (0..Device::gpu_count())
-            .filter_map(|ordinal| Device::gpu(ordinal).ok())
-            .find(|device| {
-                (device.gpu_info()).is_some_and(|gpu| embedded::runs_on(gpu.compute_capability))
-            })
-            .unwrap_or_else(Device::cpu)
     }
 
     pub(crate) fn kind(&self) -> &Kind {

@@ -79,6 +79,21 @@ pub enum Error {
         schedule: Schedule,
     },
 
+    /// This library has no kernel that runs on a GPU.
+    #[error(
+        "{device} has compute capability {}.{}, for which this build of tilewise has no kernel: \
+         {built}",
+        compute_capability.0, compute_capability.1
+    )]
+    NoKernels {
+        /// The device's name.
+        device: String,
+        /// Its compute capability, (major, minor).
+        compute_capability: (u32, u32),
+        /// The targets that the build has kernels for, or why it has none.
+        built: String,
+    },
+
     /// This library does not have the PTX of a kernel, or the PTX is damaged.
     #[error("kernel {kernel} has no PTX in this library ({found}); build the library again")]
     NoPtx {

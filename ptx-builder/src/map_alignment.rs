@@ -37,7 +37,10 @@ fn raised(signature: &str, parameter: &str) -> Option<String> {
     let mut words: Vec<&str> = declaration.split_whitespace().collect();
     let place = words.iter().position(|word| *word == ".align")?;
     words.splice(place..place + 2, [ALIGNMENT]);
-    Some(format!("{others}.param {} {parameter}{after}", words.join(" ")))
+    Some(format!(
+        "{others}.param {} {parameter}{after}",
+        words.join(" ")
+    ))
 }
 
 #[cfg(test)]
@@ -50,6 +53,9 @@ mod tests {
             \t.param .align 8 .b8 one_param_1[512]\n)";
         let expected = signature.replace(".align 8 .b8 one_param_1", ".align 64 .b8 one_param_1");
         assert_eq!(raised(signature, "one_param_1["), Some(expected));
-        assert_eq!(raised("(\n\t.param .u64 one_param_0\n)", "one_param_1["), None);
+        assert_eq!(
+            raised("(\n\t.param .u64 one_param_0\n)", "one_param_1["),
+            None
+        );
     }
 }

@@ -1,15 +1,17 @@
 //! The [`Backend`] of the CUDA driver. Each function is one call of the driver.
 
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
-use cust_raw::{CUstream, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
 use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
+use super::binding::{
+    self, CUstream, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code,
+};
 use super::event::OrderEvent;
+use super::libcuda::Entry;
 use super::open::DriverGpu;
 use super::timer::EventTimer;
-use super::{check, context, failure, launch, libcuda, module, tensor_map};
+use super::{check, context, failure, launch, module, tensor_map};
 use crate::error::Error;
 use crate::gpu::backend::{Backend, Event, Function, LaunchConfig, Lines, Pattern, Timer};
 use crate::gpu::current::Current;
@@ -30,7 +32,7 @@ impl Backend for DriverGpu {
     fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
         let mut address = 0;
         // SAFETY: `address` outlives the call.
-        let result = unsafe { cust_raw::cuMemAlloc_v2(&mut address, bytes) };
+        let result = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
         if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
             return Ok(None);
         }
@@ -40,13 +42,13 @@ impl Backend for DriverGpu {
     fn free_bytes(&self) -> Result<u64, Error> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both outlive the call.
-        let result = unsafe { cust_raw::cuMemGetInfo_v2(&mut free, &mut total) };
+        let result = unsafe { binding::cuMemGetInfo_v2(&mut free, &mut total) };
         check("cuMemGetInfo", result).map(|()| free as u64)
     }
 
     unsafe fn free(&self, address: u64) {
         // SAFETY: the caller ensures it. A failure would come from an earlier call.
-        unsafe { cust_raw::cuMemFree_v2(address) };
+        unsafe { binding::cuMemFree_v2(address) };
     }
 
     unsafe fn zero(
@@ -57,7 +59,7 @@ impl Backend for DriverGpu {
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemsetD8Async", unsafe {
-            cust_raw::cuMemsetD8Async(address, 0, bytes, self.handle(stream))
+            binding::cuMemsetD8Async(address, 0, bytes, self.handle(stream))
         })
     }
 
@@ -73,25 +75,25 @@ impl Backend for DriverGpu {
         match value {
             Pattern::Two(bits) if is_one_line => {
                 // SAFETY: the caller ensures it.
-                let result = unsafe { cust_raw::cuMemsetD16Async(address, bits, length, stream) };
+                let result = unsafe { binding::cuMemsetD16Async(address, bits, length, stream) };
                 check("cuMemsetD16Async", result)
             }
             Pattern::Four(bits) if is_one_line => {
                 // SAFETY: the caller ensures it.
-                let result = unsafe { cust_raw::cuMemsetD32Async(address, bits, length, stream) };
+                let result = unsafe { binding::cuMemsetD32Async(address, bits, length, stream) };
                 check("cuMemsetD32Async", result)
             }
             Pattern::Two(bits) => {
                 // SAFETY: the caller ensures it.
                 let result = unsafe {
-                    cust_raw::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
+                    binding::cuMemsetD2D16Async(address, pitch_bytes, bits, length, count, stream)
                 };
                 check("cuMemsetD2D16Async", result)
             }
             Pattern::Four(bits) => {
                 // SAFETY: the caller ensures it.
                 let result = unsafe {
-                    cust_raw::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
+                    binding::cuMemsetD2D32Async(address, pitch_bytes, bits, length, count, stream)
                 };
                 check("cuMemsetD2D32Async", result)
             }
@@ -103,7 +105,7 @@ impl Backend for DriverGpu {
     unsafe fn write(&self, address: u64, from: &[u8]) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemcpyHtoDAsync", unsafe {
-            cust_raw::cuMemcpyHtoDAsync_v2(
+            binding::cuMemcpyHtoDAsync_v2(
                 address,
                 from.as_ptr().cast(),
                 from.len(),
@@ -115,7 +117,7 @@ impl Backend for DriverGpu {
     unsafe fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemcpyDtoHAsync", unsafe {
-            cust_raw::cuMemcpyDtoHAsync_v2(
+            binding::cuMemcpyDtoHAsync_v2(
                 to.as_mut_ptr().cast(),
                 address,
                 to.len(),
@@ -160,13 +162,13 @@ impl Backend for DriverGpu {
 
     fn synchronize(&self) -> Result<(), Error> {
         // SAFETY: `self` owns the stream.
-        let result = unsafe { cust_raw::cuStreamSynchronize(DriverGpu::stream(self)) };
+        let result = unsafe { binding::cuStreamSynchronize(DriverGpu::stream(self)) };
         check("cuStreamSynchronize", result)
     }
 
     fn is_done(&self) -> Result<bool, Error> {
         // SAFETY: `self` owns the stream.
-        match unsafe { cust_raw::cuStreamQuery(DriverGpu::stream(self)) } {
+        match unsafe { binding::cuStreamQuery(DriverGpu::stream(self)) } {
             Code::CUDA_ERROR_NOT_READY => Ok(false),
             result => check("cuStreamQuery", result).map(|()| true),
         }
@@ -177,31 +179,24 @@ impl Backend for DriverGpu {
         let mut number = 0;
         // SAFETY: both outlive the call, and the stream exists.
         let result = unsafe {
-            cust_raw::cuStreamGetCaptureInfo(self.handle(stream), &mut status, &mut number)
+            binding::cuStreamGetCaptureInfo(self.handle(stream), &mut status, &mut number)
         };
         check("cuStreamGetCaptureInfo", result)?;
         Ok((status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE).then_some(number))
     }
 
     fn stream_number(&self, stream: CudaStream) -> Result<Option<u64>, Error> {
-        // The driver API has had this signature since CUDA 12.0.
         type GetId = unsafe extern "C" fn(stream: *mut c_void, number: *mut u64) -> u32;
-        static GET_ID: OnceLock<Option<GetId>> = OnceLock::new();
+        // SAFETY: the driver API has had this signature since CUDA 12.0.
+        static GET_ID: Entry<GetId> = unsafe { Entry::new("cuStreamGetId\0") };
 
-        let get_id = GET_ID.get_or_init(|| {
-            let symbol = libcuda::symbol(c"cuStreamGetId")?;
-            // SAFETY: see `GetId`.
-            Some(unsafe { std::mem::transmute::<*const c_void, GetId>(symbol) })
-        });
-        let Some(get_id) = get_id else {
+        let Some(get_id) = GET_ID.find() else {
             return Ok(None);
         };
         let mut number = 0;
         // SAFETY: the number outlives the call, and the stream exists.
-        match unsafe { get_id(stream.as_raw(), &mut number) } {
-            0 => Ok(Some(number)),
-            code => Err(failure("cuStreamGetId", code)),
-        }
+        let code = unsafe { get_id(stream.as_raw(), &mut number) };
+        failure::check("cuStreamGetId", code).map(|()| Some(number))
     }
 
     fn stream(&self) -> Option<CudaStream> {
@@ -210,7 +205,7 @@ impl Backend for DriverGpu {
 
     #[cfg(feature = "cust")]
     fn cust_stream(&self) -> Option<&cust::stream::Stream> {
-        Some(self.as_cust())
+        Some(self.stream.as_cust())
     }
 }
 

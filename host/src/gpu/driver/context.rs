@@ -3,8 +3,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use cust_raw::CUcontext;
-
+use super::binding::{self, CUcontext};
 use super::check;
 use crate::error::Error;
 use crate::gpu::current::Current;
@@ -18,7 +17,7 @@ pub(super) fn make_current(context: CUcontext) -> Result<Current, Error> {
     }
     // SAFETY: the context is retained.
     check("cuCtxSetCurrent", unsafe {
-        cust_raw::cuCtxSetCurrent(context)
+        binding::cuCtxSetCurrent(context)
     })?;
     Ok(Current::in_place_of(found.cast(), restore))
 }
@@ -34,7 +33,7 @@ fn current() -> Result<CUcontext, Error> {
     let mut context = ptr::null_mut();
     // SAFETY: the handle outlives the call.
     check("cuCtxGetCurrent", unsafe {
-        cust_raw::cuCtxGetCurrent(&mut context)
+        binding::cuCtxGetCurrent(&mut context)
     })?;
     Ok(context)
 }
@@ -43,5 +42,5 @@ fn current() -> Result<CUcontext, Error> {
 /// earlier call.
 fn restore(context: *mut c_void) {
     // SAFETY: the thread that found the context current has made none of its calls since.
-    unsafe { cust_raw::cuCtxSetCurrent(context.cast()) };
+    unsafe { binding::cuCtxSetCurrent(context.cast()) };
 }

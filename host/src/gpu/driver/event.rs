@@ -1,7 +1,6 @@
 //! Events of the driver, which mark a place in the work of a stream.
 
-use cust_raw::{CUevent, CUevent_flags_enum as Flags, CUstream};
-
+use super::binding::{self, CUevent, CUstream};
 use super::check;
 use crate::error::Error;
 use crate::gpu::backend;
@@ -19,18 +18,18 @@ unsafe impl Sync for Event {}
 impl Event {
     /// An event that takes the time.
     pub(super) fn timed() -> Result<Self, Error> {
-        Event::new(Flags::CU_EVENT_DEFAULT)
+        Event::new(binding::CU_EVENT_DEFAULT)
     }
 
     /// An event that takes no time.
     pub(super) fn untimed() -> Result<Self, Error> {
-        Event::new(Flags::CU_EVENT_DISABLE_TIMING)
+        Event::new(binding::CU_EVENT_DISABLE_TIMING)
     }
 
-    fn new(flags: Flags) -> Result<Self, Error> {
+    fn new(flags: u32) -> Result<Self, Error> {
         let mut event = std::ptr::null_mut();
         // SAFETY: the handle outlives the call.
-        let result = unsafe { cust_raw::cuEventCreate(&mut event, flags as u32) };
+        let result = unsafe { binding::cuEventCreate(&mut event, flags) };
         check("cuEventCreate", result).map(|()| Event(event))
     }
 
@@ -38,7 +37,7 @@ impl Event {
     pub(super) fn record(&self, stream: CUstream) -> Result<(), Error> {
         // SAFETY: event and stream exist.
         check("cuEventRecord", unsafe {
-            cust_raw::cuEventRecord(self.0, stream)
+            binding::cuEventRecord(self.0, stream)
         })
     }
 
@@ -46,7 +45,7 @@ impl Event {
     pub(super) fn milliseconds_since(&self, start: &Event) -> Result<f32, Error> {
         let mut milliseconds = 0.0;
         // SAFETY: the events exist; the number outlives the call.
-        let result = unsafe { cust_raw::cuEventElapsedTime(&mut milliseconds, start.0, self.0) };
+        let result = unsafe { binding::cuEventElapsedTime(&mut milliseconds, start.0, self.0) };
         check("cuEventElapsedTime", result).map(|()| milliseconds)
     }
 }
@@ -54,7 +53,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once.
-        unsafe { cust_raw::cuEventDestroy_v2(self.0) };
+        unsafe { binding::cuEventDestroy_v2(self.0) };
     }
 }
 
@@ -84,14 +83,14 @@ impl backend::Event for OrderEvent {
     fn make_wait(&self, stream: Option<CudaStream>) -> Result<(), Error> {
         // SAFETY: event and stream exist.
         check("cuStreamWaitEvent", unsafe {
-            cust_raw::cuStreamWaitEvent(self.handle(stream), self.event.0, 0)
+            binding::cuStreamWaitEvent(self.handle(stream), self.event.0, 0)
         })
     }
 
     fn synchronize(&self) -> Result<(), Error> {
         // SAFETY: the event exists.
         check("cuEventSynchronize", unsafe {
-            cust_raw::cuEventSynchronize(self.event.0)
+            binding::cuEventSynchronize(self.event.0)
         })
     }
 }

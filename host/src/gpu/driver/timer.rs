@@ -1,7 +1,6 @@
 //! Two events on a stream, with which the GPU takes the time on its own clock.
 
-use cust_raw::CUstream;
-
+use super::binding::CUstream;
 use super::event::Event;
 use crate::error::Error;
 use crate::gpu::backend::Timer;
