@@ -24,9 +24,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Makes the GPU's context current on the calling thread. Every other call needs it.
     fn make_current(&self) -> Result<Current, Error>;
 
-    /// Allocates `bytes` bytes, at least one, at a multiple of 256. Returns `None` if there
-    /// is not enough memory.
-    fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error>;
+    /// Allocates `bytes` bytes, at least one, at a multiple of 256, for work on the streams
+    /// that `streams` names. Returns `None` if there is not enough memory.
+    fn allocate(&self, bytes: usize, streams: Streams) -> Result<Option<Allocation>, Error>;
 
     /// Number of free bytes.
     fn free_bytes(&self) -> Result<u64, Error>;
@@ -34,9 +34,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Frees an allocation.
     ///
     /// # Safety
-    /// `address` is from [`Backend::allocate`] and is freed once, and no enqueued work uses
-    /// the allocation.
-    unsafe fn free(&self, address: u64);
+    /// The allocation is from [`Backend::allocate`] and is freed once. No enqueued work uses
+    /// it, except work on the library's own stream if the allocation is ordered.
+    unsafe fn free(&self, allocation: Allocation);
 
     /// Enqueues zeros for `bytes` bytes at `address` on `stream`, or on the library's own.
     ///
@@ -162,6 +162,24 @@ pub(crate) trait Timer: Send + Sync + fmt::Debug {
     /// Milliseconds between the two events, which must have happened. On an emulated GPU,
     /// this is a number that grows with the instructions executed.
     fn milliseconds(&self) -> Result<f32, Error>;
+}
+
+/// The streams whose work uses an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streams {
+    /// The library's own, or a stream that the caller of the library orders behind it.
+    Own,
+    /// Any stream at once.
+    Any,
+}
+
+/// Memory of a GPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    pub(crate) address: u64,
+    /// Whether it is freed in the order of the library's own stream. Then it may be freed
+    /// while work on that stream still uses it.
+    pub(crate) is_ordered: bool,
 }
 
 /// A loaded kernel, valid while its GPU is open.

@@ -6,6 +6,7 @@
 //! | [`binding`] | the functions of the driver API, by one of two bindings |
 //! | [`failure`] | the errors of failed calls |
 //! | [`open`] | opened GPUs: context, stream, loaded kernels |
+//! | [`pool`] | memory in the order of a stream |
 //! | [`module`] | kernels, loaded |
 //! | [`launch`] | one launch |
 //! | [`tensor_map`] | tensor maps, encoded |
@@ -23,6 +24,7 @@ mod launch;
 pub(super) mod libcuda;
 mod module;
 pub(super) mod open;
+mod pool;
 mod tensor_map;
 mod timer;
 

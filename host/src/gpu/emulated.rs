@@ -17,7 +17,8 @@ use tilewise_emulator::semantics::tensor_map::TensorMap;
 use tilewise_emulator::{self as machine, Counts, Grid, Memory, NoSuchMemory, Options};
 
 use super::backend::{
-    Backend, Event, Function, FunctionHandle, LaunchConfig, Lines, Pattern, Timer,
+    Allocation, Backend, Event, Function, FunctionHandle, LaunchConfig, Lines, Pattern, Streams,
+    Timer,
 };
 use super::current::Current;
 use super::opened::{Gpu, GpuInfo};
@@ -128,21 +129,25 @@ impl Backend for Emulated {
         Ok(Current::UNCHANGED)
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
+    fn allocate(&self, bytes: usize, _: Streams) -> Result<Option<Allocation>, Error> {
         let mut state = self.state();
         let left = self.gpu.memory_bytes - state.memory.allocated_bytes();
         if bytes as u64 > left {
             return Ok(None);
         }
-        Ok(state.memory.try_allocate(bytes as u64))
+        let address = state.memory.try_allocate(bytes as u64);
+        Ok(address.map(|address| Allocation {
+            address,
+            is_ordered: false,
+        }))
     }
 
     fn free_bytes(&self) -> Result<u64, Error> {
         Ok(self.gpu.memory_bytes - self.state().memory.allocated_bytes())
     }
 
-    unsafe fn free(&self, address: u64) {
-        self.state().memory.free(address);
+    unsafe fn free(&self, allocation: Allocation) {
+        self.state().memory.free(allocation.address);
     }
 
     unsafe fn zero(&self, _: Option<CudaStream>, address: u64, bytes: usize) -> Result<(), Error> {

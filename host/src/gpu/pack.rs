@@ -7,7 +7,7 @@ use gpu_kernels::{
     TileOrder,
 };
 
-use super::backend::{Function, LaunchConfig};
+use super::backend::{Function, LaunchConfig, Streams};
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
 use super::stream::CudaStream;
@@ -116,7 +116,7 @@ impl Pack {
         let bytes = packed.bytes().ok_or(Error::SizeOverflow {
             layout: packed.layout(),
         })?;
-        let workspace = DeviceBuffer::undefined(gpu, bytes)?;
+        let workspace = DeviceBuffer::undefined(gpu, bytes, Streams::Any)?;
         let to = packed.strides().at(workspace.address());
         let copy = Copy::new(gpu, kernel, (packed.rows, packed.cols), from.at(0), to)?;
         Ok(Pack { copy, workspace })

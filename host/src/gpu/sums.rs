@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gpu_kernels::KernelInfo;
 
-use super::backend::Backend;
+use super::backend::{Backend, Streams};
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
 use super::stream::CudaStream;
@@ -29,7 +29,7 @@ impl Sums {
     pub(crate) fn new(gpu: &Arc<Gpu>, kernel: &KernelInfo, ctas: u32) -> Result<Self, Error> {
         let each = kernel.stream_k_bytes as usize;
         Ok(Sums {
-            buffer: DeviceBuffer::undefined(gpu, ctas as usize * each)?,
+            buffer: DeviceBuffer::undefined(gpu, ctas as usize * each, Streams::Any)?,
             each,
             is_clear: false,
         })

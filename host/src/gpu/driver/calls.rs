@@ -13,7 +13,9 @@ use super::open::DriverGpu;
 use super::timer::EventTimer;
 use super::{check, context, failure, launch, module, tensor_map};
 use crate::error::Error;
-use crate::gpu::backend::{Backend, Event, Function, LaunchConfig, Lines, Pattern, Timer};
+use crate::gpu::backend::{
+    Allocation, Backend, Event, Function, LaunchConfig, Lines, Pattern, Streams, Timer,
+};
 use crate::gpu::current::Current;
 use crate::gpu::stream::CudaStream;
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
@@ -29,14 +31,17 @@ impl Backend for DriverGpu {
         context::make_current(self.context.as_raw())
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
-        let mut address = 0;
-        // SAFETY: `address` outlives the call.
-        let result = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
-        if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
-            return Ok(None);
+    fn allocate(&self, bytes: usize, streams: Streams) -> Result<Option<Allocation>, Error> {
+        if let Some(allocation) = self.try_allocate(bytes, streams)? {
+            return Ok(Some(allocation));
         }
-        check("cuMemAlloc", result).map(|()| Some(address))
+        let Some(pool) = &self.pool else {
+            return Ok(None);
+        };
+        // The pool may hold what is missing, some of it until the stream has finished.
+        Backend::synchronize(self)?;
+        pool.trim();
+        self.try_allocate(bytes, streams)
     }
 
     fn free_bytes(&self) -> Result<u64, Error> {
@@ -46,9 +51,17 @@ impl Backend for DriverGpu {
         check("cuMemGetInfo", result).map(|()| free as u64)
     }
 
-    unsafe fn free(&self, address: u64) {
-        // SAFETY: the caller ensures it. A failure would come from an earlier call.
-        unsafe { binding::cuMemFree_v2(address) };
+    unsafe fn free(&self, allocation: Allocation) {
+        let Allocation {
+            address,
+            is_ordered,
+        } = allocation;
+        match &self.pool {
+            // SAFETY: the caller ensures it.
+            Some(pool) if is_ordered => unsafe { pool.free(address, DriverGpu::stream(self)) },
+            // SAFETY: the caller ensures it. A failure would come from an earlier call.
+            _ => drop(unsafe { binding::cuMemFree_v2(address) }),
+        }
     }
 
     unsafe fn zero(
@@ -210,6 +223,32 @@ impl Backend for DriverGpu {
 }
 
 impl DriverGpu {
+    /// [`Backend::allocate`] from what the device or the pool has now. While the library's
+    /// stream captures, an allocation from the pool would become a part of the graph.
+    fn try_allocate(&self, bytes: usize, streams: Streams) -> Result<Option<Allocation>, Error> {
+        let allocation = |is_ordered| {
+            move |address| Allocation {
+                address,
+                is_ordered,
+            }
+        };
+        if let Some(pool) = &self.pool
+            && streams == Streams::Own
+            && self.capture(None)?.is_none()
+        {
+            let address = pool.allocate(bytes, DriverGpu::stream(self))?;
+            return Ok(address.map(allocation(true)));
+        }
+        let mut address = 0;
+        // SAFETY: `address` outlives the call.
+        let result = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
+        if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
+            return Ok(None);
+        }
+        check("cuMemAlloc", result)?;
+        Ok(Some(address).map(allocation(false)))
+    }
+
     /// The driver's handle of `stream`, or of the library's own.
     fn handle(&self, stream: Option<CudaStream>) -> CUstream {
         stream.map_or(DriverGpu::stream(self), |stream| stream.as_raw().cast())
