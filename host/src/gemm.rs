@@ -16,6 +16,7 @@ use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
 use crate::operands::Operands;
 use crate::plan::{Plan, check_devices};
+use crate::plan_cache::Key;
 use crate::plan_info::{CpuPlanInfo, Origin, PlanInfo};
 use crate::select::{self, Packing, Problem, Request};
 use crate::untyped_plan::{UntypedPlan, Work};
@@ -234,22 +235,36 @@ impl Gemm {
         Ok(operands)
     }
 
+    /// What a plan for `operands` can be used for.
+    ///
+    /// # Errors
+    /// [`Error::PrecisionIgnored`], [`Error::Alignment`].
+    pub(crate) fn key<T: Element, O: Output<T>>(&self, operands: Operands) -> Result<Key, Error> {
+        Ok(Key {
+            input: match (T::DTYPE, self.precision) {
+                (DType::F32, Precision::Tf32) => DType::Tf32,
+                (input, Precision::Tf32) => return Err(Error::PrecisionIgnored { input }),
+                (input, Precision::Ieee) => input,
+            },
+            output: O::DTYPE,
+            operands: match self.alignment {
+                None => operands,
+                Some(bytes) if bytes.is_power_of_two() => operands.aligned_at_most(bytes as u64),
+                Some(bytes) => return Err(Error::Alignment { bytes }),
+            },
+            request: self.request.clone(),
+        })
+    }
+
     /// Plans the product of `operands`. On a GPU, `on_gpu` makes the plan.
     pub(crate) fn plan_by<T: Element, O: Output<T>>(
         &self,
         operands: Operands,
         on_gpu: impl FnOnce(&Arc<Gpu>, &Problem, &Request) -> Result<(GpuPlan, Origin), Error>,
     ) -> Result<UntypedPlan, Error> {
-        let input = match (T::DTYPE, self.precision) {
-            (DType::F32, Precision::Tf32) => DType::Tf32,
-            (input, Precision::Tf32) => return Err(Error::PrecisionIgnored { input }),
-            (input, Precision::Ieee) => input,
-        };
-        let operands = match self.alignment {
-            None => operands,
-            Some(bytes) if bytes.is_power_of_two() => operands.aligned_at_most(bytes as u64),
-            Some(bytes) => return Err(Error::Alignment { bytes }),
-        };
+        let Key {
+            input, operands, ..
+        } = self.key::<T, O>(operands)?;
         let (work, info) = match self.device.kind() {
             Kind::Cpu => {
                 self.check_nothing_forced()?;

@@ -173,8 +173,8 @@ impl Tuner {
         request: &Request,
         addresses: [u64; 3],
     ) -> Result<(GpuPlan, Origin), Error> {
-        gpu.make_current()?;
-        if gpu.backend().is_capturing()? {
+        let _current = gpu.make_current()?;
+        if gpu.backend().capture(None)?.is_some() {
             return Err(Error::TuningWhileCapturing);
         }
         let target = gpu.info().target();
@@ -203,7 +203,7 @@ impl Tuner {
         let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
         let time = |stopwatch: &Stopwatch, plan: &mut GpuPlan| {
             // SAFETY: the caller ensures it, and the stopwatch waits for the stream.
-            stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
+            stopwatch.time(limit(plan), || unsafe { plan.run(None, addresses) })
         };
         let (fastest, plan) = measure(gpu, problem, &choices, race, time);
         if let Some((choice, milliseconds)) = fastest {

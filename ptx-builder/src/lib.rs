@@ -20,7 +20,8 @@
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel that spills, calls, or lacks its tensor-core instructions |
 //!
-//! Beside them, [`wasm`] compiles the computations of the HTML page.
+//! Beside them, [`prebuilt`] is the PTX that a package of the library carries, and [`wasm`]
+//! compiles the computations of the HTML page.
 //!
 //! [`build`] does the steps down to the proof of convergence. The last two steps need
 //! NVIDIA's `ptxas` and no GPU. [`compare`] compares the PTX of the two code generators.
@@ -47,6 +48,7 @@ pub mod gates;
 pub mod generator;
 pub mod launch_bounds;
 mod nested;
+pub mod prebuilt;
 pub mod ptx;
 pub mod ptxas;
 pub mod rust_cuda;

@@ -1,15 +1,18 @@
 //! A product on a GPU, ready to launch.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, KernelInfo, TensorMaps};
+use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
-use super::buffer::DeviceBuffer;
 use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
+use super::run_order::RunOrder;
+use super::stream::CudaStream;
+use super::sums::Sums;
 use crate::error::Error;
 use crate::plan_info::{GpuPlanInfo, Origin};
 use crate::problem::Problem;
@@ -23,10 +26,6 @@ use crate::tma;
 /// and 1024³ and 4 % at 2048³. Larger products already run at the power or memory limit
 /// and would lose up to 6 % (`docs/perf-log.md`).
 const SHORT_CYCLES: u64 = 40_000;
-
-/// Bytes of the flag at the end of each CTA's stream-K workspace. The flag has a cache
-/// line of its own.
-const FLAG_BYTES: usize = 128;
 
 /// Everything that a launch needs except the addresses.
 #[derive(Debug)]
@@ -44,7 +43,9 @@ pub(crate) struct GpuPlan {
     params: GemmParams,
     maps: Option<HopperMaps>,
     /// The stream-K workspace, in which CTAs leave the accumulators of shared tiles.
-    sums: Option<DeviceBuffer>,
+    sums: Option<Sums>,
+    /// The order of the runs, which matters where there is a workspace.
+    order: RunOrder,
 }
 
 impl GpuPlan {
@@ -86,7 +87,7 @@ impl GpuPlan {
         let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
         let sums = match grid::stream_k_tiles(&choice, ctas) {
             0 => None,
-            _ => Some(workspace_of_sharers(gpu, kernel, choice.stream_k_ctas)?),
+            _ => Some(Sums::new(gpu, kernel, choice.stream_k_ctas)?),
         };
         Ok(GpuPlan {
             gpu: gpu.clone(),
@@ -105,7 +106,7 @@ impl GpuPlan {
                 a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
                 b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
                 c: problem.c.at(0),
-                workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
+                workspace: sums.as_ref().map_or(0, Sums::address),
                 m: problem.m,
                 n: problem.n,
                 k: problem.k,
@@ -117,6 +118,7 @@ impl GpuPlan {
             packs,
             maps,
             sums,
+            order: RunOrder::default(),
         })
     }
 
@@ -139,7 +141,7 @@ impl GpuPlan {
         }
         let [packed_a, packed_b] = packed;
         let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
-        let sums = self.sums.as_ref().map_or(0, DeviceBuffer::bytes);
+        let sums = self.sums.as_ref().map_or(0, Sums::bytes);
         GpuPlanInfo {
             m: m as usize,
             n: n as usize,
@@ -159,16 +161,49 @@ impl GpuPlan {
         }
     }
 
-    /// Enqueues the product of operands at the addresses of A, B and C.
+    /// Enqueues the product of operands at the addresses of A, B and C, on `stream` or on the
+    /// library's own.
     ///
     /// # Safety
     /// The operands are live on the plan's GPU, in the planned layouts, and stay allocated
-    /// until the stream has finished.
-    pub(crate) unsafe fn run(&mut self, [a, b, c]: [u64; 3]) -> Result<(), Error> {
+    /// until the stream has finished. `stream` belongs to the GPU's context.
+    pub(crate) unsafe fn run(
+        &mut self,
+        stream: Option<CudaStream>,
+        addresses: [u64; 3],
+    ) -> Result<(), Error> {
         if self.params.m == 0 || self.params.n == 0 {
             return Ok(());
         }
-        self.gpu.make_current()?;
+        let gpu = self.gpu.clone();
+        let _current = gpu.make_current()?;
+        let backend = gpu.backend();
+        // The library's own stream may be named, or meant.
+        let stream = stream.filter(|_| backend.stream() != stream);
+        if !self.has_workspace() {
+            // SAFETY: the caller ensures it.
+            return unsafe { self.enqueue(stream, addresses) };
+        }
+        let turn = self.order.before(backend, stream)?;
+        if let Some(sums) = &mut self.sums {
+            sums.clear_flags(backend, stream, turn.is_captured())?;
+        }
+        // SAFETY: the caller ensures it; the runs of this plan are in order.
+        let enqueued = unsafe { self.enqueue(stream, addresses) };
+        self.order.after(turn)?;
+        enqueued
+    }
+
+    /// Enqueues the launches of [`GpuPlan::run`]. The context is current.
+    ///
+    /// # Safety
+    /// What [`GpuPlan::run`] asks for, and no other run of this plan uses the workspace at
+    /// the same time.
+    unsafe fn enqueue(
+        &mut self,
+        stream: Option<CudaStream>,
+        [a, b, c]: [u64; 3],
+    ) -> Result<(), Error> {
         let (a, b) = if self.choice.transposed {
             (b, a)
         } else {
@@ -193,28 +228,38 @@ impl GpuPlan {
         for (pack, address) in [(pack_a, a), (pack_b, b)] {
             if let Some(pack) = pack {
                 // SAFETY: the caller ensures it.
-                unsafe { pack.run(&self.gpu, address) }?;
+                unsafe { pack.run(&self.gpu, stream, address) }?;
             }
         }
-        let backend = self.gpu.backend();
+        let (backend, function) = (self.gpu.backend(), &self.function);
         // SAFETY: the caller ensures it; the function takes these two parameters like every
         // entry point.
-        unsafe { backend.launch(&self.function, self.config, &self.params, &tensor_maps) }
+        unsafe { backend.launch(stream, function, self.config, params, &tensor_maps) }
+    }
+
+    /// Whether the runs use memory of the plan.
+    fn has_workspace(&self) -> bool {
+        self.sums.is_some() || self.packs.iter().any(Option::is_some)
+    }
+
+    /// Whether a graph has captured a run and uses memory of the plan.
+    pub(crate) fn belongs_to_graph(&self) -> bool {
+        self.order.is_captured()
     }
 }
 
-/// The stream-K workspace of `kernel` for `sharers` CTAs. Each CTA has room for its
-/// accumulators, and at the end a flag. The flags must be 0 before the first launch; the
-/// rest may be undefined.
-fn workspace_of_sharers(
-    gpu: &Arc<Gpu>,
-    kernel: &KernelInfo,
-    sharers: u32,
-) -> Result<DeviceBuffer, Error> {
-    let (each, sharers) = (kernel.stream_k_bytes as usize, sharers as usize);
-    let workspace = DeviceBuffer::zeroed(gpu, sharers * each)?;
-    for sharer in 0..sharers {
-        workspace.leave_undefined(sharer * each, each - FLAG_BYTES);
+impl Drop for GpuPlan {
+    fn drop(&mut self) {
+        if !self.has_workspace() {
+            return;
+        }
+        // The library's own stream is waited for by each buffer.
+        let finished = (self.gpu.make_current()).and_then(|_current| self.order.finish());
+        if finished.is_err() {
+            // The context is broken, or the GPU is overdue: the workspace stays allocated.
+            let [pack_a, pack_b] = &mut self.packs;
+            mem::forget((pack_a.take(), pack_b.take(), self.sums.take()));
+            mem::forget(mem::take(&mut self.order));
+        }
     }
-    Ok(workspace)
 }
