@@ -1,14 +1,13 @@
-//! Prepares the build of the library: an empty `libcuda` to link, and the kernels' PTX to
-//! embed.
+//! Prepares the build of the library: the kernels' PTX to embed and, with the feature `cust`,
+//! an empty `libcuda` to link.
 //!
 //! `embedded.rs` in `OUT_DIR` gets a table of (entry point, compressed PTX), a digest
 //! of the PTX that tells one build of the kernels from another, and the name of the
-//! code generator that made them (`TILEWISE_CODEGEN` chooses it). Without a device
-//! toolchain the table is empty and the library computes on the CPU alone; one
-//! warning says so.
-//!
-//! PTX is repetitive text: raw DEFLATE with one stream per kernel compresses the kernels'
-//! 12 MB to 2.4 MB, and decompressing one kernel takes 0.2 ms.
+//! code generator that made them (`TILEWISE_CODEGEN` chooses it). In the repository, the
+//! kernels are compiled from source. A package of this crate carries their PTX
+//! (`ptx_builder::prebuilt`), so that building it needs no device toolchain. Without either,
+//! the table is empty and the library computes on the CPU alone; it knows the reason, and a
+//! warning says it.
 
 use std::fmt::Write as _;
 use std::hash::Hasher as _;
@@ -17,23 +16,69 @@ use std::{env, fs};
 
 use fnv::FnvHasher;
 use gpu_kernels::Arch;
-use miniz_oxide::deflate::compress_to_vec;
-use ptx_builder::{Build, Codegen, Error, Generator, GeneratorChoice, generator};
-
-/// The compression level, of zlib's levels 0 to 9. Higher levels take longer and save
-/// less than 1 %.
-const COMPRESSION: u8 = 6;
+use ptx_builder::{
+    Build, Codegen, Error, Generator, GeneratorChoice, NoToolchain, generator, prebuilt, toolchain,
+};
 
 fn main() {
     let directory = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
     let (manifest, out) = (directory("CARGO_MANIFEST_DIR"), directory("OUT_DIR"));
 
-    // `.cargo/config.toml` does the same, but does not apply to crates that depend on
-    // this one.
-    let stub = manifest.join("stub/lib64");
-    println!("cargo::rustc-link-search=native={}", stub.display());
+    if env::var_os("CARGO_FEATURE_CUST").is_some() {
+        // `.cargo/config.toml` has cust_raw find it, but does not apply to crates that
+        // depend on this one.
+        let stub = manifest.join("stub/lib64");
+        println!("cargo::rustc-link-search=native={}", stub.display());
+    }
 
     println!("cargo::rerun-if-changed=build.rs");
+    let embedded = if is_in_repository(&manifest) {
+        compiled(&out)
+    } else {
+        packaged(&manifest.join("prebuilt"), &out)
+    };
+    if let Some(reason) = &embedded.without_kernels {
+        println!("cargo::warning=tilewise is built for the CPU alone: {reason}");
+    }
+    fs::write(out.join("embedded.rs"), embedded.source()).expect("OUT_DIR can be written");
+}
+
+/// Whether this crate lies in its repository, with the sources of the kernels and the release
+/// of the compiler that they are compiled with.
+fn is_in_repository(manifest: &Path) -> bool {
+    ["../gpu-kernels/src/lib.rs", "../rust-toolchain.toml"]
+        .iter()
+        .all(|file| manifest.join(file).is_file())
+}
+
+/// The kernels that this package carries in `dir`.
+fn packaged(dir: &Path, out: &Path) -> Embedded {
+    println!("cargo::rerun-if-env-changed={}", toolchain::PTX);
+    if toolchain::is_skipped() {
+        return Embedded::without_kernels(NoToolchain::Skipped.to_string());
+    }
+    if !dir.is_dir() {
+        let reason = "this package was made without the PTX that `cargo xtask package` adds";
+        return Embedded::without_kernels(reason.into());
+    }
+    println!("cargo::rerun-if-changed={}", dir.display());
+    let prebuilt = prebuilt::read(dir).unwrap_or_else(|error| panic!("{error}"));
+    let mut embedded = Embedded {
+        generator: "Some(CodeGenerator::RustcNvptx)",
+        toolchain: Some(prebuilt.compiler),
+        ..Embedded::default()
+    };
+    for kernel in prebuilt.kernels {
+        embedded.add(kernel.name, &kernel.ptx, &kernel.compressed, out);
+    }
+    if wants_probes() {
+        println!("cargo::warning=built without the probes, which packages do not carry");
+    }
+    embedded
+}
+
+/// The kernels, compiled from source.
+fn compiled(out: &Path) -> Embedded {
     let chosen = Codegen::from_env()
         .map_err(Error::from)
         .and_then(generator::choose);
@@ -44,22 +89,26 @@ fn main() {
     for file in watched.files {
         println!("cargo::rerun-if-changed={}", file.display());
     }
-    let embedded = match chosen {
-        Ok(choice) => kernels(choice, &out),
-        Err(Error::NoToolchain(reason)) => {
-            println!("cargo::warning=tilewise is built for the CPU alone: {reason}");
-            Embedded::default()
-        }
+    match chosen {
+        Ok(choice) => kernels(choice, out),
+        Err(Error::NoToolchain(reason)) => Embedded::without_kernels(reason.to_string()),
         Err(error) => panic!("{error}"),
-    };
-    fs::write(out.join("embedded.rs"), embedded.source()).expect("OUT_DIR can be written");
+    }
+}
+
+/// Whether the feature for the probes is on.
+fn wants_probes() -> bool {
+    env::var_os("CARGO_FEATURE_PROBES").is_some()
 }
 
 /// The contents of `embedded.rs`.
-#[derive(Default)]
 struct Embedded {
-    /// The code generator that made the kernels.
-    generator: Option<Generator>,
+    /// The code generator that made the kernels, as Rust.
+    generator: &'static str,
+    /// Its version.
+    toolchain: Option<String>,
+    /// Why there are no kernels.
+    without_kernels: Option<String>,
     /// The table: each line has an entry point and a file in `OUT_DIR`.
     table: String,
     /// The digest of the names and the PTX, by FNV-1a (Fowler, Noll and Vo). It is the same
@@ -67,46 +116,78 @@ struct Embedded {
     digest: FnvHasher,
 }
 
+impl Default for Embedded {
+    fn default() -> Self {
+        Embedded {
+            generator: "None",
+            toolchain: None,
+            without_kernels: None,
+            table: String::new(),
+            digest: FnvHasher::default(),
+        }
+    }
+}
+
 impl Embedded {
+    fn without_kernels(reason: String) -> Self {
+        Embedded {
+            without_kernels: Some(reason),
+            ..Embedded::default()
+        }
+    }
+
+    fn compiled_by(generator: &Generator) -> Self {
+        Embedded {
+            generator: match generator {
+                Generator::Rustc(_) => "Some(CodeGenerator::RustcNvptx)",
+                Generator::RustCuda(_) => "Some(CodeGenerator::RustCuda)",
+            },
+            toolchain: Some(generator.version()),
+            ..Embedded::default()
+        }
+    }
+
     /// The text of `embedded.rs`.
     fn source(&self) -> String {
-        let name = match self.generator {
-            None => "None",
-            Some(Generator::Rustc(_)) => "Some(CodeGenerator::RustcNvptx)",
-            Some(Generator::RustCuda(_)) => "Some(CodeGenerator::RustCuda)",
-        };
-        let version = self.generator.as_ref().map(Generator::version);
         format!(
-            "pub(super) const CODE_GENERATOR: Option<CodeGenerator> = {name};\n\
-             pub(super) const TOOLCHAIN: Option<&str> = {version:?};\n\
+            "pub(super) const CODE_GENERATOR: Option<CodeGenerator> = {};\n\
+             pub(super) const TOOLCHAIN: Option<&str> = {:?};\n\
+             pub(super) const WITHOUT_KERNELS: Option<&str> = {:?};\n\
              pub(super) const PTX: &[(&str, &[u8])] = &[{}];\n\
              pub(super) const DIGEST: u64 = {:#x};\n",
+            self.generator,
+            self.toolchain,
+            self.without_kernels,
             self.table,
             self.digest.finish()
         )
     }
 
     /// Writes the programs of `build` into files in `out`, and adds them. `what` names them.
-    fn add(&mut self, what: &str, build: Build, out: &Path) {
+    fn add_all(&mut self, what: &str, build: Build, out: &Path) {
         for warning in build.warnings {
             println!("cargo::warning={what}: {warning}");
         }
         for program in build.programs {
-            let name = program.kernel.name;
-            let file = format!("{name}.ptx.deflate");
-            for text in [name, &program.ptx] {
-                self.digest.write(text.as_bytes());
-                // 0xff never occurs in UTF-8 text, so it marks the end of a text.
-                self.digest.write(&[0xff]);
-            }
-            let compressed = compress_to_vec(program.ptx.as_bytes(), COMPRESSION);
-            fs::write(out.join(&file), compressed).expect("OUT_DIR can be written");
-            write!(
-                self.table,
-                "\n    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
-            )
-            .expect("a String takes any text");
+            let compressed = prebuilt::compress(&program.ptx);
+            self.add(program.kernel.name, &program.ptx, &compressed, out);
         }
+    }
+
+    /// Writes the PTX of kernel `name` into a file in `out`, and adds it.
+    fn add(&mut self, name: &str, ptx: &str, compressed: &[u8], out: &Path) {
+        for text in [name, ptx] {
+            self.digest.write(text.as_bytes());
+            // 0xff never occurs in UTF-8 text, so it marks the end of a text.
+            self.digest.write(&[0xff]);
+        }
+        let file = prebuilt::file_name(name);
+        fs::write(out.join(&file), compressed).expect("OUT_DIR can be written");
+        write!(
+            self.table,
+            "\n    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
+        )
+        .expect("a String takes any text");
     }
 }
 
@@ -127,19 +208,16 @@ fn kernels(mut choice: GeneratorChoice, out: &Path) -> Embedded {
 
 /// Compiles all kernels with one code generator.
 fn embed(generator: &Generator, out: &Path) -> Result<Embedded, Error> {
-    let mut embedded = Embedded {
-        generator: Some(generator.clone()),
-        ..Embedded::default()
-    };
+    let mut embedded = Embedded::compiled_by(generator);
     let cache = ptx_builder::cache_dir(out);
     for arch in Arch::ALL {
         let build = ptx_builder::build(generator, arch, &cache)?;
-        embedded.add(arch.name(), build, out);
+        embedded.add_all(arch.name(), build, out);
     }
-    if env::var_os("CARGO_FEATURE_PROBES").is_some() {
+    if wants_probes() {
         match generator {
             Generator::Rustc(toolchain) => {
-                embedded.add(
+                embedded.add_all(
                     "the probes",
                     ptx_builder::build_probes(toolchain, &cache)?,
                     out,

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::embedded;
 use crate::error::Error;
-use crate::gpu::backend::CudaStream;
+use crate::gpu::current::Current;
 use crate::gpu::opened::{Gpu, GpuInfo};
+use crate::gpu::stream::CudaStream;
 use crate::gpu::{self, wait};
 use crate::plan_cache::PlanCache;
 
@@ -78,27 +78,6 @@ impl Device {
         Device(shared)
     }
 
-    /// The first GPU that opens and that a kernel was built for, else the CPU. The
-    /// environment variable `TILEWISE_DEVICE` overrides this: `cpu` selects the CPU, and
-    /// `emulated` (with the feature `emulator`) selects an emulated H200.
-    pub fn best() -> Device {
-        match std::env::var("TILEWISE_DEVICE").as_deref() {
-            Ok("cpu") => return Device::cpu(),
-            #[cfg(feature = "emulator")]
-            Ok("emulated") => {
-                let gpu = crate::gpu::emulated::options::EmulatedGpu::default();
-                return Device::emulated(gpu).expect("an H200 is in range");
-            }
-            _ => {}
-        }
-        (0..Device::gpu_count())
-            .filter_map(|ordinal| Device::gpu(ordinal).ok())
-            .find(|device| {
-                (device.gpu_info()).is_some_and(|gpu| embedded::runs_on(gpu.compute_capability))
-            })
-            .unwrap_or_else(Device::cpu)
-    }
-
     pub(crate) fn kind(&self) -> &Kind {
         &self.0.kind
     }
@@ -154,8 +133,11 @@ impl Device {
         }
     }
 
-    /// Makes this GPU's context current on the calling thread. Call this before your own
-    /// calls of the driver; the functions of tilewise do it themselves.
+    /// Makes this GPU's context current on the calling thread, and leaves it current. Call
+    /// this before your own calls of the driver. The functions of tilewise do not need it:
+    /// each makes the context current for its own calls, and then makes current again what
+    /// it found, so that another library that uses another GPU on this thread is not
+    /// disturbed. Where the context is current already, they only ask for that.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when
@@ -163,7 +145,7 @@ impl Device {
     pub fn make_current(&self) -> Result<(), Error> {
         match self.kind() {
             Kind::Cpu => Ok(()),
-            Kind::Gpu(gpu) => gpu.make_current(),
+            Kind::Gpu(gpu) => gpu.make_current().map(Current::keep),
         }
     }
 

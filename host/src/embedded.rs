@@ -9,7 +9,8 @@ use miniz_oxide::inflate::decompress_to_vec;
 use crate::error::Error;
 use crate::problem::Catalog;
 
-/// `CODE_GENERATOR`, `TOOLCHAIN`, `PTX` and `DIGEST`, written by `build.rs`.
+/// `CODE_GENERATOR`, `TOOLCHAIN`, `WITHOUT_KERNELS`, `PTX` and `DIGEST`, written by
+/// `build.rs`.
 mod generated {
     use super::CodeGenerator;
 
@@ -58,6 +59,15 @@ pub(crate) fn runs_on((major, minor): (u32, u32)) -> bool {
         .any(|kernel| kernel.arch.runs_on(major, minor) && is_built(kernel.name))
 }
 
+/// The targets that kernels are embedded for, or why there are none.
+pub(crate) fn description() -> String {
+    if let Some(reason) = generated::WITHOUT_KERNELS {
+        return format!("it was built for the CPU alone, because {reason}");
+    }
+    let targets: Vec<_> = build_info().kernels.into_keys().map(Arch::name).collect();
+    format!("it has kernels for {}", targets.join(", "))
+}
+
 /// The compiler that turned the kernels' Rust into PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -86,6 +96,8 @@ pub struct BuildInfo {
     /// The versions of the code generator and its components, LLVM included; `None` for a
     /// CPU-only build.
     pub toolchain: Option<&'static str>,
+    /// Why there are no kernels; `None` where there are some.
+    pub without_kernels: Option<&'static str>,
     /// Number of kernels for each PTX target.
     pub kernels: BTreeMap<Arch, usize>,
 }
@@ -96,6 +108,7 @@ pub struct BuildInfo {
 /// let build = tilewise::build_info();
 /// let kernels: usize = build.kernels.values().sum();
 /// assert_eq!(build.code_generator.is_some(), kernels > 0);
+/// assert_eq!(build.without_kernels.is_some(), kernels == 0);
 /// ```
 pub fn build_info() -> BuildInfo {
     let mut kernels = BTreeMap::new();
@@ -105,6 +118,7 @@ pub fn build_info() -> BuildInfo {
     BuildInfo {
         code_generator: generated::CODE_GENERATOR,
         toolchain: generated::TOOLCHAIN,
+        without_kernels: generated::WITHOUT_KERNELS,
         kernels,
     }
 }

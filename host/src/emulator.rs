@@ -152,7 +152,7 @@ pub fn copy<T: Element>(
     };
     copy.walk(gpu, &choice);
     // SAFETY: both views are live, and an emulated launch has ended when it returns.
-    unsafe { copy.run(gpu, places[0].address) }
+    unsafe { copy.run(gpu, None, places[0].address) }
 }
 
 /// The GPU that `device` emulates.

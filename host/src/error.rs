@@ -79,6 +79,21 @@ pub enum Error {
         schedule: Schedule,
     },
 
+    /// This library has no kernel that runs on a GPU.
+    #[error(
+        "{device} has compute capability {}.{}, for which this build of tilewise has no kernel: \
+         {built}",
+        compute_capability.0, compute_capability.1
+    )]
+    NoKernels {
+        /// The device's name.
+        device: String,
+        /// Its compute capability, (major, minor).
+        compute_capability: (u32, u32),
+        /// The targets that the build has kernels for, or why it has none.
+        built: String,
+    },
+
     /// This library does not have the PTX of a kernel, or the PTX is damaged.
     #[error("kernel {kernel} has no PTX in this library ({found}); build the library again")]
     NoPtx {
@@ -126,6 +141,20 @@ pub enum Error {
     SizeOverflow {
         /// Its shape and strides.
         layout: Layout,
+    },
+
+    /// Memory that the library does not own cannot begin at this address.
+    #[error(
+        "a matrix of {layout} at address {address:#x}; accepted: a multiple of {element_bytes} \
+         bytes that is not 0, with the whole matrix below 2^64"
+    )]
+    Address {
+        /// The address of element (0, 0).
+        address: u64,
+        /// Shape and strides of the view.
+        layout: Layout,
+        /// Bytes of an element.
+        element_bytes: usize,
     },
 
     /// A slice of elements does not fill a matrix exactly.
@@ -376,16 +405,14 @@ pub enum Error {
     #[error("the stream is capturing, and tuning has to run and wait; tune before the capture")]
     TuningWhileCapturing,
 
-    /// The stream is capturing a graph, and the plan would have to copy new tensor maps for
-    /// the addresses of its operands.
+    /// A plan with a workspace is to run on another stream than before, and has to wait for
+    /// its run before, which is on [`Device::stream`](crate::Device::stream). But that
+    /// stream is capturing a graph, so that no other stream can wait for it.
     #[error(
-        "the stream is capturing, and kernel {kernel} would have to copy new tensor maps; \
-         run the plan once on the same matrices before the capture"
+        "the plan's last run is on Device::stream, which is capturing; run the plan on another \
+         stream before the capture, or after it"
     )]
-    Capturing {
-        /// The kernel of the plan.
-        kernel: &'static str,
-    },
+    OrderWhileCapturing,
 
     /// On an emulated GPU, a kernel broke a rule of the PTX ISA, or its threads wait
     /// forever.

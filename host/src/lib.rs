@@ -50,11 +50,15 @@
 //! Elements are [`f32`], [`struct@f16`] or [`bf16`], and accumulators are f32; C has the
 //! type of A and B or f32. Strides count elements and are not negative.
 //!
-//! The driver is opened at run time, so one program runs with and without a
-//! GPU. Building needs no CUDA: `cust` looks for `libcuda` in the folder that
-//! the environment variable `CUDA_LIBRARY_PATH` names, and this crate's `stub` folder
-//! holds an empty `libcuda`.
+//! Building needs nothing of CUDA, and the driver is opened at run time, so one program runs
+//! with and without a GPU. Where a GPU cannot be used, [`Device::best_gpu`] says why.
+//!
+//! With the feature `cust`, the library loads and launches kernels through the crate `cust`,
+//! for programs that use it themselves. `cust_raw` then looks for `libcuda` in the folder
+//! that the environment variable `CUDA_LIBRARY_PATH` names when it is built; this crate's
+//! `stub` folder holds an empty one.
 
+mod best;
 mod cpu;
 mod device;
 mod element;
@@ -71,6 +75,7 @@ mod inputs;
 mod layout;
 mod matmul;
 mod matrix;
+mod memory;
 mod operand;
 mod operands;
 pub mod oracle;
@@ -99,8 +104,8 @@ pub use embedded::{BuildInfo, CodeGenerator, build_info};
 pub use epilogue::{Activation, Bias, Epilogue, Gated};
 pub use error::Error;
 pub use gemm::{Gemm, Precision};
-pub use gpu::backend::CudaStream;
 pub use gpu::opened::GpuInfo;
+pub use gpu::stream::CudaStream;
 pub use gpu_kernels::order::ParseOrderError;
 pub use gpu_kernels::{
     Arch, Block, Cluster, DType, Family, KernelInfo, Major, OutputType, Schedule, Tile, TileGrid,

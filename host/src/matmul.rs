@@ -1,9 +1,10 @@
-//! [`Device::matmul`] and [`Gemm::run`]: a product in one line.
+//! [`Device::matmul`], [`Gemm::run`] and [`Gemm::run_on`]: a product in one line.
 
 use crate::device::{Device, Kind};
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
+use crate::gpu::stream::CudaStream;
 use crate::inputs::Inputs;
 use crate::matrix::Matrix;
 use crate::operands::{check_batches, check_shapes};
@@ -22,11 +23,11 @@ impl Device {
     /// The device keeps at most 64 plans, with workspaces of at most 256 MiB in all. It
     /// drops the least recently used plan first, and keeps no plan with a larger workspace.
     /// It also drops its plans if an allocation would otherwise fail with
-    /// [`Error::OutOfMemory`], and with the last handle of the device. While the stream
-    /// records a graph, no plan is kept or reused.
+    /// [`Error::OutOfMemory`], and with the last handle of the device.
     ///
     /// Several threads may call this at once. Use [`Gemm::run`] or [`Gemm::plan`] to write to
-    /// an existing C, for another type of C, for an epilogue and for forced choices.
+    /// an existing C, for another type of C, for an epilogue, for another stream and for
+    /// forced choices.
     ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
@@ -54,17 +55,10 @@ impl Device {
         check_shapes(a.layout(), b.layout(), (a.rows(), b.cols()))?;
         let batches = check_batches(a.layout(), b.layout(), None)?;
         let mut c = self.zeros_batched(batches, a.rows(), b.cols())?;
-        Gemm::new(self).run_views(a, b, c.view_mut(), &Inputs::<T>::new())?;
+        let inputs = Inputs::<T>::new();
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { Gemm::new(self).run_views(None, a, b, c.view_mut(), &inputs)? };
         Ok(c)
-    }
-
-    /// Whether the cache may be used. It may not while the stream records a graph, because
-    /// the graph would use a plan's workspace after the plan has left the cache.
-    fn may_keep_plans(&self) -> Result<bool, Error> {
-        match self.kind() {
-            Kind::Cpu => Ok(true),
-            Kind::Gpu(gpu) => Ok(!gpu.backend().is_capturing()?),
-        }
     }
 }
 
@@ -83,12 +77,51 @@ impl Gemm {
         mut c: impl AsViewMut<O>,
         inputs: &Inputs<O>,
     ) -> Result<(), Error> {
-        self.run_views(a.as_view(), b.as_view(), c.as_view_mut(), inputs)
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { self.run_views(None, a, b, c, inputs) }
     }
 
-    /// [`Gemm::run`], compiled once for all kinds of operands.
-    fn run_views<T: Element, O: Output<T>>(
+    /// [`Gemm::run`] on a stream of yours: like [`Gemm::plan`] and [`Plan::run_on`], but the
+    /// device keeps the plan.
+    ///
+    /// A kept plan serves products on whatever streams. Products that use the workspace of one plan wait for
+    /// each other on the GPU; products that two threads enqueue at once use two plans.
+    ///
+    /// While `stream` captures a CUDA graph, the product is captured. If its plan has a
+    /// workspace, the plan belongs to the graph from then on: it serves other products of
+    /// the same capture, and is kept until the last handle of the device is dropped. A plan
+    /// that is not kept yet must be made, which allocates and loads kernels; the driver
+    /// refuses that in most captures, so compute the product once before.
+    ///
+    /// # Errors
+    /// Those of [`Gemm::plan`] and [`Plan::run_on`].
+    ///
+    /// # Safety
+    /// What [`Plan::run_on`] asks for. If the product is captured, a handle of the device
+    /// lives until the graph is destroyed, and the launches of the graph are ordered one
+    /// after the other.
+    pub unsafe fn run_on<T: Element, O: Output<T>>(
         &self,
+        stream: CudaStream,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        // SAFETY: the caller ensures it.
+        unsafe { self.run_views(Some(stream), a, b, c, inputs) }
+    }
+
+    /// [`Gemm::run_on`], or [`Gemm::run`] without a stream, compiled once for all kinds
+    /// of operands.
+    ///
+    /// # Safety
+    /// What [`Gemm::run_on`] asks for, if there is a stream.
+    unsafe fn run_views<T: Element, O: Output<T>>(
+        &self,
+        stream: Option<CudaStream>,
         a: MatrixView<T>,
         b: MatrixView<T>,
         c: MatrixViewMut<O>,
@@ -97,12 +130,16 @@ impl Gemm {
         let device = self.device();
         let operands = self.operands(a, b, &c)?;
         let key = self.key::<T, O>(operands)?;
-        let may_keep = device.may_keep_plans()?;
-        let kept = match may_keep {
-            true => device.plans().take(&key),
-            false => None,
+        let gpu = match device.kind() {
+            Kind::Cpu => None,
+            Kind::Gpu(gpu) => Some(gpu),
         };
-        let plan = match kept {
+        let _current = gpu.map(|gpu| gpu.make_current()).transpose()?;
+        let capture = match gpu {
+            None => None,
+            Some(gpu) => gpu.backend().capture(stream)?,
+        };
+        let plan = match device.plans().take(&key, capture) {
             Some(plan) => UntypedPlan {
                 epilogue: self.epilogue,
                 ..plan
@@ -110,11 +147,13 @@ impl Gemm {
             None => self.untyped_plan::<T, O>(operands)?,
         };
         let mut plan = Plan::<T, O>::new(device, plan);
-        plan.run_views(a, b, c, inputs)?;
-        if may_keep {
-            device.plans().put(key, plan.into_untyped());
+        // SAFETY: the caller ensures it.
+        let result = unsafe { plan.run_views(stream, a, b, c, inputs) };
+        // A capture holds what was enqueued before a failure, too.
+        if result.is_ok() || capture.is_some() {
+            device.plans().put(key, plan.into_untyped(), capture);
         }
-        Ok(())
+        result
     }
 }
 
@@ -131,7 +170,7 @@ mod tests {
         let gemm = Gemm::new(&device);
         let operands = gemm.operands(a, b, &c.view_mut()).unwrap();
         let key = gemm.key::<T, T>(operands).unwrap();
-        std::iter::from_fn(|| device.plans().take(&key)).count()
+        std::iter::from_fn(|| device.plans().take(&key, None)).count()
     }
 
     #[test]

@@ -55,7 +55,9 @@ impl<T: Element> Matrix<T> {
 
     /// Address of the first element in GPU memory; `None` on the CPU device.
     pub fn device_address(&self) -> Option<u64> {
-        self.device().is_gpu().then(|| self.storage.address())
+        self.device()
+            .is_gpu()
+            .then(|| self.storage.memory().address())
     }
 
     /// A view of the whole matrix, to read.
@@ -69,7 +71,8 @@ impl<T: Element> Matrix<T> {
     }
 
     fn window(&self) -> Window<'_, T> {
-        Window::new(&self.storage, 0, self.layout).expect("the storage was made for this layout")
+        Window::new(self.storage.memory(), 0, self.layout)
+            .expect("the storage was made for this layout")
     }
 
     /// Copies the elements, matrix by matrix and row by row. Waits for enqueued work first.

@@ -8,6 +8,7 @@ use crate::device::Device;
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gpu::plan::Run;
+use crate::gpu::stream::CudaStream;
 use crate::inputs::Inputs;
 use crate::operand::Operand;
 use crate::plan_info::PlanInfo;
@@ -46,22 +47,25 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// On a GPU, this call enqueues the work on [`Device::stream`] and returns;
     /// [`Device::synchronize`], or reading C, waits for the work. The call allocates
     /// nothing and may be captured into a CUDA graph. The graph then holds addresses of
-    /// the operands and of the plan: keep them as long as the graph. On the CPU, the work
-    /// is done when the call returns.
+    /// the operands and of the plan's workspace: keep them as long as the graph, and see
+    /// [`Plan::run_on`] for the order of runs and launches. On the CPU, the work is done when
+    /// the call returns.
     ///
     /// # Errors
     /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for operands other than
     /// planned; [`Error::Misaligned`] for addresses that TMA cannot read;
-    /// [`Error::Capturing`] for new addresses during a graph capture, because the kernel
-    /// needs new tensor maps for them; [`Error::Epilogue`] if the epilogue of the plan has
-    /// inputs, which [`Plan::run_with`] takes; [`Error::Driver`] when the device has failed.
+    /// [`Error::OrderWhileCapturing`] from a plan that has run on another stream;
+    /// [`Error::Epilogue`] if the epilogue of the plan has inputs, which [`Plan::run_with`]
+    /// takes; [`Error::Driver`] when the device has failed.
     pub fn run(
         &mut self,
         a: impl AsView<T>,
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
     ) -> Result<(), Error> {
-        self.run_views(a.as_view(), b.as_view(), c.as_view_mut(), &Inputs::new())
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { self.run_views(None, a, b, c, &Inputs::new()) }
     }
 
     /// [`Plan::run`] for a plan whose epilogue has inputs. They may be others at each run.
@@ -76,12 +80,61 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         mut c: impl AsViewMut<O>,
         inputs: &Inputs<O>,
     ) -> Result<(), Error> {
-        self.run_views(a.as_view(), b.as_view(), c.as_view_mut(), inputs)
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { self.run_views(None, a, b, c, inputs) }
     }
 
-    /// [`Plan::run_with`], compiled once for all kinds of operands.
-    pub(crate) fn run_views(
+    /// [`Plan::run_with`] on a stream of yours: the call enqueues all of its work on `stream`, and
+    /// none on [`Device::stream`]. On the CPU and on emulated GPUs, the stream is ignored,
+    /// and the work is done when the call returns.
+    ///
+    /// The plan may run on one stream now and on another next. Where it has a workspace
+    /// ([`PlanInfo::workspace_bytes`]), the later run waits on the GPU for the earlier one,
+    /// so that they do not use the workspace at once. Dropping the plan waits for its last
+    /// run. The operands are not part of that: work of other streams that writes to them, or
+    /// reads C, must be ordered by you.
+    ///
+    /// While `stream` captures a CUDA graph, the run is captured. The graph then uses the
+    /// plan's workspace, and the library does not see when it is launched: until the graph
+    /// is destroyed, keep the plan, and order the graph's launches and the plan's other runs
+    /// one after the other. [`Plan::run`] is captured in the same way while
+    /// [`Device::stream`] captures.
+    ///
+    /// # Errors
+    /// Those of [`Plan::run_with`], and [`Error::OrderWhileCapturing`].
+    ///
+    /// # Safety
+    /// - `stream` belongs to the primary context of the plan's device, and exists until the
+    ///   call has returned.
+    /// - The operands live until `stream` has finished the work. Dropping a
+    ///   [`Matrix`](crate::Matrix) waits only for [`Device::stream`].
+    /// - What was enqueued on other streams and writes to an operand, or reads C, has
+    ///   finished, or `stream` waits for it. A new matrix of this library is filled on
+    ///   [`Device::stream`].
+    /// - Until `stream` has finished the work, nothing else writes to the operands or reads
+    ///   C; that includes [`MatrixView::to_vec`], which waits only for [`Device::stream`].
+    pub unsafe fn run_on(
         &mut self,
+        stream: CudaStream,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        // SAFETY: the caller ensures it.
+        unsafe { self.run_views(Some(stream), a, b, c, inputs) }
+    }
+
+    /// [`Plan::run_on`], or [`Plan::run`] without a stream, compiled once for all kinds of
+    /// operands.
+    ///
+    /// # Safety
+    /// What [`Plan::run_on`] asks for, if there is a stream.
+    pub(crate) unsafe fn run_views(
+        &mut self,
+        stream: Option<CudaStream>,
         a: MatrixView<T>,
         b: MatrixView<T>,
         c: MatrixViewMut<O>,
@@ -113,9 +166,9 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
                     c: c.address(),
                     epilogue: inputs.addresses(epilogue, &c),
                 };
-                // SAFETY: the views are live, on the plan's device and of the
-                // planned layouts; their memory is freed behind the stream.
-                unsafe { plan.run(&run) }
+                // SAFETY: the views are live, on the plan's device and of the planned
+                // layouts; the caller ensures the rest.
+                unsafe { plan.run(stream, &run) }
             }
         }
     }

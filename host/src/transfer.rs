@@ -8,7 +8,7 @@ use crate::element::Element;
 use crate::error::Error;
 use crate::gpu::backend::Pattern;
 use crate::layout::Layout;
-use crate::storage::Memory;
+use crate::memory::Place;
 use crate::window::Window;
 
 /// Copies the elements of `window`, row by row.
@@ -22,17 +22,17 @@ pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {
     if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
         return Err(Error::SizeOverflow { layout });
     }
-    match window.storage().memory() {
-        Memory::Host(buffer) => {
-            // SAFETY: the window's offset lies inside the buffer.
-            let first = unsafe { buffer.pointer().add(window.offset()) };
-            // SAFETY: the window's layout lies inside the buffer.
+    match window.memory().place() {
+        Place::Host(start) => {
+            // SAFETY: the window's offset lies inside its memory.
+            let first = unsafe { start.add(window.offset()) };
+            // SAFETY: the window's layout lies inside its memory.
             Ok(unsafe { gather(first, layout) })
         }
-        Memory::Gpu(buffer) => {
+        Place::Gpu(bytes) => {
             let mut span = vec![T::zeroed(); span(layout)];
             let offset = window.offset() * size_of::<T>();
-            buffer.read(offset, bytemuck::cast_slice_mut(&mut span))?;
+            bytes.read(offset, bytemuck::cast_slice_mut(&mut span))?;
             if layout.is_dense_row_major() {
                 return Ok(span);
             }
@@ -45,29 +45,29 @@ pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {
 /// Writes `row_major` into `window`. Memory between its elements keeps its values.
 ///
 /// # Safety
-/// No other code reads or writes the storage meanwhile, and `row_major` has as many
+/// No other code reads or writes the memory meanwhile, and `row_major` has as many
 /// elements as the window.
 pub(crate) unsafe fn write<T: Element>(window: Window<T>, row_major: &[T]) -> Result<(), Error> {
     let layout = window.layout();
     if layout.is_empty() {
         return Ok(());
     }
-    match window.storage().memory() {
-        Memory::Host(buffer) => {
-            // SAFETY: the window lies inside the buffer, which is the caller's alone.
-            unsafe { scatter(row_major, buffer.pointer().add(window.offset()), layout) };
+    match window.memory().place() {
+        Place::Host(start) => {
+            // SAFETY: the window lies inside its memory, which is the caller's alone.
+            unsafe { scatter(row_major, start.add(window.offset()), layout) };
             Ok(())
         }
-        Memory::Gpu(buffer) => {
+        Place::Gpu(bytes) => {
             let offset = window.offset() * size_of::<T>();
             if layout.is_dense_row_major() {
-                return buffer.write(offset, bytemuck::cast_slice(row_major));
+                return bytes.write(offset, bytemuck::cast_slice(row_major));
             }
             let mut span = vec![T::zeroed(); span(layout)];
-            buffer.read(offset, bytemuck::cast_slice_mut(&mut span))?;
+            bytes.read(offset, bytemuck::cast_slice_mut(&mut span))?;
             // SAFETY: `span` holds every element of the layout.
             unsafe { scatter(row_major, span.as_mut_ptr(), layout) };
-            buffer.write(offset, bytemuck::cast_slice(&span))
+            bytes.write(offset, bytemuck::cast_slice(&span))
         }
     }
 }
@@ -76,24 +76,24 @@ pub(crate) unsafe fn write<T: Element>(window: Window<T>, row_major: &[T]) -> Re
 /// values.
 ///
 /// # Safety
-/// No other code reads or writes the storage meanwhile, and no two elements of the window
+/// No other code reads or writes the memory meanwhile, and no two elements of the window
 /// share an address.
 pub(crate) unsafe fn fill<T: Element>(window: Window<T>, value: T) -> Result<(), Error> {
     let layout = window.layout();
     if layout.is_empty() {
         return Ok(());
     }
-    match window.storage().memory() {
-        Memory::Host(buffer) => {
-            // SAFETY: the window's offset lies inside the buffer.
-            let first = unsafe { buffer.pointer().add(window.offset()) };
+    match window.memory().place() {
+        Place::Host(start) => {
+            // SAFETY: the window's offset lies inside its memory.
+            let first = unsafe { start.add(window.offset()) };
             for place in places(layout) {
-                // SAFETY: the window lies inside the buffer, which is the caller's alone.
+                // SAFETY: the window lies inside its memory, which is the caller's alone.
                 unsafe { *first.add(place) = value };
             }
             Ok(())
         }
-        Memory::Gpu(buffer) => {
+        Place::Gpu(bytes) => {
             let size = size_of::<T>();
             let lines = Lines::of(layout, MAX_FILL_PITCH / size);
             let first = window.offset();
@@ -106,7 +106,7 @@ pub(crate) unsafe fn fill<T: Element>(window: Window<T>, value: T) -> Result<(),
                 [a, b, c, d] => Pattern::Four(u32::from_ne_bytes([a, b, c, d])),
                 _ => unreachable!("elements have two or four bytes"),
             };
-            buffer.fill(
+            bytes.fill(
                 offsets,
                 (lines.length, lines.count, lines.pitch * size),
                 pattern,

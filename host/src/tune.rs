@@ -174,8 +174,8 @@ impl Tuner {
         request: &Request,
         run: &Run,
     ) -> Result<(GpuPlan, Origin), Error> {
-        gpu.make_current()?;
-        if gpu.backend().is_capturing()? {
+        let _current = gpu.make_current()?;
+        if gpu.backend().capture(None)?.is_some() {
             return Err(Error::TuningWhileCapturing);
         }
         let target = gpu.info().target();
@@ -204,7 +204,7 @@ impl Tuner {
         let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
         let time = |stopwatch: &Stopwatch, plan: &mut GpuPlan| {
             // SAFETY: the caller ensures it, and the stopwatch waits for the stream.
-            stopwatch.time(limit(plan), || unsafe { plan.run(run) })
+            stopwatch.time(limit(plan), || unsafe { plan.run(None, run) })
         };
         let (fastest, plan) = measure(gpu, problem, &choices, race, time);
         if let Some((choice, milliseconds)) = fastest {

@@ -20,6 +20,16 @@ pub(crate) struct UntypedPlan {
     pub(crate) info: PlanInfo,
 }
 
+impl UntypedPlan {
+    /// Whether a graph has captured a run and uses memory of the plan.
+    pub(crate) fn belongs_to_graph(&self) -> bool {
+        match &self.work {
+            Work::Cpu(_) => false,
+            Work::Gpu(plan) => plan.belongs_to_graph(),
+        }
+    }
+}
+
 /// The implementation that runs the product.
 #[derive(Debug)]
 pub(crate) enum Work {

@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::Error;
 use crate::layout::Layout;
+use crate::memory::Memory;
 use crate::window::Window;
 
 /// A matrix, or a batch of matrices, to read: shape and strides over memory that someone
@@ -71,7 +72,7 @@ macro_rules! accessors {
 
         /// The device that holds the elements.
         pub fn device(&self) -> &Device {
-            self.0.storage().device()
+            self.0.memory().device()
         }
 
         /// Address of the first element, in the memory of [`Self::device`].
@@ -91,6 +92,54 @@ macro_rules! accessors {
 
 impl<'a, T: Element> MatrixView<'a, T> {
     accessors!();
+
+    /// A view of memory that the library does not own: a tensor of another library, or an
+    /// allocation of your own. `address` is the address of element (0, 0): a device pointer
+    /// on a GPU, a pointer of this process on the CPU device.
+    ///
+    /// ```
+    /// use tilewise::{Device, Layout, MatrixView};
+    ///
+    /// # fn main() -> Result<(), tilewise::Error> {
+    /// let device = Device::cpu();
+    /// // The first two columns of three rows of four elements.
+    /// let elements: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    /// let layout = Layout { rows: 3, cols: 2, ..Layout::row_major(3, 4) };
+    /// let address = elements.as_ptr().expose_provenance() as u64;
+    /// // SAFETY: `elements` outlives the view, and nothing writes to it.
+    /// let view = unsafe { MatrixView::<f32>::from_raw(&device, address, layout)? };
+    /// assert_eq!(view.to_vec()?, [0.0, 1.0, 4.0, 5.0, 8.0, 9.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SizeOverflow`] for a layout that no memory can hold; [`Error::Address`] for
+    /// an address that is 0, is not a multiple of the element's bytes, or is so high that
+    /// the matrix would leave the address space.
+    ///
+    /// # Safety
+    /// Unless the layout is empty:
+    /// - The whole span of the layout lies in one allocation. On a GPU, the primary context
+    ///   of that GPU can access the allocation.
+    /// - The allocation lives for `'a`, and further until all work that was enqueued with
+    ///   this view has finished: on [`Device::stream`], and on the streams of
+    ///   [`Plan::run_on`](crate::Plan::run_on) and [`Gemm::run_on`](crate::Gemm::run_on).
+    /// - Nothing writes to the elements while the library reads them. Work of other streams
+    ///   that writes to them has finished, or the stream that reads them has been made to
+    ///   wait for it. [`Self::to_vec`] and all calls that name no stream read on
+    ///   [`Device::stream`].
+    /// - The elements are initialised. On the CPU device, the provenance of the pointer has
+    ///   been exposed.
+    pub unsafe fn from_raw(
+        device: &'a Device,
+        address: u64,
+        layout: Layout,
+    ) -> Result<Self, Error> {
+        // SAFETY: the caller ensures it.
+        let memory = unsafe { Memory::foreign(device, address, layout)? };
+        Window::new(memory, 0, layout).map(MatrixView)
+    }
 
     /// The transpose.
     pub fn t(self) -> Self {
@@ -166,7 +215,29 @@ pub struct MatrixViewMut<'a, T>(pub(crate) Window<'a, T>, PhantomData<&'a mut T>
 impl<'a, T: Element> MatrixViewMut<'a, T> {
     accessors!();
 
-    /// A view of `window`. The caller must have exclusive access to its storage.
+    /// A view of memory that the library does not own, to write. This is
+    /// [`MatrixView::from_raw`], whose example applies, for memory that only this view
+    /// accesses.
+    ///
+    /// # Errors
+    /// Those of [`MatrixView::from_raw`], and [`Error::Aliasing`] when two elements share an
+    /// address.
+    ///
+    /// # Safety
+    /// What [`MatrixView::from_raw`] asks for, and: nothing else reads or writes the elements
+    /// while the library uses them. So they do not overlap the other operands of a product.
+    /// Elements that are only written need not be initialised.
+    pub unsafe fn from_raw(
+        device: &'a Device,
+        address: u64,
+        layout: Layout,
+    ) -> Result<Self, Error> {
+        // SAFETY: the caller ensures it.
+        let memory = unsafe { Memory::foreign(device, address, layout)? };
+        Self::new(Window::new(memory, 0, layout)?)
+    }
+
+    /// A view of `window`. The caller must have exclusive access to its memory.
     pub(crate) fn new(window: Window<'a, T>) -> Result<Self, Error> {
         let layout = window.layout();
         if layout.aliases() {
@@ -245,7 +316,7 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
     /// [`Error::ElementCount`] unless there are `batches · rows · cols` elements.
     pub fn copy_from_slice(&mut self, row_major: &[T]) -> Result<(), Error> {
         check_count(self.layout(), row_major.len())?;
-        // SAFETY: `&mut self` is the only access to the storage.
+        // SAFETY: `&mut self` is the only access to the memory.
         unsafe { crate::transfer::write(self.0, row_major) }
     }
 
@@ -254,7 +325,7 @@ impl<'a, T: Element> MatrixViewMut<'a, T> {
     /// # Errors
     /// [`Error::Driver`] when the device has failed.
     pub fn fill(&mut self, value: T) -> Result<(), Error> {
-        // SAFETY: `&mut self` is the only access to the storage.
+        // SAFETY: `&mut self` is the only access to the memory.
         unsafe { crate::transfer::fill(self.0, value) }
     }
 }

@@ -8,6 +8,8 @@
 
 #[path = "fake_driver/calls.rs"]
 mod calls;
+#[path = "common/driver.rs"]
+mod driver;
 #[path = "fake_driver/overdue.rs"]
 mod overdue;
 #[path = "fake_driver/tuning.rs"]
@@ -21,10 +23,16 @@ use tilewise::{Device, Error, Gemm, build_info};
 
 /// Runs `body` in a process that has the fake driver, in the state `scenario`.
 fn with_driver(test: &str, scenario: &str, body: fn()) {
+    stderr_with_driver(test, scenario, body);
+}
+
+/// The same; the process that waits for the other one gets what that has written to stderr.
+fn stderr_with_driver(test: &str, scenario: &str, body: fn()) -> Option<String> {
     if env::var_os("FAKE_DRIVER").is_some() {
-        return body();
+        body();
+        return None;
     }
-    let folder = driver(test, scenario == "old_driver");
+    let folder = fake(test, scenario == "old_driver");
     let log = folder.join("calls");
     let _ = fs::remove_file(&log);
     let child = Command::new(env::current_exe().unwrap())
@@ -32,18 +40,20 @@ fn with_driver(test: &str, scenario: &str, body: fn()) {
         .env("FAKE_DRIVER", scenario)
         .env("FAKE_DRIVER_LOG", log)
         .env("LD_LIBRARY_PATH", folder)
+        .env_remove("TILEWISE_DEVICE")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&child.stdout);
+    let stderr = String::from_utf8_lossy(&child.stderr);
     assert!(
         child.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&child.stderr)
+        "{text}{stderr}"
     );
+    Some(stderr.into_owned())
 }
 
 /// A folder with the fake driver, compiled for `test`.
-fn driver(test: &str, old: bool) -> PathBuf {
+fn fake(test: &str, old: bool) -> PathBuf {
     // A colon would end the entry of the library path.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test.replace(':', "_"));
     fs::create_dir_all(&folder).unwrap();
@@ -91,6 +101,67 @@ fn devices_are_described() {
             other => panic!("{other}"),
         }
     });
+}
+
+#[test]
+fn a_gpu_that_no_kernel_is_built_for_is_reported_once() {
+    let name = "a_gpu_that_no_kernel_is_built_for_is_reported_once";
+    let stderr = stderr_with_driver(name, "old_gpu", || {
+        match Device::best_gpu().unwrap_err() {
+            Error::NoKernels {
+                device,
+                compute_capability,
+                built,
+            } => {
+                assert_eq!((&*device, compute_capability), ("GPU 0 (Fake 0)", (5, 0)));
+                let reason = build_info()
+                    .without_kernels
+                    .unwrap_or("it has kernels for sm_");
+                assert!(built.contains(reason), "{built}");
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(Device::best(), Device::cpu());
+        assert_eq!(Device::best(), Device::cpu());
+    });
+    if let Some(stderr) = stderr {
+        let said =
+            "warning: tilewise computes on the CPU: GPU 0 (Fake 0) has compute capability 5.0";
+        assert_eq!(stderr.matches(said).count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn a_driver_that_does_not_work_is_reported() {
+    let stderr = stderr_with_driver("a_driver_that_does_not_work_is_reported", "broken", || {
+        match Device::best_gpu().unwrap_err() {
+            Error::Driver { call, code, .. } => assert_eq!((call, code), ("cuInit", 803)),
+            other => panic!("{other}"),
+        }
+        assert_eq!(Device::gpu_count(), 0);
+        assert_eq!(Device::best(), Device::cpu());
+    });
+    if let Some(stderr) = stderr {
+        let said = "warning: tilewise computes on the CPU: cuInit failed with CUDA error 803";
+        assert_eq!(stderr.matches(said).count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn a_machine_without_a_gpu_is_not_reported() {
+    let stderr = stderr_with_driver("a_machine_without_a_gpu_is_not_reported", "no_gpu", || {
+        assert_eq!(
+            Device::best_gpu().unwrap_err(),
+            Error::NoDevice {
+                ordinal: 0,
+                found: "cuInit answers CUDA_ERROR_OF_THE_FAKE".into(),
+            }
+        );
+        assert_eq!(Device::best(), Device::cpu());
+    });
+    if let Some(stderr) = stderr {
+        assert!(!stderr.contains("tilewise"), "{stderr}");
+    }
 }
 
 #[test]

@@ -113,6 +113,15 @@ pub enum Error {
         reason: Box<Error>,
     },
 
+    /// A package's PTX is damaged.
+    #[error("{}: {reason}", path.display())]
+    Prebuilt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// Two files of a folder have an entry point of one name that differ.
     #[error("entry point `{0}` is here a second time, with other parameters")]
     EntryTwice(String),

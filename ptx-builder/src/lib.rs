@@ -15,12 +15,13 @@
 //! | [`rust_cuda`] | find all that rust-cuda needs, and compile with it |
 //! | [`ptx`] | cut a module's text into entry points, and make a program of each |
 //! | [`launch_bounds`] | add the launch bounds, for which `rustc` has no attribute |
-//! | `map_alignment` | align the tensor maps among the parameters |
+//! | `tensor_maps` | name and align the tensor maps among the parameters |
 //! | [`convergence`] | refuse a kernel with a warp-aligned instruction in divergent code |
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel that spills, calls, or lacks its tensor-core instructions |
 //!
-//! Beside them, [`wasm`] compiles the computations of the HTML page.
+//! Beside them, [`prebuilt`] is the PTX that a package of the library carries, and [`wasm`]
+//! compiles the computations of the HTML page.
 //!
 //! [`build`] does the steps down to the proof of convergence. The last two steps need
 //! NVIDIA's `ptxas` and no GPU. [`compare`] compares the PTX of the two code generators.
@@ -46,12 +47,13 @@ mod error;
 pub mod gates;
 pub mod generator;
 pub mod launch_bounds;
-mod map_alignment;
 mod nested;
+pub mod prebuilt;
 pub mod ptx;
 pub mod ptxas;
 pub mod rust_cuda;
 pub mod rustc;
+mod tensor_maps;
 pub mod toolchain;
 pub mod wasm;
 
@@ -181,7 +183,7 @@ fn programs(
     let compiled = compile()?;
     let mut module = ptx::Module::parse(&compiled.ptx)?;
     launch_bounds::add(&mut module, &kernels)?;
-    map_alignment::raise(&mut module, &kernels)?;
+    tensor_maps::settle(&mut module, &kernels)?;
     let programs = kernels
         .iter()
         .map(|kernel| {

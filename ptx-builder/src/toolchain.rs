@@ -149,7 +149,7 @@ pub(crate) fn package_lists() -> Vec<PathBuf> {
 }
 
 /// Whether [`PTX`] asks for no device code.
-pub(crate) fn is_skipped() -> bool {
+pub fn is_skipped() -> bool {
     env::var_os(PTX).is_some_and(|value| value == "skip")
 }
 

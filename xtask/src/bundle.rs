@@ -48,6 +48,7 @@ NVIDIA driver. Its kernels were compiled by
   ./tilewise-bench bench      measure tile orders, kernels and peers (--help for the choices)
   ./tilewise-bench study      measure tile orders for the study, bytes with Nsight Compute
   ./gpu-tests                 the GPU tests; a name as argument selects some
+  ./gpu-tests-loaded          the same, without cust: function pointers loaded at run time
 {proof}
 bench uses cuBLASLt where the system has it, and Triton where python3 has it.
 ",
@@ -73,7 +74,10 @@ pub fn run() -> Result<()> {
         "--bin",
         "tilewise-bench",
     ];
+    // By both bindings of the driver: that of `cust`, and that of a crate that depends on
+    // the library.
     let tests = ["test", "--package", "tilewise", "--test", "gpu", "--no-run"];
+    let cust_tests = [&tests[..], &["--features", "cust"]].concat();
     let proof = [
         "build",
         "--package",
@@ -85,7 +89,8 @@ pub fn run() -> Result<()> {
         add_program(&generator, build, target, &dir.join(name))
     };
     add(&bench, "tilewise-bench", "tilewise-bench")?;
-    add(&tests, "gpu", "gpu-tests")?;
+    add(&cust_tests, "gpu", "gpu-tests")?;
+    add(&tests, "gpu", "gpu-tests-loaded")?;
     if contents.proof {
         add(&proof, "emulator-proof", "emulator-proof")?;
     }

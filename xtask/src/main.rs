@@ -15,6 +15,7 @@ mod explain;
 #[path = "../../ptx-builder/tests/fake/mod.rs"]
 mod fake;
 mod generator;
+mod package;
 mod project;
 mod ptx;
 mod setup;
@@ -87,6 +88,17 @@ enum Command {
         #[arg(long)]
         coverage: bool,
     },
+    /// Make packages of the library and the crates it needs, with the PTX of all kernels by the
+    /// pinned rustc, in target/package/
+    Package {
+        /// Then build a crate that depends on them, outside the workspace, in an empty home and
+        /// without a device toolchain
+        #[arg(long)]
+        check: bool,
+        /// Make nothing: compare the PTX in a package of the library with that of this checkout
+        #[arg(long, value_name = "FILE", conflicts_with = "check")]
+        compare: Option<PathBuf>,
+    },
     /// Collect the benchmark and the GPU tests in bundle/, to run on a machine without Rust
     Bundle,
 }
@@ -123,6 +135,8 @@ fn main() -> ExitCode {
         Command::Book => book::run(),
         Command::Test { coverage: true } => coverage::run(),
         Command::Test { coverage: false } => test::run(),
+        Command::Package { check: true, .. } => package::dependent::test(),
+        Command::Package { compare, .. } => package::run(compare.as_deref()),
         Command::Bundle => bundle::run(),
     };
     match result {

@@ -18,6 +18,16 @@ pub fn tools_dir() -> PathBuf {
     root().join(".tools")
 }
 
+/// The target directory of the cargo that has built this program.
+pub fn target_dir() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("where is this program?")?;
+    let mut profiles = program.ancestors().skip(1);
+    let marked = profiles.find(|dir| dir.join("CACHEDIR.TAG").is_file());
+    Ok(marked
+        .context("this program is in no target directory")?
+        .to_owned())
+}
+
 /// The cache of nested device builds; build scripts use the same.
 pub fn ptx_cache() -> Result<PathBuf> {
     let program = std::env::current_exe().context("where is this program?")?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use ptx_builder::OptLevel;
 
 use crate::project::{self, cargo};
-use crate::{bench, book, emulate, ptx, setup};
+use crate::{bench, book, emulate, package, ptx, setup};
 
 /// One shape, small: CI has two cores and no GPU.
 const SMOKE_SHAPE: &str = "512x512x512";
@@ -49,6 +49,24 @@ const STEPS: &[Step] = &[
         let exclude = ["--exclude=tilewise-emulate", "--exclude=tilewise-emulator"];
         project::run(cargo().args(["test", "--workspace"]).args(exclude))
     }),
+    // As a crate that depends on the library builds it. The steps above have `cust`, which the
+    // workspace's programs turn on.
+    ("library without cust", || {
+        let library = ["--package", "tilewise", "--tests"];
+        project::run(
+            cargo()
+                .arg("clippy")
+                .args(library)
+                .args(["--", "--deny=warnings"]),
+        )?;
+        let driver = ["--package", "tilewise", "--lib", "--test", "fake_driver"];
+        project::run(cargo().arg("test").args(driver))
+    }),
+    // Their PTX is that of the step `ptx`.
+    (
+        "packages, and a crate that depends on them",
+        package::dependent::test,
+    ),
     ("book", book::test),
     ("kernels and library in the emulator", emulate::test),
     // Its kernel on the emulator is the program that the step above has built.

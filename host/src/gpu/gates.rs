@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use gpu_kernels::{DType, OutputType};
 
+use super::backend::Streams;
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
 use super::pack::Copy;
 use super::product::{ProductLaunch, Run};
+use super::stream::CudaStream;
 use crate::epilogue::{Bias, Gated};
 use crate::error::Error;
 use crate::inputs::BoundEpilogue;
@@ -47,8 +49,7 @@ impl Gates {
             .allocation(DType::F32.bytes() as usize)
             .ok_or(Error::SizeOverflow { layout })?
             * DType::F32.bytes() as usize;
-        let workspace = DeviceBuffer::zeroed(gpu, bytes)?;
-        workspace.leave_undefined(0, bytes);
+        let workspace = DeviceBuffer::undefined(gpu, bytes, Streams::Any)?;
         let strides = Strides {
             batch_stride: layout.batch_stride as u64,
             ..Strides::new(layout.row_stride as u64, layout.col_stride as u64)
@@ -82,17 +83,31 @@ impl Gates {
             + self.col_scale.workspace_bytes()
     }
 
+    /// Enqueues what the workspace needs before its first use.
+    pub(super) fn clear_flags(
+        &mut self,
+        stream: Option<CudaStream>,
+        is_captured: bool,
+    ) -> Result<(), Error> {
+        self.launch.clear_flags(stream, is_captured)
+    }
+
     /// Enqueues the gates of `run`. Returns the operands of the second launch.
     ///
     /// # Safety
     /// As for [`ProductLaunch::run`].
-    pub(super) unsafe fn run(&mut self, run: &Run) -> Result<Run, Error> {
+    pub(super) unsafe fn run(
+        &mut self,
+        stream: Option<CudaStream>,
+        run: &Run,
+    ) -> Result<Run, Error> {
         let epilogue = &run.epilogue;
         // SAFETY: the caller ensures it; the workspaces belong to `self`.
         let ([gate_bias, up_bias], [gate_scale, up_scale]) = unsafe {
             (
-                self.bias.split(&self.gpu, epilogue.bias)?,
-                self.col_scale.split(&self.gpu, epilogue.col_scale)?,
+                self.bias.split(&self.gpu, stream, epilogue.bias)?,
+                self.col_scale
+                    .split(&self.gpu, stream, epilogue.col_scale)?,
             )
         };
         let gates = Run {
@@ -105,7 +120,7 @@ impl Gates {
             ..*run
         };
         // SAFETY: as above.
-        unsafe { self.launch.run(&gates) }?;
+        unsafe { self.launch.run(stream, &gates) }?;
         Ok(Run {
             b: run.b + self.up_offset,
             epilogue: BoundEpilogue {
@@ -168,13 +183,18 @@ impl Columns {
     ///
     /// # Safety
     /// The vector is live, and stays allocated until the stream has finished.
-    unsafe fn split(&self, gpu: &Gpu, address: u64) -> Result<[u64; 2], Error> {
+    unsafe fn split(
+        &self,
+        gpu: &Gpu,
+        stream: Option<CudaStream>,
+        address: u64,
+    ) -> Result<[u64; 2], Error> {
         match self {
             Columns::None => Ok([address; 2]),
             Columns::Halves(bytes) => Ok([address, address + bytes]),
             Columns::Interleaved(apart) => {
                 // SAFETY: the caller ensures it.
-                unsafe { apart.copy.run(gpu, address) }?;
+                unsafe { apart.copy.run(gpu, stream, address) }?;
                 let gates = apart.workspace.address();
                 Ok([gates, gates + apart.pitch])
             }
@@ -205,8 +225,7 @@ impl Apart {
         // takes, and the elements of the gates and the others are two matrices.
         let words = u64::from(dtype.bytes()) / 2;
         let pitch = (u64::from(half) * words * 2).next_multiple_of(CACHE_LINE);
-        let workspace = DeviceBuffer::zeroed(gpu, 2 * pitch as usize)?;
-        workspace.leave_undefined(0, 2 * pitch as usize);
+        let workspace = DeviceBuffer::undefined(gpu, 2 * pitch as usize, Streams::Any)?;
         let strides = |batch_stride, row_stride| Strides {
             batch_stride,
             ..Strides::new(row_stride, 1)

@@ -7,9 +7,10 @@ use gpu_kernels::{
     TileOrder,
 };
 
-use super::backend::{Function, LaunchConfig};
+use super::backend::{Function, LaunchConfig, Streams};
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
+use super::stream::CudaStream;
 use crate::error::Error;
 use crate::problem::Strides;
 use crate::select::pack::PackedMatrix;
@@ -75,12 +76,18 @@ impl Copy {
         self.params.schedule = choice.schedule;
     }
 
-    /// Enqueues the copy of the matrix at `address`. The context of `gpu` is current.
+    /// Enqueues the copy of the matrix at `address` on `stream`, or on the library's own. The
+    /// context of `gpu` is current.
     ///
     /// # Safety
     /// The matrix is live on `gpu`, in the planned layout. The matrix and its copy stay
     /// allocated until the stream has finished.
-    pub(crate) unsafe fn run(&self, gpu: &Gpu, address: u64) -> Result<(), Error> {
+    pub(crate) unsafe fn run(
+        &self,
+        gpu: &Gpu,
+        stream: Option<CudaStream>,
+        address: u64,
+    ) -> Result<(), Error> {
         let params = GemmParams {
             a: TensorRef {
                 address,
@@ -88,8 +95,9 @@ impl Copy {
             },
             ..self.params
         };
+        let (function, maps) = (&self.function, &TensorMaps::NONE);
         // SAFETY: the caller ensures it.
-        unsafe { (gpu.backend()).launch(&self.function, self.config, &params, &TensorMaps::NONE) }
+        unsafe { (gpu.backend()).launch(stream, function, self.config, &params, maps) }
     }
 }
 
@@ -111,8 +119,7 @@ impl Pack {
         let bytes = packed.bytes().ok_or(Error::SizeOverflow {
             layout: packed.layout(),
         })?;
-        let workspace = DeviceBuffer::zeroed(gpu, bytes)?;
-        workspace.leave_undefined(0, bytes);
+        let workspace = DeviceBuffer::undefined(gpu, bytes, Streams::Any)?;
         let to = packed.strides().at(workspace.address());
         let shape = (packed.batches, packed.rows, packed.cols);
         let copy = Copy::new(gpu, kernel, shape, from.at(0), to)?;
@@ -129,14 +136,19 @@ impl Pack {
         self.workspace.bytes() as u64
     }
 
-    /// Enqueues the copy of the operand at `address`. The context of `gpu` is
+    /// Enqueues the copy of the operand at `address`, as [`Copy::run`] does. The context of `gpu` is
     /// current.
     ///
     /// # Safety
     /// The operand is live on `gpu`, in the planned layout. The operand and this
     /// value stay allocated until the stream has finished.
-    pub(crate) unsafe fn run(&self, gpu: &Gpu, address: u64) -> Result<(), Error> {
+    pub(crate) unsafe fn run(
+        &self,
+        gpu: &Gpu,
+        stream: Option<CudaStream>,
+        address: u64,
+    ) -> Result<(), Error> {
         // SAFETY: the caller ensures it; `self` owns the workspace, which is large enough.
-        unsafe { self.copy.run(gpu, address) }
+        unsafe { self.copy.run(gpu, stream, address) }
     }
 }

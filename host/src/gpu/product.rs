@@ -1,15 +1,17 @@
 //! One launch of a product, with the copies of operands that go before it.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpu_kernels::{EpilogueArguments, Family, GemmParams, KernelInfo, TensorMaps};
+use gpu_kernels::{EpilogueArguments, Family, GemmParams, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
-use super::buffer::DeviceBuffer;
 use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
+use super::stream::CudaStream;
+use super::sums::Sums;
 use crate::epilogue::Gated;
 use crate::error::Error;
 use crate::inputs::BoundEpilogue;
@@ -24,10 +26,6 @@ use crate::select::{cost, grid};
 /// and 1024³ and 4 % at 2048³. Larger products already run at the power or memory limit
 /// and would lose up to 6 % (`docs/perf-log.md`).
 const SHORT_CYCLES: u64 = 40_000;
-
-/// Bytes of the flag at the end of each CTA's stream-K workspace. The flag has a cache
-/// line of its own.
-const FLAG_BYTES: usize = 128;
 
 /// The operands of one launch: addresses, and what the epilogue reads.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +64,7 @@ pub(crate) struct ProductLaunch {
     params: GemmParams,
     maps: Option<HopperMaps>,
     /// The stream-K workspace, in which CTAs leave the accumulators of shared tiles.
-    sums: Option<DeviceBuffer>,
+    sums: Option<Sums>,
 }
 
 impl ProductLaunch {
@@ -108,7 +106,7 @@ impl ProductLaunch {
         let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
         let sums = match grid::stream_k_tiles(&choice, ctas) {
             0 => None,
-            _ => Some(workspace_of_sharers(gpu, kernel, choice.stream_k_ctas)?),
+            _ => Some(Sums::new(gpu, kernel, choice.stream_k_ctas)?),
         };
         Ok(ProductLaunch {
             gpu: gpu.clone(),
@@ -127,7 +125,7 @@ impl ProductLaunch {
                 a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
                 b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
                 c: problem.c.at(0),
-                workspace: sums.as_ref().map_or(0, DeviceBuffer::address),
+                workspace: sums.as_ref().map_or(0, Sums::address),
                 m: problem.m,
                 n: problem.n,
                 k: problem.k,
@@ -161,7 +159,7 @@ impl ProductLaunch {
         }
         let [packed_a, packed_b] = packed;
         let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
-        let sums = self.sums.as_ref().map_or(0, DeviceBuffer::bytes);
+        let sums = self.sums.as_ref().map_or(0, Sums::bytes);
         GpuPlanInfo {
             m: m as usize,
             n: n as usize,
@@ -183,16 +181,48 @@ impl ProductLaunch {
         }
     }
 
-    /// Enqueues the product of the operands of `run`.
+    /// Whether there is nothing to compute.
+    pub(super) fn is_empty(&self) -> bool {
+        let GemmParams { m, n, batches, .. } = self.params;
+        m == 0 || n == 0 || batches == 0
+    }
+
+    /// Whether the launch uses memory of its own.
+    pub(super) fn has_workspace(&self) -> bool {
+        self.sums.is_some() || self.packs.iter().any(Option::is_some)
+    }
+
+    /// Leaves the workspace allocated for ever.
+    pub(super) fn leak_workspace(&mut self) {
+        let [pack_a, pack_b] = &mut self.packs;
+        mem::forget((pack_a.take(), pack_b.take(), self.sums.take()));
+    }
+
+    /// Enqueues what the workspace needs before its first use, as [`Sums::clear_flags`].
+    pub(super) fn clear_flags(
+        &mut self,
+        stream: Option<CudaStream>,
+        is_captured: bool,
+    ) -> Result<(), Error> {
+        match &mut self.sums {
+            None => Ok(()),
+            Some(sums) => sums.clear_flags(self.gpu.backend(), stream, is_captured),
+        }
+    }
+
+    /// Enqueues the product of the operands of `run`, which is not empty, on `stream` or on
+    /// the library's own.
     ///
     /// # Safety
     /// The operands are live on the GPU, in the planned layouts, and stay allocated
-    /// until the stream has finished. The GPU's context is current.
-    pub(crate) unsafe fn run(&mut self, run: &Run) -> Result<(), Error> {
+    /// until the stream has finished. The GPU's context is current, and `stream` belongs to
+    /// it. No other launch uses the workspace at the same time.
+    pub(super) unsafe fn run(
+        &mut self,
+        stream: Option<CudaStream>,
+        run: &Run,
+    ) -> Result<(), Error> {
         let params = &mut self.params;
-        if params.m == 0 || params.n == 0 || params.batches == 0 {
-            return Ok(());
-        }
         let run = if self.choice.transposed {
             run.transposed()
         } else {
@@ -223,13 +253,13 @@ impl ProductLaunch {
         for (pack, address) in [(pack_a, run.a), (pack_b, run.b)] {
             if let Some(pack) = pack {
                 // SAFETY: the caller ensures it.
-                unsafe { pack.run(&self.gpu, address) }?;
+                unsafe { pack.run(&self.gpu, stream, address) }?;
             }
         }
-        let backend = self.gpu.backend();
+        let (backend, function) = (self.gpu.backend(), &self.function);
         // SAFETY: the caller ensures it; the function takes these two parameters like every
         // entry point.
-        unsafe { backend.launch(&self.function, self.config, &self.params, &tensor_maps) }
+        unsafe { backend.launch(stream, function, self.config, params, &tensor_maps) }
     }
 }
 
@@ -245,20 +275,4 @@ fn with_gated_columns(problem: &Problem) -> EpilogueArguments {
         up_offset,
         ..EpilogueArguments::NONE
     }
-}
-
-/// The stream-K workspace of `kernel` for `sharers` CTAs. Each CTA has room for its
-/// accumulators, and at the end a flag. The flags must be 0 before the first launch; the
-/// rest may be undefined.
-fn workspace_of_sharers(
-    gpu: &Arc<Gpu>,
-    kernel: &KernelInfo,
-    sharers: u32,
-) -> Result<DeviceBuffer, Error> {
-    let (each, sharers) = (kernel.stream_k_bytes as usize, sharers as usize);
-    let workspace = DeviceBuffer::zeroed(gpu, sharers * each)?;
-    for sharer in 0..sharers {
-        workspace.leave_undefined(sharer * each, each - FLAG_BYTES);
-    }
-    Ok(workspace)
 }

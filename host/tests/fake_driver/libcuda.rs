@@ -1,7 +1,8 @@
 //! A driver without a GPU, for `tests/fake_driver.rs`: device memory is the process's, and
 //! a launch computes nothing.
 //!
-//! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules,
+//! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules, `old_gpu` is
+//! of compute capability 5.0, `no_gpu` and `broken` do not initialise,
 //! `capturing` has a stream that records a graph, `endless_others` and
 //! `endless_tiled` have kernels that never end: those of another grid than the first, and
 //! the tiled ones. A kernel named `endless` never ends anywhere, and one named `slow` takes
@@ -27,10 +28,12 @@ use std::time::{Duration, Instant};
 const SUCCESS: u32 = 0;
 const INVALID_VALUE: u32 = 1;
 const OUT_OF_MEMORY: u32 = 2;
+const NO_DEVICE: u32 = 100;
 const INVALID_PTX: u32 = 218;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 const NOT_FOUND: u32 = 500;
 const NOT_READY: u32 = 600;
+const SYSTEM_DRIVER_MISMATCH: u32 = 803;
 const STREAM_CAPTURE_UNSUPPORTED: u32 = 900;
 
 /// Bytes the fake GPU has, and those it says are free.
@@ -121,8 +124,16 @@ unsafe extern "C" fn cuStreamQuery(_: *mut c_void) -> u32 {
     }
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuInit(_: c_uint) -> u32 {
+    match scenario().as_str() {
+        "no_gpu" => NO_DEVICE,
+        "broken" => SYSTEM_DRIVER_MISMATCH,
+        _ => SUCCESS,
+    }
+}
+
 succeed! {
-    cuInit(flags: c_uint);
     cuCtxSetCurrent(context: *mut c_void);
     cuFuncSetAttribute(function: *mut c_void, attribute: c_uint, value: c_int);
 }
@@ -169,7 +180,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
         13 => 1_980_000, // clock rate
         16 => 3,         // multiprocessors
         38 => 4 << 20,   // L2
-        75 => 9,         // compute capability, major
+        75 => if scenario() == "old_gpu" { 5 } else { 9 }, // compute capability, major
         76 => 0,         // compute capability, minor
         97 => 232_448,   // shared memory, opt-in
         _ => return INVALID_VALUE,

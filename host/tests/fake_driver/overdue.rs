@@ -1,42 +1,20 @@
 //! Kernels that take longer than the time limit of a wait, against the fake driver, which
 //! ends the process at any call that could wait for them.
 
-use std::ffi::CString;
+use std::mem;
 use std::time::{Duration, Instant};
-use std::{mem, ptr};
 
-use cust::module::Module;
 use tilewise::{Device, Error};
 
+use super::driver::Module;
 use super::with_driver;
 
 /// Enqueues the kernel `name`, which the fake knows.
 fn launch(device: &Device, name: &str) {
-    let text = CString::new(format!(
-        ".version 8.0\n.target sm_75\n.entry {name}() {{}}\n"
-    ));
-    device.make_current().unwrap();
-    let module = Module::from_ptx_cstr(&text.unwrap(), &[]).unwrap();
-    let kernel = module.get_function(name).unwrap();
-    let stream = device.stream().unwrap().as_raw();
-    let (no_params, no_extra) = (ptr::null_mut(), ptr::null_mut());
+    let ptx = format!(".version 8.0\n.target sm_75\n.entry {name}() {{}}\n");
+    let module = Module::load(device, &ptx).unwrap();
     // SAFETY: the kernel takes no parameters.
-    let launched = unsafe {
-        cust_raw::cuLaunchKernel(
-            kernel.to_raw(),
-            1,
-            1,
-            1,
-            1,
-            1,
-            1,
-            0,
-            stream.cast(),
-            no_params,
-            no_extra,
-        )
-    };
-    assert_eq!(launched, cust_raw::cudaError_enum::CUDA_SUCCESS);
+    unsafe { module.launch(device, name, (1, 1), &mut []) }.unwrap();
     // Unloading it would wait.
     mem::forget(module);
 }

@@ -3,12 +3,9 @@
 
 use std::ptr;
 
-use cust::error::CudaError;
-use cust::memory::DeviceBox;
-use cust::module::Module;
 use tilewise::{Device, Element, Error, Matrix};
 
-use crate::driver;
+use crate::driver::{self, Module, sys};
 
 /// Adds to `differences` how many of the 16-bit `words` of `x` and `y` differ.
 /// The library's kernels multiply or copy, so this one is written out, for the
@@ -61,17 +58,17 @@ const GRID: (u32, u32) = (512, 256);
 pub struct Comparer {
     device: Device,
     module: Module,
-    differences: DeviceBox<u32>,
+    /// The count: the 32 bits of one `f32` matrix.
+    differences: Matrix<f32>,
 }
 
 impl Comparer {
     /// For matrices on `device`, a GPU.
     pub fn new(device: &Device) -> Result<Self, Error> {
-        device.make_current()?;
         Ok(Comparer {
             device: device.clone(),
-            module: Module::from_ptx(PTX, &[]).map_err(failure("cuModuleLoadDataEx"))?,
-            differences: DeviceBox::new(&0).map_err(failure("cuMemAlloc"))?,
+            module: Module::load(device, PTX)?,
+            differences: device.zeros(1, 1)?,
         })
     }
 
@@ -79,23 +76,17 @@ impl Comparer {
     pub fn compare<T: Element>(&self, x: &Matrix<T>, y: &Matrix<T>) -> Result<(), Error> {
         assert_eq!((x.rows(), x.cols()), (y.rows(), y.cols()));
         let (x, y, bytes) = (address(x), address(y), bytes(x));
-        let differences = self.differences.as_device_ptr().as_raw();
         let words = (bytes / size_of::<u16>()) as u64;
-        let compare = self.module.get_function("compare");
-        let compare = compare.map_err(failure("cuModuleGetFunction"))?;
-        let mut values = [x, y, words, differences];
+        let mut values = [x, y, words, address(&self.differences)];
         let mut params = values.each_mut().map(|value| ptr::from_mut(value).cast());
         // SAFETY: `compare` takes four 64-bit values and reads that many words
         // of each matrix; both are on this device, and freed behind the stream.
-        unsafe { driver::launch(&self.device, &compare, GRID, &mut params) }
+        unsafe { (self.module).launch(&self.device, "compare", GRID, &mut params) }
     }
 
     /// Words that differed in all comparisons so far. Waits for them.
     pub fn differences(&self) -> Result<u32, Error> {
-        self.device.synchronize()?;
-        self.differences
-            .as_host_value()
-            .map_err(failure("cuMemcpyDtoH"))
+        Ok(self.differences.to_vec()?[0].to_bits())
     }
 }
 
@@ -105,7 +96,7 @@ pub fn copy<T: Element>(from: &Matrix<T>, to: &mut Matrix<T>) -> Result<(), Erro
     let stream = driver::stream(from.device());
     // SAFETY: both have that many bytes, and are freed behind the stream.
     driver::check("cuMemcpyDtoDAsync", unsafe {
-        cust_raw::cuMemcpyDtoDAsync_v2(address(to), address(from), bytes(from), stream)
+        sys::cuMemcpyDtoDAsync_v2(address(to), address(from), bytes(from), stream)
     })
 }
 
@@ -115,8 +106,4 @@ fn address<T: Element>(matrix: &Matrix<T>) -> u64 {
 
 fn bytes<T: Element>(matrix: &Matrix<T>) -> usize {
     matrix.rows() * matrix.cols() * size_of::<T>()
-}
-
-fn failure(call: &'static str) -> impl FnOnce(CudaError) -> Error {
-    move |error| driver::driver_error(call, error as u32)
 }

@@ -11,11 +11,10 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cust::module::Module;
 use tilewise::{Device, Error};
 use tilewise_watchdog::{EXIT_CODE, Watchdog};
 
-use crate::driver;
+use crate::driver::Module;
 use crate::errors::ErrorCase;
 
 /// All tests of kernels that never end. They are not in the set for compute-sanitizer,
@@ -87,18 +86,13 @@ pub fn child(name: &str, ordinal: usize) -> ExitCode {
 }
 
 fn launch_endless(device: &Device) -> Result<(), String> {
-    let failed = |error| format!("the kernel that never ends: {error:?}");
-    device.make_current().map_err(|error| error.to_string())?;
-    let module = Module::from_ptx(PTX, &[]).map_err(failed)?;
-    {
-        let endless = module.get_function("endless").map_err(failed)?;
-        // SAFETY: the kernel takes no parameters, and touches its module alone.
-        let launched = unsafe { driver::launch(device, &endless, (1, 1), &mut []) };
-        launched.map_err(|error| error.to_string())?;
-    }
+    let failed = |error: Error| format!("the kernel that never ends: {error}");
+    let module = Module::load(device, PTX).map_err(failed)?;
+    // SAFETY: the kernel takes no parameters, and touches its module alone.
+    let launched = unsafe { module.launch(device, "endless", (1, 1), &mut []) };
     // Unloading it would wait.
     mem::forget(module);
-    Ok(())
+    launched.map_err(failed)
 }
 
 /// Checks every promise of [`Device::synchronize_within`].

@@ -1,12 +1,12 @@
-//! CUDA graphs, which `cust` does not wrap: capture and replay (CUDA driver
+//! CUDA graphs: capture and replay (CUDA driver
 //! API, "Graph Management").
 
 use std::ptr;
 
-use cust_raw::{CUgraph, CUgraphExec, CUstreamCaptureMode};
 use tilewise::{Device, Error};
 
 use crate::case::Failure;
+use crate::driver::sys::{self, CUgraph, CUgraphExec, CUstreamCaptureMode};
 use crate::driver::{self, check};
 
 /// A CUDA graph of the work of a device's stream, ready to be replayed.
@@ -40,7 +40,7 @@ impl<'d> Graph<'d> {
         let stream = driver::stream(device);
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
         // SAFETY: the stream lives; the capture ends below, whatever happens.
-        let begun = unsafe { cust_raw::cuStreamBeginCapture_v2(stream, mode) };
+        let begun = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
         check("cuStreamBeginCapture", begun)?;
         let enqueued = enqueue();
         let mut captured = Graph {
@@ -49,12 +49,12 @@ impl<'d> Graph<'d> {
             executable: ptr::null_mut(),
         };
         // SAFETY: the stream is capturing; the handle outlives the call.
-        let ended = unsafe { cust_raw::cuStreamEndCapture(stream, &mut captured.graph) };
+        let ended = unsafe { sys::cuStreamEndCapture(stream, &mut captured.graph) };
         enqueued?;
         check("cuStreamEndCapture", ended)?;
         // SAFETY: the graph was just captured; the handle outlives the call.
         let instantiated = unsafe {
-            cust_raw::cuGraphInstantiateWithFlags(&mut captured.executable, captured.graph, 0)
+            sys::cuGraphInstantiateWithFlags(&mut captured.executable, captured.graph, 0)
         };
         check("cuGraphInstantiateWithFlags", instantiated)?;
         Ok(captured)
@@ -64,7 +64,7 @@ impl<'d> Graph<'d> {
     pub fn nodes(&self) -> Result<usize, Error> {
         let mut count = 0;
         // SAFETY: the graph lives; without a list, nodes are only counted.
-        let counted = unsafe { cust_raw::cuGraphGetNodes(self.graph, ptr::null_mut(), &mut count) };
+        let counted = unsafe { sys::cuGraphGetNodes(self.graph, ptr::null_mut(), &mut count) };
         check("cuGraphGetNodes", counted)?;
         Ok(count)
     }
@@ -76,8 +76,7 @@ impl<'d> Graph<'d> {
     pub unsafe fn launch(&self) -> Result<(), Error> {
         // SAFETY: the graph was instantiated in this context; the rest is the
         // caller's duty.
-        let launched =
-            unsafe { cust_raw::cuGraphLaunch(self.executable, driver::stream(self.device)) };
+        let launched = unsafe { sys::cuGraphLaunch(self.executable, driver::stream(self.device)) };
         check("cuGraphLaunch", launched)
     }
 }
@@ -88,10 +87,10 @@ impl Drop for Graph<'_> {
         // what is still running. A failure would leak a few bytes.
         unsafe {
             if !self.executable.is_null() {
-                cust_raw::cuGraphExecDestroy(self.executable);
+                sys::cuGraphExecDestroy(self.executable);
             }
             if !self.graph.is_null() {
-                cust_raw::cuGraphDestroy(self.graph);
+                sys::cuGraphDestroy(self.graph);
             }
         }
     }

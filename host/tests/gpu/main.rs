@@ -20,6 +20,7 @@ mod case;
 mod cases;
 mod chain;
 mod compare;
+#[path = "../common/driver.rs"]
 mod driver;
 #[cfg(feature = "emulator")]
 mod emulated;

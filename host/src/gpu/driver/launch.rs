@@ -3,14 +3,14 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-use cust_raw::{CUfunction, CUstream};
 use gpu_kernels::{GemmParams, TensorMaps};
 
+use super::binding::{self, CUfunction, CUstream};
 use super::{check, driver_version, failure, libcuda};
 use crate::error::Error;
 use crate::gpu::backend::{Function, LaunchConfig};
 
-/// `cuLaunchKernelEx` and its arguments, which are newer than `cust_raw` (CUDA
+/// `cuLaunchKernelEx` and its arguments, which are newer than the bindings (CUDA
 /// driver API, "Execution Control").
 mod extended {
     use std::ffi::c_void;
@@ -54,10 +54,9 @@ const OVERLAP_SINCE: (u32, u32) = (12, 3);
 fn launch_extended() -> Option<extended::Launch> {
     static LAUNCH: OnceLock<Option<extended::Launch>> = OnceLock::new();
     *LAUNCH.get_or_init(|| {
-        let symbol =
-            libcuda::symbol(c"cuLaunchKernelEx").filter(|_| driver_version() >= OVERLAP_SINCE)?;
         // SAFETY: the driver API has had this signature since CUDA 11.8.
-        Some(unsafe { std::mem::transmute::<*const c_void, extended::Launch>(symbol) })
+        let launch = unsafe { libcuda::function::<extended::Launch>(c"cuLaunchKernelEx") };
+        launch.filter(|_| driver_version() >= OVERLAP_SINCE)
     })
 }
 
@@ -115,7 +114,7 @@ pub(super) unsafe fn launch(
     }
     // SAFETY: the caller ensures it.
     let result = unsafe {
-        cust_raw::cuLaunchKernel(
+        binding::cuLaunchKernel(
             handle,
             x,
             y,

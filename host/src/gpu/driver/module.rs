@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cust_raw::{
-    CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption, CUmodule,
-    cudaError_enum as Code,
-};
 use gpu_kernels::fold::fold;
 use gpu_kernels::{Form, KernelInfo};
 
+use super::binding::{
+    self, CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption, CUmodule,
+    cudaError_enum as Code,
+};
 use super::{check, driver_version};
 use crate::embedded;
 use crate::error::Error;
@@ -83,13 +83,13 @@ impl Loaded {
         let name = CString::new(kernel.name).expect("an identifier holds no NUL");
         // SAFETY: the module is loaded; the handle outlives the call.
         check("cuModuleGetFunction", unsafe {
-            cust_raw::cuModuleGetFunction(&mut function, loaded.module, name.as_ptr())
+            binding::cuModuleGetFunction(&mut function, loaded.module, name.as_ptr())
         })?;
         loaded.function.handle = FunctionHandle(function.cast());
         if kernel.shared_bytes > SHARED_BYTES_WITHOUT_OPT_IN {
             // SAFETY: the function is loaded.
             check("cuFuncSetAttribute", unsafe {
-                cust_raw::cuFuncSetAttribute(
+                binding::cuFuncSetAttribute(
                     function,
                     FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                     kernel.shared_bytes as i32,
@@ -99,7 +99,7 @@ impl Loaded {
         let mut ctas = 0;
         // SAFETY: the function is loaded; the count outlives the call.
         check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
-            cust_raw::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            binding::cuOccupancyMaxActiveBlocksPerMultiprocessor(
                 &mut ctas,
                 function,
                 kernel.threads as i32,
@@ -114,7 +114,7 @@ impl Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         // SAFETY: loaded once, unloaded once.
-        unsafe { cust_raw::cuModuleUnload(self.module) };
+        unsafe { binding::cuModuleUnload(self.module) };
     }
 }
 
@@ -132,7 +132,7 @@ fn load(kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
     // SAFETY: the text ends in NUL; the log has the stated bytes; everything
     // outlives the call.
     let result = unsafe {
-        cust_raw::cuModuleLoadDataEx(
+        binding::cuModuleLoadDataEx(
             &mut module,
             text.as_ptr().cast(),
             options.len() as u32,
@@ -152,7 +152,7 @@ fn load(kernel: &'static str, ptx: &str) -> Result<CUmodule, Error> {
             let end = log.iter().position(|&byte| byte == 0).unwrap_or(LOG_BYTES);
             Err(Error::Compile {
                 kernel,
-                code: result as u32,
+                code: binding::code(result),
                 log: String::from_utf8_lossy(&log[..end]).trim().to_owned(),
             })
         }

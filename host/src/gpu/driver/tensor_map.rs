@@ -1,6 +1,6 @@
 //! Encodes tensor maps.
 //!
-//! The driver's function is newer than `cust_raw`, so it is looked up by name.
+//! The driver's function is newer than `cust_raw`, so both bindings look it up by name.
 
 use std::ffi::c_void;
 
@@ -48,12 +48,12 @@ pub(super) fn encode(
     spec: &TensorMapSpec,
     address: u64,
 ) -> Result<EncodedMap, Error> {
-    let encode = libcuda::symbol(c"cuTensorMapEncodeTiled").ok_or_else(|| Error::DriverTooOld {
+    // SAFETY: the driver API has had this signature since CUDA 12.0.
+    let encode = unsafe { libcuda::function::<EncodeTiled>(c"cuTensorMapEncodeTiled") };
+    let encode = encode.ok_or_else(|| Error::DriverTooOld {
         driver: driver_version(),
         lacks: "function cuTensorMapEncodeTiled".into(),
     })?;
-    // SAFETY: the driver API has had this signature since CUDA 12.0.
-    let encode = unsafe { std::mem::transmute::<*const c_void, EncodeTiled>(encode) };
     let data_type = match spec.dtype {
         DType::F16 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT16,
         DType::Bf16 => cuda_h::TENSOR_MAP_DATA_TYPE_BFLOAT16,
