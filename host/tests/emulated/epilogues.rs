@@ -129,13 +129,13 @@ fn tiled_kernels_compute_every_epilogue() {
 
 #[test]
 fn tensor_core_kernels_compute_every_epilogue() {
-    assert_eq!(check_family(Family::TensorCore, 3, 60).0, 60);
+    assert_eq!(check_family(Family::TensorCore, 3, 40).0, 40);
 }
 
 #[test]
 fn hopper_kernels_compute_the_epilogues_they_are_made_for() {
-    let (computed, _) = check_family(Family::Hopper, 4, 150);
-    assert!(computed > 25, "{computed}");
+    let (computed, _) = check_family(Family::Hopper, 4, 60);
+    assert!(computed > 10, "{computed}");
 }
 
 #[test]
