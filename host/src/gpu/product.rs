@@ -244,11 +244,10 @@ impl ProductLaunch {
         let mut tensor_maps = TensorMaps::NONE;
         if let Some(maps) = &mut self.maps {
             let addresses = [params.a.address, params.b.address, run.c];
-            // The source has no map yet: `run.epilogue.source` has its strides, as the kernel
-            // sees them, and its address. Hopper kernels read it element by element.
-            let maps = maps.encode(&self.gpu, addresses)?;
+            let maps = maps.encode(&self.gpu, addresses, run.epilogue.source)?;
             tensor_maps = maps.maps;
             params.store_by_tma = maps.store_by_tma.into();
+            params.source_by_tma = maps.source_by_tma.into();
         }
         for (pack, address) in [(pack_a, run.a), (pack_b, run.b)] {
             if let Some(pack) = pack {
