@@ -1,18 +1,21 @@
-//! [`Device::matmul`] and [`Gemm::run_on`]: a product in one line.
+//! [`Device::matmul`], [`Gemm::run`] and [`Gemm::run_on`]: a product in one line.
 
 use crate::device::{Device, Kind};
 use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
 use crate::gpu::stream::CudaStream;
+use crate::inputs::Inputs;
 use crate::matrix::Matrix;
-use crate::operands::check_shapes;
+use crate::operands::{check_batches, check_shapes};
 use crate::plan::Plan;
+use crate::untyped_plan::UntypedPlan;
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
 impl Device {
     /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
-    /// in f32. The kernel and its order are chosen by [`select`](crate::select).
+    /// in f32. If A or B is a batch, the result is a batch of products; one matrix is a
+    /// factor of all of them. The kernel and its order are chosen by [`select`](crate::select).
     ///
     /// The first product of given layouts is planned, as by [`Gemm::plan`]: kernels are
     /// loaded and workspaces allocated. The device keeps the plan, so that another product
@@ -22,8 +25,8 @@ impl Device {
     /// It also drops its plans if an allocation would otherwise fail with
     /// [`Error::OutOfMemory`], and with the last handle of the device.
     ///
-    /// Several threads may call this at once. Use [`Gemm::plan`] or [`Gemm::run_on`] to write
-    /// to an existing C, for another type of C, and for forced choices.
+    /// Several threads may call this at once. Use [`Gemm::run`] or [`Gemm::plan`] to write to
+    /// an existing C, for another type of C, for an epilogue and for forced choices.
     ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
@@ -36,7 +39,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::DeviceMismatch`],
+    /// [`Error::ShapeMismatch`], [`Error::BatchMismatch`], [`Error::DeviceMismatch`],
     /// [`Error::OutOfMemory`], and the errors of [`Gemm::plan`].
     pub fn matmul<T: Element>(
         &self,
@@ -48,21 +51,37 @@ impl Device {
 
     /// [`Device::matmul`], compiled once for all kinds of operands.
     fn multiply<T: Element>(&self, a: MatrixView<T>, b: MatrixView<T>) -> Result<Matrix<T>, Error> {
-        check_shapes(a.layout(), b.layout(), None)?;
-        let mut c = self.zeros(a.rows(), b.cols())?;
+        check_shapes(a.layout(), b.layout(), (a.rows(), b.cols()))?;
+        let batches = check_batches(a.layout(), b.layout(), None)?;
+        let mut c = Matrix::unwritten(self, batches, a.rows(), b.cols())?;
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe { Gemm::new(self).run_views(None, a, b, c.view_mut())? };
+        unsafe { Gemm::new(self).run_views(None, a, b, c.view_mut(), &Inputs::new())? };
         Ok(c)
     }
 }
 
 impl Gemm {
-    /// Computes the product once, on a stream of yours: like [`Gemm::plan`] and
-    /// [`Plan::run_on`], but the device keeps the plan, as for [`Device::matmul`].
+    /// Computes the product once: like [`Gemm::plan`] and [`Plan::run_with`], but the device
+    /// keeps the plan, as for [`Device::matmul`]. A kept plan serves all products of the same
+    /// layouts, types, alignment, forced choices and parts of the epilogue; α, β, the slope of
+    /// a leaky ReLU and the inputs may be others.
     ///
-    /// A kept plan serves all products of the same layouts, types, alignment and forced
-    /// choices, on whatever streams. Products that use the workspace of one plan wait for
-    /// each other on the GPU; products that two threads enqueue at once use two plans.
+    /// # Errors
+    /// Those of [`Gemm::plan`] and [`Plan::run_with`].
+    pub fn run<T: Element, O: Output<T>>(
+        &self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { self.run_views(None, a.as_view(), b.as_view(), c.as_view_mut(), inputs) }
+    }
+
+    /// [`Gemm::run`] on a stream of yours, as [`Plan::run_on`]. A kept plan serves products
+    /// on whatever streams. Products that use the workspace of one plan wait for each other
+    /// on the GPU; products that two threads enqueue at once use two plans.
     ///
     /// While `stream` captures a CUDA graph, the product is captured. If its plan has a
     /// workspace, the plan belongs to the graph from then on: it serves other products of
@@ -83,9 +102,11 @@ impl Gemm {
         a: impl AsView<T>,
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
     ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         // SAFETY: the caller ensures it.
-        unsafe { self.run_views(Some(stream), a.as_view(), b.as_view(), c.as_view_mut()) }
+        unsafe { self.run_views(Some(stream), a, b, c, inputs) }
     }
 
     /// [`Gemm::run_on`], or the same on the library's own stream, compiled once for all kinds
@@ -99,6 +120,7 @@ impl Gemm {
         a: MatrixView<T>,
         b: MatrixView<T>,
         c: MatrixViewMut<O>,
+        inputs: &Inputs<O>,
     ) -> Result<(), Error> {
         let device = self.device();
         let operands = self.operands(a, b, &c)?;
@@ -113,12 +135,15 @@ impl Gemm {
             Some(gpu) => gpu.backend().capture(stream)?,
         };
         let plan = match device.plans().take(&key, capture) {
-            Some(plan) => plan,
+            Some(plan) => UntypedPlan {
+                epilogue: self.epilogue,
+                ..plan
+            },
             None => self.untyped_plan::<T, O>(operands)?,
         };
         let mut plan = Plan::<T, O>::new(device, plan);
         // SAFETY: the caller ensures it.
-        let result = unsafe { plan.run_views(stream, a, b, c) };
+        let result = unsafe { plan.run_views(stream, a, b, c, inputs) };
         // A capture holds what was enqueued before a failure, too.
         if result.is_ok() || capture.is_some() {
             device.plans().put(key, plan.into_untyped(), capture);

@@ -1,20 +1,21 @@
 //! [`Plan`]: a product ready to run.
 //!
-//! Running a plan checks that the operands have the planned layouts and enqueues one
-//! launch.
+//! Running a plan checks that the operands have the planned layouts and enqueues the work.
 
 use std::marker::PhantomData;
 
 use crate::device::Device;
 use crate::element::{Element, Output};
 use crate::error::Error;
+use crate::gpu::plan::Run;
 use crate::gpu::stream::CudaStream;
+use crate::inputs::Inputs;
 use crate::operand::Operand;
 use crate::plan_info::PlanInfo;
 use crate::untyped_plan::{UntypedPlan, Work};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
-/// C = A·B for operands of one device and of given layouts.
+/// C = A·B, or its epilogue, for operands of one device and of given layouts.
 ///
 /// A plan holds no operand. It remembers the layouts and the alignment of the operands
 /// it was made for, and runs on any operands that have them.
@@ -40,8 +41,8 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         self.plan
     }
 
-    /// Computes C = A·B and overwrites C. With K = 0, C becomes zeros; with M = 0 or
-    /// N = 0 there is nothing to do.
+    /// Computes C = A·B, or the epilogue of the plan, and overwrites C. With K = 0, the
+    /// product is zeros; with M = 0, N = 0 or no product in the batch there is nothing to do.
     ///
     /// On a GPU, this call enqueues the work on [`Device::stream`] and returns;
     /// [`Device::synchronize`], or reading C, waits for the work. The call allocates
@@ -53,7 +54,8 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// # Errors
     /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for operands other than
     /// planned; [`Error::Misaligned`] for addresses that TMA cannot read;
-    /// [`Error::OrderWhileCapturing`] from a plan that has run on another stream;
+    /// [`Error::Epilogue`] if the epilogue of the plan has inputs, which [`Plan::run_with`]
+    /// takes; [`Error::OrderWhileCapturing`] from a plan that has run on another stream;
     /// [`Error::Driver`] when the device has failed.
     pub fn run(
         &mut self,
@@ -62,10 +64,34 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         mut c: impl AsViewMut<O>,
     ) -> Result<(), Error> {
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe { self.run_views(None, a.as_view(), b.as_view(), c.as_view_mut()) }
+        unsafe {
+            self.run_views(
+                None,
+                a.as_view(),
+                b.as_view(),
+                c.as_view_mut(),
+                &Inputs::new(),
+            )
+        }
     }
 
-    /// [`Plan::run`] on a stream of yours: the call enqueues all of its work on `stream`, and
+    /// [`Plan::run`] for a plan whose epilogue has inputs. They may be others at each run.
+    ///
+    /// # Errors
+    /// Those of [`Plan::run`], and [`Error::Epilogue`] for inputs that the epilogue does not
+    /// have or that have another shape, and for a source that overlaps C and is not C.
+    pub fn run_with(
+        &mut self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { self.run_views(None, a.as_view(), b.as_view(), c.as_view_mut(), inputs) }
+    }
+
+    /// [`Plan::run_with`] on a stream of yours: the call enqueues all of its work on `stream`, and
     /// none on [`Device::stream`]. On the CPU and on emulated GPUs, the stream is ignored,
     /// and the work is done when the call returns.
     ///
@@ -82,7 +108,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// [`Device::stream`] captures.
     ///
     /// # Errors
-    /// Those of [`Plan::run`], and [`Error::OrderWhileCapturing`].
+    /// Those of [`Plan::run_with`].
     ///
     /// # Safety
     /// - `stream` belongs to the primary context of the plan's device, and exists until the
@@ -100,12 +126,14 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         a: impl AsView<T>,
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
     ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         // SAFETY: the caller ensures it.
-        unsafe { self.run_views(Some(stream), a.as_view(), b.as_view(), c.as_view_mut()) }
+        unsafe { self.run_views(Some(stream), a, b, c, inputs) }
     }
 
-    /// [`Plan::run_on`], or [`Plan::run`] without a stream, compiled once for all kinds of
+    /// [`Plan::run_on`], or [`Plan::run_with`] without a stream, compiled once for all kinds of
     /// operands.
     ///
     /// # Safety
@@ -116,21 +144,38 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         a: MatrixView<T>,
         b: MatrixView<T>,
         c: MatrixViewMut<O>,
+        inputs: &Inputs<O>,
     ) -> Result<(), Error> {
-        let found = [a.layout(), b.layout(), c.layout()];
-        self.plan.operands.check_layouts(found)?;
+        let UntypedPlan {
+            operands,
+            epilogue,
+            work,
+            ..
+        } = &mut self.plan;
+        operands.check_layouts([a.layout(), b.layout(), c.layout()])?;
         check_devices(&self.device, [a.device(), b.device(), c.device()])?;
-        match &mut self.plan.work {
+        let [m, n, _] = operands.shape();
+        inputs.check(&epilogue.form(), &self.device, (m, n), &c)?;
+        match work {
             Work::Cpu(plan) => {
                 let (a, b, c) = (a.0.host_matrix(), b.0.host_matrix(), c.0.host_matrix());
-                // SAFETY: the layouts are those planned; A and B are borrowed, and C
-                // exclusively.
-                unsafe { plan.run(a, b, c) };
+                let epilogue = inputs.on_host(epilogue, c);
+                // SAFETY: the layouts are those planned; A, B and the inputs are borrowed,
+                // and C exclusively.
+                unsafe { plan.run(a, b, c, &epilogue) };
                 Ok(())
             }
-            // SAFETY: the views are live, on the plan's device and of the planned layouts;
-            // the caller ensures the rest.
-            Work::Gpu(plan) => unsafe { plan.run(stream, [a.address(), b.address(), c.address()]) },
+            Work::Gpu(plan) => {
+                let run = Run {
+                    a: a.address(),
+                    b: b.address(),
+                    c: c.address(),
+                    epilogue: inputs.addresses(epilogue, &c),
+                };
+                // SAFETY: the views are live, on the plan's device and of the planned layouts;
+                // the caller ensures the rest.
+                unsafe { plan.run(stream, &run) }
+            }
         }
     }
 

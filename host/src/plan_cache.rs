@@ -1,4 +1,5 @@
-//! [`PlanCache`]: the plans that a device keeps for [`Device::matmul`].
+//! [`PlanCache`]: the plans that a device keeps for [`Device::matmul`] and
+//! [`Gemm::run`](crate::Gemm::run).
 //!
 //! A plan is taken out to run and put back afterwards, so that no lock is held while
 //! kernels are compiled or run. Two threads that compute the same product at once
@@ -15,8 +16,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpu_kernels::DType;
 
+use crate::epilogue::EpilogueForm;
 use crate::operands::Operands;
-use crate::select::Request;
+use crate::select::choice::Request;
 use crate::untyped_plan::UntypedPlan;
 
 /// Most plans that one device keeps. The layers of a neural network, forward and
@@ -36,6 +38,8 @@ pub(crate) struct Key {
     /// The element type of C.
     pub(crate) output: DType,
     pub(crate) operands: Operands,
+    /// The epilogue without its values, which a plan takes at each run.
+    pub(crate) epilogue: EpilogueForm,
     /// The forced choices.
     pub(crate) request: Request,
 }
@@ -108,16 +112,17 @@ fn lock<T>(plans: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epilogue::Epilogue;
     use crate::layout::Layout;
     use crate::{Device, Gemm, f16};
 
     /// A plan of a 1×n by n×1 product, and its key.
     fn plan(n: usize) -> (Key, UntypedPlan) {
         let layouts = [(1, n), (n, 1), (1, 1)].map(|(rows, cols)| Layout::row_major(rows, cols));
-        let operands = Operands::of_layouts(layouts, [2; 3]).unwrap();
+        let operands = Operands::of_layouts(layouts, [2; 3], &Epilogue::new()).unwrap();
         let gemm = Gemm::new(&Device::cpu());
-        let plan = gemm.untyped_plan::<f16, f16>(operands);
-        (gemm.key::<f16, f16>(operands).unwrap(), plan.unwrap())
+        let key = gemm.key::<f16, f16>(operands).unwrap();
+        (key, gemm.untyped_plan::<f16, f16>(operands).unwrap())
     }
 
     /// Takes all plans for `keys` out of `cache` and returns their number for each key.

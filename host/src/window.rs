@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::cpu::HostMatrix;
 use crate::element::Element;
 use crate::error::Error;
+use crate::host_matrix::HostMatrix;
 use crate::layout::Layout;
 use crate::memory::{Memory, Place};
 
@@ -79,12 +79,27 @@ impl<'a, T: Element> Window<'a, T> {
             // nothing uses it.
             row_stride: self.layout.row_stride.saturating_mul(row_step),
             col_stride: self.layout.col_stride.saturating_mul(col_step),
+            ..self.layout
         };
         Window::new(self.memory, self.offset, layout)
     }
 
     pub(crate) fn with_layout(self, layout: Layout) -> Result<Self, Error> {
         Window::new(self.memory, self.offset, layout)
+    }
+
+    /// Matrix `index` of the batch.
+    pub(crate) fn batch(self, index: usize) -> Result<Self, Error> {
+        let end = index.saturating_add(1);
+        check_range("matrices", &(index..end), self.layout.batches)?;
+        let layout = self.layout.matrix();
+        // As for a slice, an empty window stays where it is.
+        let offset = if layout.is_empty() {
+            self.offset
+        } else {
+            self.offset + index * self.layout.batch_stride
+        };
+        Window::new(self.memory, offset, layout)
     }
 
     pub(crate) fn memory(self) -> Memory<'a, T> {

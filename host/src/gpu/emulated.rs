@@ -239,7 +239,8 @@ impl Backend for Emulated {
         let is_stream_k = kernel.stream_k_bytes > 0 && params.schedule == Schedule::StreamK;
         let clusters = x.saturating_mul(y) / kernel.cluster.ctas();
         let options = self.options(clusters, is_stream_k, config.overlaps);
-        let estimate = time(kernel, (params.m, params.n, params.k), options.workers);
+        let shape = (params.m, params.n, params.k);
+        let estimate = time(kernel, shape, params.batches, options.workers);
         if estimate > self.gpu.time_limit {
             return Err(Error::EmulationTooLong {
                 kernel: kernel.name,

@@ -27,27 +27,30 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    /// Loads `kernel` for a copy of `from` to `to`, both `rows`×`cols`.
+    /// Loads `kernel` for a copy of `from` to `to`: `batches` matrices of `rows`×`cols`.
     pub(crate) fn new(
         gpu: &Gpu,
         kernel: &KernelInfo,
-        (rows, cols): (u32, u32),
+        (batches, rows, cols): (u32, u32, u32),
         from: TensorRef,
         to: TensorRef,
     ) -> Result<Self, Error> {
-        // A matrix that fits in memory has fewer tiles than a launch can number.
+        // Matrices that fit in memory have fewer tiles than a launch can number.
         let grid = TileGrid::cover(rows, cols, kernel.block.m, kernel.block.n);
-        let form = Form::plain(kernel.input);
+        let form = Form {
+            batched: (batches > 1).into(),
+            ..Form::plain(kernel.input)
+        };
         Ok(Copy {
             function: gpu.load(kernel, &form)?,
             config: LaunchConfig {
-                ctas: (grid.tiles(), 1),
+                ctas: (batches * grid.tiles(), 1),
                 overlaps: false,
             },
             params: GemmParams {
                 a: from,
                 form,
-                batches: 1,
+                batches,
                 epilogue: EpilogueArguments::NONE,
                 source_by_tma: 0,
                 b: TensorRef::NONE,
@@ -118,7 +121,8 @@ impl Pack {
         })?;
         let workspace = DeviceBuffer::undefined(gpu, bytes, Streams::Any)?;
         let to = packed.strides().at(workspace.address());
-        let copy = Copy::new(gpu, kernel, (packed.rows, packed.cols), from.at(0), to)?;
+        let shape = (packed.batches, packed.rows, packed.cols);
+        let copy = Copy::new(gpu, kernel, shape, from.at(0), to)?;
         Ok(Pack { copy, workspace })
     }
 
