@@ -137,13 +137,15 @@ pub fn copy<T: Element>(
         operand(from.address(), layouts[0]),
         operand(to.address(), layouts[1]),
     ];
-    let mut copy = Copy::new(gpu, kernel, (rows, cols), places[0], places[1])?;
+    let mut copy = Copy::new(gpu, kernel, (1, rows, cols), places[0], places[1])?;
     let choice = Choice {
         kernel: *kernel,
         transposed: false,
+        two_launches: false,
         packed: Packed::default(),
         pack: None,
         grid: select::tile_grid(kernel, rows, cols),
+        batches: 1,
         order,
         schedule,
         stream_k_ctas: 0,

@@ -26,7 +26,8 @@ impl Device {
     /// [`Error::OutOfMemory`], and with the last handle of the device.
     ///
     /// Several threads may call this at once. Use [`Gemm::run`] or [`Gemm::plan`] to write to
-    /// an existing C, for another type of C, for an epilogue and for forced choices.
+    /// an existing C, for another type of C, for an epilogue, for another stream and for
+    /// forced choices.
     ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
@@ -75,13 +76,17 @@ impl Gemm {
         mut c: impl AsViewMut<O>,
         inputs: &Inputs<O>,
     ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe { self.run_views(None, a.as_view(), b.as_view(), c.as_view_mut(), inputs) }
+        unsafe { self.run_views(None, a, b, c, inputs) }
     }
 
-    /// [`Gemm::run`] on a stream of yours, as [`Plan::run_on`]. A kept plan serves products
-    /// on whatever streams. Products that use the workspace of one plan wait for each other
-    /// on the GPU; products that two threads enqueue at once use two plans.
+    /// [`Gemm::run`] on a stream of yours: like [`Gemm::plan`] and [`Plan::run_on`], but the
+    /// device keeps the plan.
+    ///
+    /// A kept plan serves products on whatever streams. Products that use the workspace of
+    /// one plan wait for each other on the GPU; products that two threads enqueue at once use
+    /// two plans.
     ///
     /// While `stream` captures a CUDA graph, the product is captured. If its plan has a
     /// workspace, the plan belongs to the graph from then on: it serves other products of
@@ -109,7 +114,7 @@ impl Gemm {
         unsafe { self.run_views(Some(stream), a, b, c, inputs) }
     }
 
-    /// [`Gemm::run_on`], or the same on the library's own stream, compiled once for all kinds
+    /// [`Gemm::run_on`], or [`Gemm::run`] without a stream, compiled once for all kinds
     /// of operands.
     ///
     /// # Safety

@@ -54,25 +54,18 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// # Errors
     /// [`Error::PlanMismatch`] and [`Error::DeviceMismatch`] for operands other than
     /// planned; [`Error::Misaligned`] for addresses that TMA cannot read;
+    /// [`Error::OrderWhileCapturing`] from a plan that has run on another stream;
     /// [`Error::Epilogue`] if the epilogue of the plan has inputs, which [`Plan::run_with`]
-    /// takes; [`Error::OrderWhileCapturing`] from a plan that has run on another stream;
-    /// [`Error::Driver`] when the device has failed.
+    /// takes; [`Error::Driver`] when the device has failed.
     pub fn run(
         &mut self,
         a: impl AsView<T>,
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
     ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe {
-            self.run_views(
-                None,
-                a.as_view(),
-                b.as_view(),
-                c.as_view_mut(),
-                &Inputs::new(),
-            )
-        }
+        unsafe { self.run_views(None, a, b, c, &Inputs::new()) }
     }
 
     /// [`Plan::run`] for a plan whose epilogue has inputs. They may be others at each run.
@@ -87,8 +80,9 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         mut c: impl AsViewMut<O>,
         inputs: &Inputs<O>,
     ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe { self.run_views(None, a.as_view(), b.as_view(), c.as_view_mut(), inputs) }
+        unsafe { self.run_views(None, a, b, c, inputs) }
     }
 
     /// [`Plan::run_with`] on a stream of yours: the call enqueues all of its work on `stream`, and

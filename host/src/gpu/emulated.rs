@@ -256,7 +256,8 @@ impl Backend for Emulated {
             }
         };
         let mut state = self.state();
-        let maps = MapAddress(place(&mut state.memory, maps)?);
+        let map_address = place(&mut state.memory, maps)?;
+        let maps = MapAddress::new(map_address);
         state.counts = None;
         // SAFETY: the launch has the configuration of the kernel's constants. The parameters
         // describe emulated allocations, in which every access is looked up.
@@ -270,7 +271,7 @@ impl Backend for Emulated {
             body: &body,
         };
         let launched = machine::launch_watched(&mut state.memory, &grid, &options, &ended);
-        state.memory.free(maps.0);
+        state.memory.free(map_address);
         let counts = launched.map_err(|error| failure(kernel.name, error))?;
         self.clock
             .fetch_add(counts.instructions(), Ordering::Relaxed);

@@ -40,8 +40,8 @@ impl GpuPlan {
     pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
         let half = problem.half().filter(|_| choice.two_launches);
         let gates = match half {
-            Some(half) => Some(Gates::new(gpu, choice, problem, &half)?),
-            None => None,
+            Some(half) if !half.is_empty() => Some(Gates::new(gpu, choice, problem, &half)?),
+            _ => None,
         };
         let launch = ProductLaunch::new(gpu, choice, half.as_ref().unwrap_or(problem))?;
         let launches = Launches { gates, launch };
@@ -73,6 +73,9 @@ impl GpuPlan {
         stream: Option<CudaStream>,
         run: &Run,
     ) -> Result<(), Error> {
+        if self.launches.launch.is_empty() {
+            return Ok(());
+        }
         let _current = self.gpu.make_current()?;
         let backend = self.gpu.backend();
         // The caller may have named the library's own stream.

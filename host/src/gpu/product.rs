@@ -62,6 +62,7 @@ pub(crate) struct ProductLaunch {
     /// last run; packed operands have the address of their workspace.
     params: GemmParams,
     maps: Option<HopperMaps>,
+    /// The stream-K workspace, in which CTAs leave the accumulators of shared tiles.
     sums: Option<Sums>,
 }
 
@@ -179,17 +180,21 @@ impl ProductLaunch {
         }
     }
 
-    /// Enqueues the product of the operands of `run` on the stream of `turn`.
+    /// Whether there is nothing to compute.
+    pub(super) fn is_empty(&self) -> bool {
+        let GemmParams { m, n, batches, .. } = self.params;
+        m == 0 || n == 0 || batches == 0
+    }
+
+    /// Enqueues the product of the operands of `run`, which is not empty, on the stream of
+    /// `turn`.
     ///
     /// # Safety
     /// The operands are live on the GPU, in the planned layouts, and stay allocated
     /// until the stream has finished. The GPU's context is current. No other run uses the
-    /// workspaces at the same time.
-    pub(crate) unsafe fn run(&mut self, turn: Turn, run: &Run) -> Result<(), Error> {
+    /// workspace at the same time.
+    pub(super) unsafe fn run(&mut self, turn: Turn, run: &Run) -> Result<(), Error> {
         let params = &mut self.params;
-        if params.m == 0 || params.n == 0 || params.batches == 0 {
-            return Ok(());
-        }
         let run = if self.choice.transposed {
             run.transposed()
         } else {

@@ -59,7 +59,7 @@ fn time(case: &Case) -> Duration {
     let (m, n, k) = case.shape;
     let shape = (m as u32, n as u32, k as u32);
     match case.kernel {
-        Some(kernel) => emulator::time(kernel, shape, 1),
+        Some(kernel) => emulator::time(kernel, shape, 1, 1),
         // A kernel with tiles of 64 and more.
         None => Duration::from_nanos(
             [m, n, k]

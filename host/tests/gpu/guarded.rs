@@ -87,31 +87,19 @@ pub struct Resident<T> {
 impl<T: Element> Resident<T> {
     /// The matrix, to read.
     pub fn view(&self) -> Result<MatrixView<'_, T>, Error> {
-        let Layout {
-            rows,
-            cols,
-            row_stride,
-            col_stride,
-        } = self.layout;
         self.buffer
             .view()
             .slice(0..1, self.start..self.buffer.cols())?
-            .with_strides(rows, cols, row_stride, col_stride)
+            .with_layout(self.layout)
     }
 
     /// The matrix, to write.
     pub fn view_mut(&mut self) -> Result<MatrixViewMut<'_, T>, Error> {
-        let Layout {
-            rows,
-            cols,
-            row_stride,
-            col_stride,
-        } = self.layout;
         let end = self.buffer.cols();
         self.buffer
             .view_mut()
             .slice(0..1, self.start..end)?
-            .with_strides(rows, cols, row_stride, col_stride)
+            .with_layout(self.layout)
     }
 
     /// Makes the whole buffer a copy of `matrix`, of the same placement.
