@@ -35,7 +35,8 @@
 //! |---|---|
 //! | [`Device`] | a GPU or the CPU |
 //! | [`Matrix`] | elements on one device |
-//! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
+//! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, or over memory of another library, to read or to write |
+//! | [`CudaStream`] | a stream of the CUDA driver, the library's or yours |
 //! | [`Layout`] | a shape and strides, in elements |
 //! | [`Gemm`] | a product to plan: its device and the forced choices |
 //! | [`Plan`], [`PlanInfo`] | a product ready to run; what it will do |

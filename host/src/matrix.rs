@@ -73,7 +73,9 @@ impl<T: Element> Matrix<T> {
         self.storage.device()
     }
 
-    /// Address of the first element in GPU memory; `None` on the CPU device.
+    /// Address of the first element in GPU memory; `None` on the CPU device. The memory is
+    /// allocated, filled and freed in the order of [`Device::stream`], so work of yours on
+    /// other streams waits for that stream, and ends before the matrix is dropped.
     pub fn device_address(&self) -> Option<u64> {
         self.device()
             .is_gpu()
