@@ -150,7 +150,11 @@ impl Gemm {
         // SAFETY: the caller ensures it.
         let result = unsafe { plan.run_views(stream, a, b, c, inputs) };
         // A capture holds what was enqueued before a failure, too.
-        if result.is_ok() || capture.is_some() {
+        let is_kept = match &result {
+            Ok(()) | Err(Error::OrderWhileCapturing) => true,
+            Err(_) => capture.is_some(),
+        };
+        if is_kept {
             device.plans().put(key, plan.into_untyped(), capture);
         }
         result

@@ -100,14 +100,21 @@ impl GpuPlan {
 
 impl Drop for GpuPlan {
     fn drop(&mut self) {
-        // The buffers wait for the library's own stream by themselves.
-        let is_finished = || {
+        let is_free = || -> Result<bool, Error> {
+            if !self.has_workspace {
+                return Ok(true);
+            }
             let _current = self.gpu.make_current()?;
-            self.order.finish()
+            if self.gpu.backend().capture(None)?.is_some() {
+                // The graph may use the workspace, and waiting would break the capture.
+                return Ok(false);
+            }
+            // The buffers wait for the library's own stream by themselves.
+            self.order.finish().map(|()| true)
         };
         // This fails when the context is broken or the GPU is overdue. Workspaces and events
         // then stay allocated.
-        if is_finished().is_ok() {
+        if is_free().unwrap_or(false) {
             // SAFETY: both are dropped here, and this value is gone.
             unsafe {
                 ManuallyDrop::drop(&mut self.launches);
