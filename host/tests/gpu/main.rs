@@ -26,6 +26,8 @@ mod driver;
 #[cfg(feature = "emulator")]
 mod emulated;
 mod endless;
+mod epilogue;
+mod epilogue_cases;
 mod errors;
 mod foreign;
 mod graph;
