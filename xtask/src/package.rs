@@ -31,6 +31,10 @@ const LIBRARY: &str = "tilewise";
 /// The folder of the PTX in that package.
 const PREBUILT: &str = "prebuilt";
 
+/// The most bytes that a package may have on crates.io ("Publishing on crates.io" in cargo's
+/// book).
+const LIMIT_BYTES: u64 = 10 << 20;
+
 /// The version of all packages, which the workspace gives them.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -68,8 +72,11 @@ fn make(kernels: &Kernels) -> Result<()> {
     project::run(&mut package)?;
     for name in PACKAGES {
         let file = package_file(name)?;
-        let kilobytes = fs::metadata(&file)?.len().div_ceil(1000);
-        println!("{kilobytes:>6} kB  {}", file.display());
+        let bytes = fs::metadata(&file)?.len();
+        println!("{:>6} kB  {}", bytes.div_ceil(1000), file.display());
+        if bytes > LIMIT_BYTES {
+            bail!("the package {name} has {bytes} bytes; crates.io takes {LIMIT_BYTES}");
+        }
     }
     Ok(())
 }
