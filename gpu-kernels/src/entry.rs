@@ -67,7 +67,7 @@ macro_rules! for_each_entry {
                 128 128 32, 64 64, 3;
                 64 64 32, 32 32, 4;
             }
-            // M N K; stages, kernel schedule; whether it has the whole epilogue; suffix
+            // M N K; stages, kernel schedule; whether it takes every form; suffix
             hopper {
                 128 256 64, 3, Cooperative, true, "";
                 128 256 64, 4, Cooperative, false, "_stages4";
@@ -78,7 +78,7 @@ macro_rules! for_each_entry {
                 256 192 64, 3, Clusters<1, 2>, false, "_cluster1x2";
                 128 192 64, 4, Cooperative, false, "";
                 128 192 64, 4, Clusters<2, 1>, false, "_cluster2x1";
-                128 192 64, 4, PingPong, true, "_pingpong";
+                128 192 64, 4, PingPong, false, "_pingpong";
                 128 128 64, 6, Cooperative, false, "";
                 128 128 64, 5, PingPong, true, "_pingpong";
                 128 128 64, 6, StreamK, true, "_streamk";
@@ -217,35 +217,12 @@ macro_rules! define_entry_points {
                 params: $crate::GemmParams,
                 _maps: $crate::problem::TensorMaps,
             ) {
-                // The name of the second parameter in PTX. A Rust reference to it would
-                // make the compiler copy the maps, which TMA must find in parameter space.
-                let maps = $crate::parameter_address!(concat!($($name),+, "_param_1"));
+                let maps = $crate::problem::MapAddress::PARAMETER;
                 // SAFETY: the launcher's duty.
                 unsafe { <$kernel as $crate::kernel::Kernel>::run(&params, maps) }
             }
         };
     };
-}
-
-/// The generic address of the kernel parameter with this name in PTX (PTX ISA, "Kernel
-/// Function Parameters", `cvta.param`).
-#[doc(hidden)]
-#[macro_export]
-macro_rules! parameter_address {
-    ($name:expr) => {{
-        let address: u64;
-        // SAFETY: this takes an address and touches no memory.
-        unsafe {
-            core::arch::asm!(
-                "{{ .reg .b64 parameter;",
-                concat!("mov.b64 parameter, ", $name, ";"),
-                "cvta.param.u64 {0}, parameter; }}",
-                out(reg64) address,
-                options(pure, nomem, nostack, preserves_flags)
-            );
-        }
-        $crate::problem::MapAddress(address)
-    }};
 }
 
 #[cfg(all(target_arch = "nvptx64", feature = "standalone"))]

@@ -104,8 +104,16 @@ impl<'a> Load<'a> {
                     let mut wide = [0; 8];
                     wide[..bytes.len()].copy_from_slice(bytes);
                     let value = u64::from_le_bytes(wide);
-                    // `mov` has no 8-bit form: such a load fills a 16-bit register.
-                    let bits = (8 * self.size).max(16);
+                    // A load may fill a wider register than it loads, but `mov` may not.
+                    let bits = match register
+                        .trim_start_matches('%')
+                        .split(char::is_numeric)
+                        .next()
+                    {
+                        Some("rs") => 16,
+                        Some("rd" | "fd") => 64,
+                        _ => 32,
+                    };
                     writeln!(to, "\tmov.b{bits} \t{register}, {value};")
                 }
                 None => {
@@ -160,6 +168,11 @@ mod tests {
             at(offset_of!(Form, scaled))
         );
         assert_eq!(folded(&load), "mov.b16 %rs1, 7;");
+        let load = format!(
+            "ld.param.u32 \t%rd1, [k_param_0+{}];",
+            at(offset_of!(Form, scaled))
+        );
+        assert_eq!(folded(&load), "mov.b64 %rd1, 7;");
         let load = format!("ld.param.v2.b32 \t{{%r1, %r2}}, [k_param_0+{}];", at(24));
         assert_eq!(folded(&load), "mov.b32 %r1, 7; mov.b32 %r2, 0;");
         let last = at(size_of::<Form>() - 4);

@@ -79,6 +79,7 @@ pub mod global;
 pub mod hint;
 pub mod mbarrier;
 pub mod mma;
+pub mod parameter;
 pub mod shared;
 pub mod thread;
 pub mod tma;

@@ -128,8 +128,8 @@ pub struct KernelInfo {
     pub input: DType,
     /// Whether C must have a 16-bit type and be stored through TMA.
     pub c_by_tma_only: bool,
-    /// Whether it takes every [`Form`](crate::Form). Other kernels take plain forms alone,
-    /// though C of any type that `c_by_tma_only` allows, and batches.
+    /// Whether it takes every [`Form`](crate::Form). Other kernels compute single products
+    /// that are stored as they are.
     pub fused: bool,
     /// CTA tile.
     pub block: Block,

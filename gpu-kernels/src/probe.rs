@@ -93,7 +93,7 @@ macro_rules! define_entry_points {
             params: GemmParams,
             _maps: crate::problem::TensorMaps,
         ) {
-            let maps = crate::parameter_address!(concat!(stringify!($name), "_param_1"));
+            let maps = MapAddress::PARAMETER;
             // SAFETY: the launcher's duty.
             unsafe { <$probe as Kernel>::run(&params, maps) }
         }

@@ -108,13 +108,13 @@ impl GemmParams {
     /// edge without wrapping, in signed 32-bit TMA coordinates too.
     pub const MAX_DIM: u64 = (1 << 31) - 1 - 4096;
 
-    /// Number of products; 1, and known to `ptxas`, unless the launch has a batch.
+    /// Number of products; `None` if the launch has no batch.
     #[inline(always)]
-    pub fn batches(&self) -> u32 {
+    pub fn batches(&self) -> Option<u32> {
         if self.form.batched == 0 {
-            1
+            None
         } else {
-            self.batches
+            Some(self.batches)
         }
     }
 }
@@ -148,14 +148,34 @@ impl TensorMaps {
     pub const NONE: TensorMaps = TensorMaps([[0; 16]; 4]);
 }
 
-/// Where a kernel finds its [`TensorMaps`]: their generic address.
+/// Where a kernel finds its [`TensorMaps`].
+///
+/// On a GPU, they are the kernel's second parameter. In the emulator, they lie in global
+/// memory, at an address that the launcher passes.
 #[derive(Clone, Copy, Debug)]
-pub struct MapAddress(pub u64);
+pub struct MapAddress {
+    #[cfg(not(target_arch = "nvptx64"))]
+    address: u64,
+}
 
 impl MapAddress {
+    /// The parameter of the running kernel.
+    #[cfg(target_arch = "nvptx64")]
+    pub const PARAMETER: MapAddress = MapAddress {};
+
+    /// Maps at `address` in emulated global memory.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub const fn new(address: u64) -> Self {
+        MapAddress { address }
+    }
+
     /// The generic address of one tensor map.
     #[inline(always)]
-    pub const fn of(self, matrix: MapOf) -> u64 {
-        self.0 + 128 * matrix as u64
+    pub fn of(self, matrix: MapOf) -> u64 {
+        let offset = 128 * matrix as u64;
+        #[cfg(target_arch = "nvptx64")]
+        return crate::isa::parameter::tensor_maps() + offset;
+        #[cfg(not(target_arch = "nvptx64"))]
+        return self.address + offset;
     }
 }

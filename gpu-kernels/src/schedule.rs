@@ -48,7 +48,7 @@ pub struct WorkTile {
 pub struct TileScheduler {
     grid: TileGrid,
     order: TileOrder,
-    batches: u32,
+    batches: Option<u32>,
     id: u32,
     step: u32,
     /// Number of tiles of all products.
@@ -56,7 +56,8 @@ pub struct TileScheduler {
 }
 
 impl TileScheduler {
-    /// The scheduler of the CTA at `cta`, for `batches` products with the same tile grid.
+    /// The scheduler of the CTA at `cta`, for `batches` products with the same tile
+    /// grid, or for one.
     /// A 2-D grid has no dimension for a batch, so under [`Schedule::Grid2d`] there is one
     /// product.
     #[inline(always)]
@@ -64,10 +65,13 @@ impl TileScheduler {
         schedule: Schedule,
         order: TileOrder,
         grid: TileGrid,
-        batches: u32,
+        batches: Option<u32>,
         cta: CtaPosition,
     ) -> Self {
-        let tiles = grid.tiles().wrapping_mul(batches);
+        let tiles = match batches {
+            None => grid.tiles(),
+            Some(batches) => grid.tiles().wrapping_mul(batches),
+        };
         match schedule {
             // On the 2-D grid the linear id of a CTA is its row-major tile id.
             Schedule::Grid2d => TileScheduler {
@@ -158,7 +162,8 @@ impl TileScheduler {
 
     #[inline(always)]
     fn tile_of(&self, grid: TileGrid, id: u32) -> WorkTile {
-        let (batch, id) = if self.batches == 1 {
+        // An option rather than a batch of one: `ptxas` then removes the division.
+        let (batch, id) = if self.batches.is_none() {
             (0, id)
         } else {
             div_rem(id, grid.tiles())

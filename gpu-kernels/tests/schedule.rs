@@ -32,7 +32,7 @@ fn alternating_consumers_have_the_tiles_of_their_scheduler() {
             grid_x,
         };
         let order = TileOrder::GroupedM { size: 3 };
-        let tiles = TileScheduler::new(schedule, order, grid, batches, cta);
+        let tiles = TileScheduler::new(schedule, order, grid, Some(batches), cta);
         let of = rng.random_range(1..4);
         let mut consumers: Vec<_> = (0..of)
             .map(|next| {

@@ -62,7 +62,7 @@ impl Launch {
             grid_x: self.ctas,
         };
         let order = TileOrder::GroupedM { size: 3 };
-        let tiles = TileScheduler::new(Schedule::StreamK, order, self.grid, 1, cta);
+        let tiles = TileScheduler::new(Schedule::StreamK, order, self.grid, None, cta);
         let mut units = StreamKScheduler::new(tiles, cta, self.stream_k_ctas, self.k_blocks);
         std::iter::from_fn(|| units.next()).collect()
     }

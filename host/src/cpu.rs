@@ -2,14 +2,20 @@
 //!
 //! f32 operands are multiplied in place. 16-bit operands are widened to
 //! f32 panel by panel, so that the accumulators are f32 over all of K, as on the
-//! GPU; an element of a 16-bit C is rounded once, from its finished accumulator.
+//! GPU; an element of a 16-bit C is rounded once, from its finished accumulator. An
+//! epilogue is computed in f32, from the accumulators.
+
+mod epilogue;
 
 use gemm::Parallelism;
 use gpu_kernels::DType;
 
 use crate::element::{Element, Output};
+use crate::epilogue::{EpilogueForm, Gated};
 use crate::error::Error;
+use crate::host_matrix::HostMatrix;
 use crate::host_memory::HostBuffer;
+use crate::inputs::HostEpilogue;
 use crate::layout::Layout;
 
 /// Number of rows of A that are widened at once. Widening them takes little time compared
@@ -24,71 +30,20 @@ const PANEL_COLS: usize = 2048;
 pub(crate) struct CpuPlan {
     a_panel: HostBuffer<f32>,
     b_panel: HostBuffer<f32>,
-    c_panel: HostBuffer<f32>,
-}
-
-/// A matrix, or a part of one, in the process's memory.
-#[derive(Clone, Copy)]
-pub(crate) struct HostMatrix<T> {
-    /// Element (0, 0).
-    pub(crate) first: *mut T,
-    pub(crate) layout: Layout,
-}
-
-impl<T: Element> HostMatrix<T> {
-    /// The `rows`×`cols` elements from (row, col) on, which must lie inside the matrix.
-    fn part(self, row: usize, col: usize, rows: usize, cols: usize) -> Self {
-        let Layout {
-            row_stride,
-            col_stride,
-            ..
-        } = self.layout;
-        HostMatrix {
-            // The addition wraps, because an empty part may start past the end.
-            first: self.first.wrapping_add(row * row_stride + col * col_stride),
-            layout: Layout {
-                rows,
-                cols,
-                ..self.layout
-            },
-        }
-    }
-
-    fn transposed(self) -> Self {
-        HostMatrix {
-            layout: self.layout.transposed(),
-            ..self
-        }
-    }
-}
-
-impl HostMatrix<f32> {
-    /// A matrix in `panel`, of the shape of `like` and contiguous in the same
-    /// direction.
-    fn scratch(panel: &mut HostBuffer<f32>, like: Layout) -> Self {
-        let (rows, cols) = (like.rows, like.cols);
-        assert!(rows * cols <= panel.len(), "the plan knows its shapes");
-        let layout = if like.row_stride < like.col_stride {
-            Layout::row_major(cols, rows).transposed()
-        } else {
-            Layout::row_major(rows, cols)
-        };
-        HostMatrix {
-            first: panel.pointer(),
-            layout,
-        }
-    }
+    /// Sums of products that are not written to C as they are.
+    sums: HostBuffer<f32>,
+    /// The gates of a gated epilogue.
+    gates: HostBuffer<f32>,
 }
 
 impl CpuPlan {
-    /// A plan for elements of type `T` and `O` and an M×N×K product.
+    /// A plan for elements of type `T` and `O` and products of M×N×K with an epilogue.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::SizeOverflow`].
     pub(crate) fn new<T: Element, O: Output<T>>(
-        m: usize,
-        n: usize,
-        k: usize,
+        [m, n, k]: [usize; 3],
+        epilogue: &EpilogueForm,
     ) -> Result<Self, Error> {
         let panel = |needed: bool, rows: usize, cols: usize| {
             let layout = Layout::row_major(if needed { rows } else { 0 }, cols);
@@ -97,49 +52,140 @@ impl CpuPlan {
                 .ok_or(Error::SizeOverflow { layout })?;
             HostBuffer::zeroed(len)
         };
+        let is_gated = epilogue.gated.is_some();
+        let n = if is_gated { n / 2 } else { n };
         let (rows, cols) = (m.min(PANEL_ROWS), n.min(PANEL_COLS));
         let widens = T::DTYPE != DType::F32;
+        let in_place = O::DTYPE == DType::F32 && epilogue.is_plain();
         Ok(CpuPlan {
             a_panel: panel(widens, rows, k)?,
             b_panel: panel(widens, k, cols)?,
-            c_panel: panel(O::DTYPE != DType::F32, rows, cols)?,
+            sums: panel(!in_place, rows, cols)?,
+            gates: panel(is_gated, rows, cols)?,
         })
     }
 
     /// Bytes of the panels.
     pub(crate) fn workspace_bytes(&self) -> u64 {
-        let panels = [&self.a_panel, &self.b_panel, &self.c_panel];
+        let panels = [&self.a_panel, &self.b_panel, &self.sums, &self.gates];
         let elements: usize = panels.iter().map(|panel| panel.len()).sum();
         (elements * size_of::<f32>()) as u64
     }
 
-    /// Computes C = A·B.
+    /// Computes C.
     ///
     /// # Safety
-    /// The shapes are as planned. A and B can be read; C can be written, and no other code
-    /// uses it.
+    /// The shapes and the form of the epilogue are as planned. A, B and the operands of the
+    /// epilogue can be read; C can be written, and no other code uses it.
     pub(crate) unsafe fn run<T: Element, O: Output<T>>(
         &mut self,
         a: HostMatrix<T>,
         b: HostMatrix<T>,
         c: HostMatrix<O>,
+        epilogue: &HostEpilogue<O>,
+    ) {
+        for batch in 0..c.layout.batches {
+            let (a, b, c) = (a.batch(batch), b.batch(batch), c.batch(batch));
+            // SAFETY: the caller ensures it.
+            unsafe { self.run_one(a, b, c, &epilogue.batch(batch)) };
+        }
+    }
+
+    /// Computes one C of a batch.
+    ///
+    /// # Safety
+    /// As for [`CpuPlan::run`].
+    unsafe fn run_one<T: Element, O: Output<T>>(
+        &mut self,
+        a: HostMatrix<T>,
+        b: HostMatrix<T>,
+        c: HostMatrix<O>,
+        epilogue: &HostEpilogue<O>,
     ) {
         let (m, n, k) = (c.layout.rows, c.layout.cols, a.layout.cols);
+        let (gate, up) = Columns::of(&epilogue.form, b.layout.cols);
         for col in (0..n).step_by(PANEL_COLS) {
             let cols = PANEL_COLS.min(n - col);
-            let b = b.part(0, col, k, cols);
-            // SAFETY: the caller ensures it.
-            let b = unsafe { widened(b, &mut self.b_panel) };
             for row in (0..m).step_by(PANEL_ROWS) {
                 let rows = PANEL_ROWS.min(m - row);
                 let a = a.part(row, 0, rows, k);
-                // SAFETY: the caller ensures it.
-                let a = unsafe { widened(a, &mut self.a_panel) };
                 let c = c.part(row, col, rows, cols);
                 // SAFETY: the caller ensures it.
-                unsafe { write_product(a, b, c, &mut self.c_panel) };
+                unsafe {
+                    let a = widened(a, &mut self.a_panel);
+                    if let Some(gate) = gate {
+                        let b = widened(gate.part(b, col, cols), &mut self.b_panel);
+                        let gates = scratch(&mut self.gates, c.layout);
+                        product(a, b, gates);
+                        epilogue.finish_gates(gates, row, gate.first(col), gate.step);
+                    }
+                    let b = widened(up.part(b, col, cols), &mut self.b_panel);
+                    if epilogue.form.is_plain() {
+                        write_product(a, b, c, &mut self.sums);
+                        continue;
+                    }
+                    let sums = scratch(&mut self.sums, c.layout);
+                    product(a, b, sums);
+                    let gates = gate.map(|_| scratch(&mut self.gates, c.layout));
+                    epilogue.finish(sums, gates, row, up.first(col), up.step);
+                    convert(sums, c, O::narrow);
+                }
             }
         }
+    }
+}
+
+/// The columns of B that become the columns of C, or one of the two that do.
+#[derive(Clone, Copy)]
+struct Columns {
+    /// The column of B for column 0 of C.
+    offset: usize,
+    /// Columns of B from one to the next.
+    step: usize,
+}
+
+impl Columns {
+    /// The gate columns, if there are any, and the others, of a B with `n` columns.
+    fn of(epilogue: &EpilogueForm, n: usize) -> (Option<Columns>, Columns) {
+        let at = |offset, step| Columns { offset, step };
+        match epilogue.gated {
+            None => (None, at(0, 1)),
+            Some(Gated::Interleaved) => (Some(at(0, 2)), at(1, 2)),
+            Some(Gated::Halves) => (Some(at(0, 1)), at(n / 2, 1)),
+        }
+    }
+
+    /// The column of B for column `col` of C.
+    fn first(self, col: usize) -> usize {
+        self.offset + col * self.step
+    }
+
+    /// The columns of B for `cols` columns of C from `col` on.
+    fn part<T: Element>(self, b: HostMatrix<T>, col: usize, cols: usize) -> HostMatrix<T> {
+        let rows = b.layout.rows;
+        let part = b.part(0, self.first(col), rows, cols);
+        HostMatrix {
+            layout: Layout {
+                col_stride: part.layout.col_stride * self.step,
+                ..part.layout
+            },
+            ..part
+        }
+    }
+}
+
+/// A matrix in `panel`, of the shape of `like` and contiguous in the same direction.
+fn scratch(panel: &mut HostBuffer<f32>, like: Layout) -> HostMatrix<f32> {
+    let (rows, cols) = (like.rows, like.cols);
+    assert!(rows * cols <= panel.len(), "the plan knows its shapes");
+    let layout = if like.row_stride < like.col_stride {
+        Layout::row_major(cols, rows).transposed()
+    } else {
+        Layout::row_major(rows, cols)
+    };
+    HostMatrix {
+        first: panel.pointer(),
+        layout,
     }
 }
 
@@ -157,7 +203,7 @@ unsafe fn widened<T: Element>(
             layout: matrix.layout,
         };
     }
-    let copy = HostMatrix::scratch(panel, matrix.layout);
+    let copy = scratch(panel, matrix.layout);
     // SAFETY: both have the same shape; the copy is in `panel`.
     unsafe { convert(matrix, copy, T::widen) };
     copy
@@ -181,7 +227,7 @@ unsafe fn write_product<O: Element>(
         // SAFETY: the caller ensures it.
         return unsafe { product(a, b, c) };
     }
-    let accumulators = HostMatrix::scratch(panel, c.layout);
+    let accumulators = scratch(panel, c.layout);
     // SAFETY: the caller ensures it; the accumulators are in `panel`.
     unsafe {
         product(a, b, accumulators);

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::gpu::backend::CudaStream;
+use crate::gpu::current::Current;
 use crate::gpu::opened::{Gpu, GpuInfo};
+use crate::gpu::stream::CudaStream;
 use crate::gpu::{self, wait};
 use crate::plan_cache::PlanCache;
 
@@ -132,8 +133,11 @@ impl Device {
         }
     }
 
-    /// Makes this GPU's context current on the calling thread. Call this before your own
-    /// calls of the driver; the functions of tilewise do it themselves.
+    /// Makes this GPU's context current on the calling thread, and leaves it current. Call
+    /// this before your own calls of the driver. The functions of tilewise do not need it:
+    /// each makes the context current for its own calls, and then makes current again what
+    /// it found, so that another library that uses another GPU on this thread is not
+    /// disturbed. Where the context is current already, they only ask for that.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed, [`Error::TimedOut`] when
@@ -141,7 +145,7 @@ impl Device {
     pub fn make_current(&self) -> Result<(), Error> {
         match self.kind() {
             Kind::Cpu => Ok(()),
-            Kind::Gpu(gpu) => gpu.make_current(),
+            Kind::Gpu(gpu) => gpu.make_current().map(Current::keep),
         }
     }
 

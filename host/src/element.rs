@@ -15,7 +15,7 @@ mod sealed {
     }
 }
 
-/// An element type of A and B: [`f32`], [`struct@f16`] or [`bf16`].
+/// An element type of a matrix: [`f32`], [`struct@f16`] or [`bf16`].
 pub trait Element:
     sealed::Sealed + bytemuck::Pod + PartialEq + std::fmt::Debug + Send + Sync
 {
@@ -29,7 +29,8 @@ pub trait Element:
     fn from_f64(value: f64) -> Self;
 }
 
-/// An element type of C for inputs of type `T`: `T` itself, or f32.
+/// An element type of C for inputs of type `T`. C has any of the three types, whatever
+/// type A and B have.
 pub trait Output<T: Element>: Element {
     /// The output type as the kernels' parameter.
     const OUTPUT: OutputType;
@@ -84,14 +85,27 @@ macro_rules! sixteen_bit {
                 to.convert_from_f32_slice(from);
             }
         }
-
-        impl Output<$name> for f32 {
-            const OUTPUT: OutputType = OutputType::F32;
-        }
     )*};
 }
 
 sixteen_bit! {
     f16 = F16;
     bf16 = Bf16;
+}
+
+macro_rules! outputs {
+    ($($input:ident => $output:ident = $kind:ident;)*) => {$(
+        impl Output<$input> for $output {
+            const OUTPUT: OutputType = OutputType::$kind;
+        }
+    )*};
+}
+
+outputs! {
+    f16 => f32 = F32;
+    f16 => bf16 = Bf16;
+    bf16 => f32 = F32;
+    bf16 => f16 = F16;
+    f32 => f16 = F16;
+    f32 => bf16 = Bf16;
 }

@@ -137,20 +137,22 @@ pub fn copy<T: Element>(
         operand(from.address(), layouts[0]),
         operand(to.address(), layouts[1]),
     ];
-    let mut copy = Copy::new(gpu, kernel, (rows, cols), places[0], places[1])?;
+    let mut copy = Copy::new(gpu, kernel, (1, rows, cols), places[0], places[1])?;
     let choice = Choice {
         kernel: *kernel,
         transposed: false,
+        two_launches: false,
         packed: Packed::default(),
         pack: None,
         grid: select::tile_grid(kernel, rows, cols),
+        batches: 1,
         order,
         schedule,
         stream_k_ctas: 0,
     };
     copy.walk(gpu, &choice);
     // SAFETY: both views are live, and an emulated launch has ended when it returns.
-    unsafe { copy.run(gpu, places[0].address) }
+    unsafe { copy.run(gpu, None, places[0].address) }
 }
 
 /// The GPU that `device` emulates.

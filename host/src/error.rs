@@ -143,12 +143,33 @@ pub enum Error {
         layout: Layout,
     },
 
+    /// Memory that the library does not own cannot begin at this address.
+    #[error(
+        "a matrix of {layout} at address {address:#x}; accepted: a multiple of {element_bytes} \
+         bytes that is not 0, with the whole matrix below 2^64"
+    )]
+    Address {
+        /// The address of element (0, 0).
+        address: u64,
+        /// Shape and strides of the view.
+        layout: Layout,
+        /// Bytes of an element.
+        element_bytes: usize,
+    },
+
     /// A slice of elements does not fill a matrix exactly.
-    #[error("{got} elements for a {rows}×{cols} matrix; accepted: {}", rows.saturating_mul(*cols))]
+    #[error(
+        "{got} elements for {}{rows}×{cols} matri{}; accepted: {}",
+        if *batches == 1 { "a ".to_owned() } else { format!("{batches} ") },
+        if *batches == 1 { "x" } else { "ces" },
+        batches.saturating_mul(rows.saturating_mul(*cols))
+    )]
     ElementCount {
-        /// Rows of the matrix.
+        /// Number of matrices.
+        batches: usize,
+        /// Rows of a matrix.
         rows: usize,
-        /// Columns of the matrix.
+        /// Columns of a matrix.
         cols: usize,
         /// Elements given.
         got: usize,
@@ -168,18 +189,18 @@ pub enum Error {
         elements: usize,
     },
 
-    /// A slice asks for rows or columns that a view does not have.
+    /// A slice asks for rows, columns or matrices that a view does not have.
     #[error(
         "{axis} {start}..{end} of a view with {len} {axis}; accepted: 0 <= start <= end <= {len}"
     )]
     SliceRange {
-        /// `rows` or `columns`.
+        /// `rows`, `columns` or `matrices`.
         axis: &'static str,
         /// First index asked for.
         start: usize,
         /// One past the last index asked for.
         end: usize,
-        /// Number of rows or columns that the view has.
+        /// Number of rows, columns or matrices that the view has.
         len: usize,
     },
 
@@ -213,6 +234,32 @@ pub enum Error {
         /// (rows, columns) of C. If C does not exist yet, these are the rows of A and the
         /// columns of B.
         c: (usize, usize),
+    },
+
+    /// The numbers of matrices in A, B and C do not belong together.
+    #[error(
+        "A has {a} matrices, B has {b}, C has {c}; accepted: as many in A and in B as in C, or \
+         1, which all products share"
+    )]
+    BatchMismatch {
+        /// Matrices in A.
+        a: usize,
+        /// Matrices in B.
+        b: usize,
+        /// Matrices in C. If C does not exist yet, this is the larger of the other two.
+        c: usize,
+    },
+
+    /// An epilogue, or an operand of one, cannot be as it is.
+    #[error("{argument} is {found}; accepted: {accepted}")]
+    Epilogue {
+        /// The argument: a method of [`Epilogue`](crate::Epilogue) or of
+        /// [`Inputs`](crate::Inputs).
+        argument: &'static str,
+        /// What was given.
+        found: String,
+        /// What would be accepted.
+        accepted: &'static str,
     },
 
     /// An operand is on another device than the work.
@@ -261,7 +308,7 @@ pub enum Error {
     /// A dimension is larger than a kernel can index.
     #[error("{dimension} = {value}; accepted: at most {max}")]
     DimensionTooLarge {
-        /// `M`, `N` or `K`.
+        /// `M`, `N`, `K` or `batches`.
         dimension: &'static str,
         /// Its value.
         value: usize,
@@ -271,7 +318,8 @@ pub enum Error {
 
     /// C has more tiles than a launch can number.
     #[error(
-        "{tiles_m}×{tiles_n} tiles under {schedule:?}; accepted: {}",
+        "{tiles_m}×{tiles_n} tiles of {batches} product{} under {schedule:?}; accepted: {}",
+        if *batches == 1 { "" } else { "s" },
         match schedule {
             Schedule::Grid2d => "at most 65535 along M and 2147483647 along N",
             Schedule::StreamK => "at most 2147483647 in all, and 4294967295 k-blocks in one wave",
@@ -283,6 +331,8 @@ pub enum Error {
         tiles_m: u64,
         /// Tiles along N.
         tiles_n: u64,
+        /// Number of products.
+        batches: u64,
         /// The schedule of the launch.
         schedule: Schedule,
     },
@@ -325,6 +375,17 @@ pub enum Error {
         order: TileOrder,
     },
 
+    /// [`Schedule::Grid2d`] was forced for more than one product. A 2-D grid has no
+    /// dimension for a batch.
+    #[error(
+        "schedule Grid2d for {batches} products; accepted there: 1 product, and a batch under \
+         Grid1d, Persistent or StreamK"
+    )]
+    BatchedGrid2d {
+        /// Number of products.
+        batches: u32,
+    },
+
     /// TF32 was asked for, but the elements are not f32.
     #[error("precision Tf32 for elements of type {}; accepted: f32", input.name())]
     PrecisionIgnored {
@@ -344,16 +405,14 @@ pub enum Error {
     #[error("the stream is capturing, and tuning has to run and wait; tune before the capture")]
     TuningWhileCapturing,
 
-    /// The stream is capturing a graph, and the plan would have to copy new tensor maps for
-    /// the addresses of its operands.
+    /// A plan with a workspace is to run on another stream than before, and has to wait for
+    /// its run before, which is on [`Device::stream`](crate::Device::stream). But that
+    /// stream is capturing a graph, so that no other stream can wait for it.
     #[error(
-        "the stream is capturing, and kernel {kernel} would have to copy new tensor maps; \
-         run the plan once on the same matrices before the capture"
+        "the plan's last run is on Device::stream, which is capturing; run the plan on another \
+         stream before the capture, or after it"
     )]
-    Capturing {
-        /// The kernel of the plan.
-        kernel: &'static str,
-    },
+    OrderWhileCapturing,
 
     /// On an emulated GPU, a kernel broke a rule of the PTX ISA, or its threads wait
     /// forever.

@@ -1,4 +1,4 @@
-//! [`Gemm`]: forced choices, and planning.
+//! [`Gemm`]: forced choices, the epilogue, and planning.
 //!
 //! Planning takes the layouts of a product. It checks everything, chooses the kernel,
 //! loads it and allocates the workspace.
@@ -10,12 +10,14 @@ use gpu_kernels::{Block, DType, Family, Schedule, TileOrder};
 use crate::cpu::CpuPlan;
 use crate::device::{Device, Kind};
 use crate::element::{Element, Output};
+use crate::epilogue::Epilogue;
 use crate::error::Error;
 use crate::gpu::opened::Gpu;
 use crate::gpu::plan::GpuPlan;
 use crate::layout::Layout;
 use crate::operands::Operands;
 use crate::plan::{Plan, check_devices};
+use crate::plan_cache::Key;
 use crate::plan_info::{CpuPlanInfo, Origin, PlanInfo};
 use crate::select::{self, Packing, Problem, Request};
 use crate::untyped_plan::{UntypedPlan, Work};
@@ -31,7 +33,7 @@ pub enum Precision {
     Tf32,
 }
 
-/// A product to plan: its device and the forced choices. [`select`] makes the choices
+/// A product to plan: its device, its epilogue and the forced choices. [`select`] makes the choices
 /// that are not forced.
 ///
 /// ```
@@ -55,16 +57,19 @@ pub struct Gemm {
     precision: Precision,
     alignment: Option<usize>,
     request: Request,
+    /// What is done to A·B before it becomes C.
+    pub(crate) epilogue: Epilogue,
 }
 
 impl Gemm {
-    /// A product on `device` with nothing forced.
+    /// C = A·B on `device` with nothing forced.
     pub fn new(device: &Device) -> Gemm {
         Gemm {
             device: device.clone(),
             precision: Precision::default(),
             alignment: None,
             request: Request::default(),
+            epilogue: Epilogue::new(),
         }
     }
 
@@ -134,8 +139,17 @@ impl Gemm {
         self
     }
 
-    /// Plans C = A·B, with A M×K, B K×N and C M×N, in the type of A and B or
-    /// in f32. Operands are matrices or views. Planning reads no element.
+    /// Sets what is done to A·B before it becomes C.
+    pub fn epilogue(mut self, epilogue: Epilogue) -> Gemm {
+        self.epilogue = epilogue;
+        self
+    }
+
+    /// Plans C = A·B, with A M×K, B K×N and C M×N (M×N/2 for a gated epilogue), or a batch
+    /// of such products. C has any element type, whatever the type of A and B. Operands are
+    /// matrices or views. Planning reads no element.
+    ///
+    /// A and B of a batch have as many matrices as C, or one that all products share.
     ///
     /// This is [`Gemm::plan_for`] with the layouts and the alignment of the given operands.
     /// The plan also runs on any other operands of the same layouts.
@@ -176,12 +190,14 @@ impl Gemm {
     /// ```
     ///
     /// # Errors
-    /// - Layouts that do not belong together: [`Error::ShapeMismatch`].
+    /// - Layouts that do not belong together: [`Error::ShapeMismatch`],
+    ///   [`Error::BatchMismatch`], and [`Error::Epilogue`] for a gated epilogue.
     /// - Layouts that no matrix can have: [`Error::SizeOverflow`], [`Error::Aliasing`].
     /// - Problems past a limit: [`Error::DimensionTooLarge`], [`Error::TooManyTiles`].
     /// - Forced choices that are not possible: [`Error::UnknownKernel`],
     ///   [`Error::KernelCannotRun`], [`Error::NoKernel`], [`Error::OrderIgnored`],
-    ///   [`Error::Alignment`], [`Error::PrecisionIgnored`], [`Error::CpuHasNoKernels`].
+    ///   [`Error::BatchedGrid2d`], [`Error::Alignment`], [`Error::PrecisionIgnored`],
+    ///   [`Error::CpuHasNoKernels`].
     /// - Errors of the device: [`Error::DriverTooOld`], [`Error::Compile`],
     ///   [`Error::OutOfMemory`], [`Error::Driver`].
     pub fn plan_for<T: Element, O: Output<T>>(
@@ -191,7 +207,12 @@ impl Gemm {
         c: Layout,
     ) -> Result<Plan<T, O>, Error> {
         let element_bytes = [size_of::<T>(), size_of::<T>(), size_of::<O>()];
-        self.plan_operands(Operands::of_layouts([a, b, c], element_bytes)?)
+        let layouts = [a, b, c];
+        self.plan_operands(Operands::of_layouts(
+            layouts,
+            element_bytes,
+            &self.epilogue,
+        )?)
     }
 
     /// Plans by the rule of [`select`].
@@ -229,9 +250,33 @@ impl Gemm {
             Kind::Cpu => [0; 3],
             Kind::Gpu(_) => [a.address(), b.address(), c.address()],
         };
-        let operands = Operands::new([a.layout(), b.layout(), c.layout()], addresses)?;
+        let layouts = [a.layout(), b.layout(), c.layout()];
+        let element_bytes = [size_of::<T>(), size_of::<T>(), size_of::<O>()];
+        let operands = Operands::new(layouts, addresses, element_bytes, &self.epilogue)?;
         check_devices(&self.device, [a.device(), b.device(), c.device()])?;
         Ok(operands)
+    }
+
+    /// What a plan for `operands` can be used for.
+    ///
+    /// # Errors
+    /// [`Error::PrecisionIgnored`], [`Error::Alignment`].
+    pub(crate) fn key<T: Element, O: Output<T>>(&self, operands: Operands) -> Result<Key, Error> {
+        Ok(Key {
+            input: match (T::DTYPE, self.precision) {
+                (DType::F32, Precision::Tf32) => DType::Tf32,
+                (input, Precision::Tf32) => return Err(Error::PrecisionIgnored { input }),
+                (input, Precision::Ieee) => input,
+            },
+            output: O::DTYPE,
+            operands: match self.alignment {
+                None => operands,
+                Some(bytes) if bytes.is_power_of_two() => operands.aligned_at_most(bytes as u64),
+                Some(bytes) => return Err(Error::Alignment { bytes }),
+            },
+            epilogue: self.epilogue.form(),
+            request: self.request.clone(),
+        })
     }
 
     /// Plans the product of `operands`. On a GPU, `on_gpu` makes the plan.
@@ -240,25 +285,19 @@ impl Gemm {
         operands: Operands,
         on_gpu: impl FnOnce(&Arc<Gpu>, &Problem, &Request) -> Result<(GpuPlan, Origin), Error>,
     ) -> Result<UntypedPlan, Error> {
-        let input = match (T::DTYPE, self.precision) {
-            (DType::F32, Precision::Tf32) => DType::Tf32,
-            (input, Precision::Tf32) => return Err(Error::PrecisionIgnored { input }),
-            (input, Precision::Ieee) => input,
-        };
-        let operands = match self.alignment {
-            None => operands,
-            Some(bytes) if bytes.is_power_of_two() => operands.aligned_at_most(bytes as u64),
-            Some(bytes) => return Err(Error::Alignment { bytes }),
-        };
+        let Key {
+            input, operands, ..
+        } = self.key::<T, O>(operands)?;
         let (work, info) = match self.device.kind() {
             Kind::Cpu => {
                 self.check_nothing_forced()?;
                 let [m, n, k] = operands.shape();
-                let plan = CpuPlan::new::<T, O>(m, n, k)?;
+                let plan = CpuPlan::new::<T, O>([m, n, k], &self.epilogue.form())?;
                 let info = CpuPlanInfo {
                     m,
                     n,
                     k,
+                    batches: operands.batches(),
                     ignored_order: self.request.order,
                     ignored_schedule: self.request.schedule,
                     workspace_bytes: plan.workspace_bytes(),
@@ -266,7 +305,7 @@ impl Gemm {
                 (Work::Cpu(plan), PlanInfo::Cpu(info))
             }
             Kind::Gpu(gpu) => {
-                let problem = operands.problem(input, O::OUTPUT)?;
+                let problem = operands.problem(input, O::OUTPUT, self.epilogue.form())?;
                 let (plan, origin) = on_gpu(gpu, &problem, &self.request)?;
                 let info = plan.info(origin);
                 (Work::Gpu(Box::new(plan)), PlanInfo::Gpu(info))
@@ -274,6 +313,7 @@ impl Gemm {
         };
         Ok(UntypedPlan {
             operands,
+            epilogue: self.epilogue,
             work,
             info,
         })

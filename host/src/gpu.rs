@@ -10,24 +10,36 @@
 //! | [`backend`] | the trait [`Backend`](backend::Backend) |
 //! | `driver` | the backend for the CUDA driver |
 //! | `emulated` | the backend for the emulator (feature `emulator`) |
+//! | [`stream`] | streams of the driver |
+//! | [`current`] | the context that is current on a thread |
 //! | [`buffer`] | memory that is freed on drop |
 //! | [`tensor_map`] | the description of a matrix from which a tensor map is encoded |
 //! | [`hopper_maps`] | the three tensor maps of a hopper launch |
 //! | [`pack`] | the launch that copies an operand for TMA |
+//! | [`product`] | one launch of a product |
+//! | [`gates`] | the first launch of a gated product that takes two |
 //! | [`plan`] | a product, ready to launch |
+//! | [`run_order`] | a plan's runs on several streams, one after the other |
+//! | [`sums`] | the workspace of stream-K |
 //! | [`stopwatch`] | timing of work on a GPU |
 //! | [`wait`] | waiting with a time limit |
 
 pub(crate) mod backend;
 pub(crate) mod buffer;
+pub(crate) mod current;
 mod driver;
 #[cfg(feature = "emulator")]
 pub(crate) mod emulated;
+mod gates;
 mod hopper_maps;
 pub(crate) mod opened;
 pub(crate) mod pack;
 pub(crate) mod plan;
+mod product;
+mod run_order;
 pub(crate) mod stopwatch;
+pub(crate) mod stream;
+mod sums;
 pub(crate) mod tensor_map;
 pub(crate) mod wait;
 

@@ -65,13 +65,17 @@ mod element;
 mod embedded;
 #[cfg(feature = "emulator")]
 pub mod emulator;
+mod epilogue;
 mod error;
 mod gemm;
 mod gpu;
+mod host_matrix;
 mod host_memory;
+mod inputs;
 mod layout;
 mod matmul;
 mod matrix;
+mod memory;
 mod operand;
 mod operands;
 pub mod oracle;
@@ -97,15 +101,17 @@ pub use tilewise_model as l2;
 pub use device::Device;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, CodeGenerator, build_info};
+pub use epilogue::{Activation, Bias, Epilogue, Gated};
 pub use error::Error;
 pub use gemm::{Gemm, Precision};
-pub use gpu::backend::CudaStream;
 pub use gpu::opened::GpuInfo;
+pub use gpu::stream::CudaStream;
 pub use gpu_kernels::order::ParseOrderError;
 pub use gpu_kernels::{
     Arch, Block, Cluster, DType, Family, KernelInfo, Major, OutputType, Schedule, Tile, TileGrid,
     TileOrder,
 };
+pub use inputs::Inputs;
 pub use layout::Layout;
 pub use matrix::Matrix;
 pub use operand::Operand;

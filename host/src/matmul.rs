@@ -1,18 +1,21 @@
-//! [`Device::matmul`]: a product in one line.
+//! [`Device::matmul`], [`Gemm::run`] and [`Gemm::run_on`]: a product in one line.
 
 use crate::device::{Device, Kind};
-use crate::element::Element;
+use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
+use crate::gpu::stream::CudaStream;
+use crate::inputs::Inputs;
 use crate::matrix::Matrix;
-use crate::operands::check_shapes;
+use crate::operands::{check_batches, check_shapes};
 use crate::plan::Plan;
-use crate::plan_cache::Key;
-use crate::view::{AsView, MatrixView};
+use crate::untyped_plan::UntypedPlan;
+use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
 impl Device {
     /// The product of A (M×K) and B (K×N): M×N, in the input type, accumulated
-    /// in f32. The kernel and its order are chosen by [`select`](crate::select).
+    /// in f32. If A or B is a batch, the result is a batch of products; one matrix is a
+    /// factor of all of them. The kernel and its order are chosen by [`select`](crate::select).
     ///
     /// The first product of given layouts is planned, as by [`Gemm::plan`]: kernels are
     /// loaded and workspaces allocated. The device keeps the plan, so that another product
@@ -20,11 +23,10 @@ impl Device {
     /// The device keeps at most 64 plans, with workspaces of at most 256 MiB in all. It
     /// drops the least recently used plan first, and keeps no plan with a larger workspace.
     /// It also drops its plans if an allocation would otherwise fail with
-    /// [`Error::OutOfMemory`], and with the last handle of the device. While the stream
-    /// records a graph, no plan is kept or reused.
+    /// [`Error::OutOfMemory`], and with the last handle of the device.
     ///
-    /// Several threads may call this at once. Use [`Gemm::plan`] to write to an existing C,
-    /// for another type of C, and for forced choices.
+    /// Several threads may call this at once. Use [`Gemm::run`] or [`Gemm::plan`] to write to
+    /// an existing C, for another type of C, for an epilogue and for forced choices.
     ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
@@ -37,7 +39,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::DeviceMismatch`],
+    /// [`Error::ShapeMismatch`], [`Error::BatchMismatch`], [`Error::DeviceMismatch`],
     /// [`Error::OutOfMemory`], and the errors of [`Gemm::plan`].
     pub fn matmul<T: Element>(
         &self,
@@ -49,36 +51,105 @@ impl Device {
 
     /// [`Device::matmul`], compiled once for all kinds of operands.
     fn multiply<T: Element>(&self, a: MatrixView<T>, b: MatrixView<T>) -> Result<Matrix<T>, Error> {
-        check_shapes(a.layout(), b.layout(), None)?;
-        let mut c = self.zeros(a.rows(), b.cols())?;
-        let gemm = Gemm::new(self);
-        let operands = gemm.operands(a, b, &c.view_mut())?;
-        let dtype = T::DTYPE;
-        let key = Key { dtype, operands };
-        let may_keep = self.may_keep_plans()?;
-        let kept = match may_keep {
-            true => self.plans().take(&key),
-            false => None,
-        };
-        let plan = match kept {
-            Some(plan) => plan,
-            None => gemm.untyped_plan::<T, T>(operands)?,
-        };
-        let mut plan = Plan::<T, T>::new(self, plan);
-        plan.run(a, b, c.view_mut())?;
-        if may_keep {
-            self.plans().put(key, plan.into_untyped());
-        }
+        check_shapes(a.layout(), b.layout(), (a.rows(), b.cols()))?;
+        let batches = check_batches(a.layout(), b.layout(), None)?;
+        let mut c = self.zeros_batched(batches, a.rows(), b.cols())?;
+        Gemm::new(self).run(a, b, c.view_mut(), &Inputs::<T>::new())?;
         Ok(c)
     }
+}
 
-    /// Whether the cache may be used. It may not while the stream records a graph, because
-    /// the graph would use a plan's workspace after the plan has left the cache.
-    fn may_keep_plans(&self) -> Result<bool, Error> {
-        match self.kind() {
-            Kind::Cpu => Ok(true),
-            Kind::Gpu(gpu) => Ok(!gpu.backend().is_capturing()?),
+impl Gemm {
+    /// Computes the product once: like [`Gemm::plan`] and [`Plan::run_with`], but the device
+    /// keeps the plan, as for [`Device::matmul`]. A kept plan serves all products of the same
+    /// layouts, types, alignment, forced choices and parts of the epilogue; α, β, the slope of
+    /// a leaky ReLU and the inputs may be others.
+    ///
+    /// # Errors
+    /// Those of [`Gemm::plan`] and [`Plan::run_with`].
+    pub fn run<T: Element, O: Output<T>>(
+        &self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { self.run_views(None, a, b, c, inputs) }
+    }
+
+    /// [`Gemm::run`] on a stream of yours, as [`Plan::run_on`] is [`Plan::run_with`].
+    ///
+    /// A kept plan serves whatever streams. Products that use the workspace of one plan wait for
+    /// each other on the GPU; products that two threads enqueue at once use two plans.
+    ///
+    /// While `stream` captures a CUDA graph, the product is captured. If its plan has a
+    /// workspace, the plan belongs to the graph from then on: it serves other products of
+    /// the same capture, and is kept until the last handle of the device is dropped. A plan
+    /// that is not kept yet must be made, which allocates and loads kernels; the driver
+    /// refuses that in most captures, so compute the product once before.
+    ///
+    /// # Errors
+    /// Those of [`Gemm::plan`] and [`Plan::run_on`].
+    ///
+    /// # Safety
+    /// What [`Plan::run_on`] asks for. If the product is captured, a handle of the device
+    /// lives until the graph is destroyed, and the launches of the graph are ordered one
+    /// after the other.
+    pub unsafe fn run_on<T: Element, O: Output<T>>(
+        &self,
+        stream: CudaStream,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
+        mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
+        // SAFETY: the caller ensures it.
+        unsafe { self.run_views(Some(stream), a, b, c, inputs) }
+    }
+
+    /// [`Gemm::run_on`], or the same on the library's own stream, compiled once for all kinds
+    /// of operands.
+    ///
+    /// # Safety
+    /// What [`Gemm::run_on`] asks for, if there is a stream.
+    unsafe fn run_views<T: Element, O: Output<T>>(
+        &self,
+        stream: Option<CudaStream>,
+        a: MatrixView<T>,
+        b: MatrixView<T>,
+        c: MatrixViewMut<O>,
+        inputs: &Inputs<O>,
+    ) -> Result<(), Error> {
+        let device = self.device();
+        let operands = self.operands(a, b, &c)?;
+        let key = self.key::<T, O>(operands)?;
+        let gpu = match device.kind() {
+            Kind::Cpu => None,
+            Kind::Gpu(gpu) => Some(gpu),
+        };
+        let _current = gpu.map(|gpu| gpu.make_current()).transpose()?;
+        let capture = match gpu {
+            None => None,
+            Some(gpu) => gpu.backend().capture(stream)?,
+        };
+        let plan = match device.plans().take(&key, capture) {
+            Some(plan) => UntypedPlan {
+                epilogue: self.epilogue,
+                ..plan
+            },
+            None => self.untyped_plan::<T, O>(operands)?,
+        };
+        let mut plan = Plan::<T, O>::new(device, plan);
+        // SAFETY: the caller ensures it.
+        let result = unsafe { plan.run_views(stream, a, b, c, inputs) };
+        // A capture holds what was enqueued before a failure, too.
+        if result.is_ok() || capture.is_some() {
+            device.plans().put(key, plan.into_untyped(), capture);
         }
+        result
     }
 }
 
@@ -94,9 +165,8 @@ mod tests {
         let mut c = device.zeros::<T>(a.rows(), b.cols()).unwrap();
         let gemm = Gemm::new(&device);
         let operands = gemm.operands(a, b, &c.view_mut()).unwrap();
-        let dtype = T::DTYPE;
-        let key = Key { dtype, operands };
-        std::iter::from_fn(|| device.plans().take(&key)).count()
+        let key = gemm.key::<T, T>(operands).unwrap();
+        std::iter::from_fn(|| device.plans().take(&key, None)).count()
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! [`Matrix`]: a matrix that owns its elements on one device.
+//! [`Matrix`]: a matrix, or a batch of matrices, that owns its elements on one device.
 
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::storage::Storage;
-use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
+use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut, check_count};
 use crate::window::Window;
 
-/// A matrix that owns its elements on one device. It is row-major unless it was made
-/// by [`Device::zeros_strided`].
+/// A matrix, or a batch of matrices, that owns its elements on one device. It is row-major
+/// unless it was made by [`Device::zeros_strided`].
 #[derive(Debug)]
 pub struct Matrix<T> {
     storage: Storage<T>,
@@ -18,6 +18,9 @@ pub struct Matrix<T> {
 
 impl<T: Element> Matrix<T> {
     pub(crate) fn zeroed(device: &Device, layout: Layout) -> Result<Self, Error> {
+        if layout.allocation(size_of::<T>()).is_none() {
+            return Err(Error::SizeOverflow { layout });
+        }
         if layout.aliases() {
             return Err(Error::Aliasing { layout });
         }
@@ -35,6 +38,11 @@ impl<T: Element> Matrix<T> {
         self.layout.cols
     }
 
+    /// Number of matrices; 1 unless this is a batch.
+    pub fn batches(&self) -> usize {
+        self.layout.batches
+    }
+
     /// Shape and strides.
     pub fn layout(&self) -> Layout {
         self.layout
@@ -45,9 +53,11 @@ impl<T: Element> Matrix<T> {
         self.storage.device()
     }
 
-    /// Address of element (0, 0) in GPU memory; `None` on the CPU device.
+    /// Address of the first element in GPU memory; `None` on the CPU device.
     pub fn device_address(&self) -> Option<u64> {
-        self.device().is_gpu().then(|| self.storage.address())
+        self.device()
+            .is_gpu()
+            .then(|| self.storage.memory().address())
     }
 
     /// A view of the whole matrix, to read.
@@ -61,10 +71,11 @@ impl<T: Element> Matrix<T> {
     }
 
     fn window(&self) -> Window<'_, T> {
-        Window::new(&self.storage, 0, self.layout).expect("the storage was made for this layout")
+        Window::new(self.storage.memory(), 0, self.layout)
+            .expect("the storage was made for this layout")
     }
 
-    /// Copies the elements, row by row. Waits for enqueued work first.
+    /// Copies the elements, matrix by matrix and row by row. Waits for enqueued work first.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device has failed.
@@ -72,10 +83,10 @@ impl<T: Element> Matrix<T> {
         self.view().to_vec()
     }
 
-    /// Writes `row_major`, row by row. Waits until the copy is done.
+    /// Writes `row_major`, matrix by matrix and row by row. Waits until the copy is done.
     ///
     /// # Errors
-    /// [`Error::ElementCount`] unless there are `rows · cols` elements.
+    /// [`Error::ElementCount`] unless there are `batches · rows · cols` elements.
     pub fn copy_from_slice(&mut self, row_major: &[T]) -> Result<(), Error> {
         self.view_mut().copy_from_slice(row_major)
     }
@@ -116,13 +127,7 @@ impl Device {
         row_stride: usize,
         col_stride: usize,
     ) -> Result<Matrix<T>, Error> {
-        let layout = Layout {
-            rows,
-            cols,
-            row_stride,
-            col_stride,
-        };
-        Matrix::zeroed(self, layout)
+        Matrix::zeroed(self, Layout::strided(rows, cols, row_stride, col_stride))
     }
 
     /// A `rows`×`cols` matrix, row-major, with the elements of `row_major`.
@@ -136,12 +141,55 @@ impl Device {
         rows: usize,
         cols: usize,
     ) -> Result<Matrix<T>, Error> {
-        if rows.checked_mul(cols) != Some(row_major.len()) {
-            let got = row_major.len();
-            return Err(Error::ElementCount { rows, cols, got });
-        }
-        let mut matrix = self.zeros(rows, cols)?;
+        self.from_slice_batched(row_major, 1, rows, cols)
+    }
+
+    /// A batch of `rows`×`cols` matrices of zeros, each row-major, one after the other.
+    ///
+    /// # Errors
+    /// Those of [`Device::zeros`].
+    pub fn zeros_batched<T: Element>(
+        &self,
+        batches: usize,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix<T>, Error> {
+        Matrix::zeroed(self, dense(batches, rows, cols))
+    }
+
+    /// A batch of `rows`×`cols` matrices with the elements of `row_major`, matrix by matrix
+    /// and row by row.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tilewise::Error> {
+    /// let device = tilewise::Device::cpu();
+    /// let a = device.from_slice_batched(&[1.0_f32, 2.0, 3.0, 4.0], 2, 1, 2)?;
+    /// // [1 2]·[1 2]ᵀ and [3 4]·[3 4]ᵀ.
+    /// let squares = device.matmul(&a, a.view().t())?;
+    /// assert_eq!(squares.to_vec()?, [5.0, 25.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ElementCount`] unless there are `batches · rows · cols` elements, and the
+    /// errors of [`Device::zeros`].
+    pub fn from_slice_batched<T: Element>(
+        &self,
+        row_major: &[T],
+        batches: usize,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix<T>, Error> {
+        let layout = dense(batches, rows, cols);
+        check_count(layout, row_major.len())?;
+        let mut matrix = Matrix::zeroed(self, layout)?;
         matrix.copy_from_slice(row_major)?;
         Ok(matrix)
     }
+}
+
+/// Dense matrices, one after the other.
+fn dense(batches: usize, rows: usize, cols: usize) -> Layout {
+    Layout::row_major(rows, cols).batched(batches).normalized()
 }

@@ -37,7 +37,7 @@ pub struct Product {
 /// # Errors
 /// [`Error::ShapeMismatch`], and [`Error::Driver`] when a device has failed.
 pub fn product<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> Result<Product, Error> {
-    check_shapes(a.layout(), b.layout(), None)?;
+    check_shapes(a.layout(), b.layout(), (a.rows(), b.cols()))?;
     let (m, n, k) = (a.rows(), b.cols(), a.cols());
     let wide = |view: MatrixView<T>| -> Result<Vec<f64>, Error> {
         Ok(view.to_vec()?.into_iter().map(Element::to_f64).collect())

@@ -53,10 +53,12 @@ pub enum PlanInfo {
 pub struct CpuPlanInfo {
     /// Rows of A and C.
     pub m: usize,
-    /// Columns of B and C.
+    /// Columns of B and, unless the epilogue is gated, of C.
     pub n: usize,
     /// Columns of A and rows of B.
     pub k: usize,
+    /// Number of products.
+    pub batches: usize,
     /// The order that [`Gemm::order`](crate::Gemm::order) forced, which has no effect.
     pub ignored_order: Option<TileOrder>,
     /// The schedule that [`Gemm::schedule`](crate::Gemm::schedule) forced, which has no
@@ -72,16 +74,20 @@ pub struct CpuPlanInfo {
 pub struct GpuPlanInfo {
     /// Rows of A and C.
     pub m: usize,
-    /// Columns of B and C.
+    /// Columns of B and, unless the epilogue is gated, of C.
     pub n: usize,
     /// Columns of A and rows of B.
     pub k: usize,
+    /// Number of products.
+    pub batches: usize,
     /// The kernel.
     pub kernel: KernelInfo,
     /// Who chose the kernel and the fields below.
     pub origin: Origin,
     /// Whether the kernel computes Cᵀ = Bᵀ·Aᵀ.
     pub transposed: bool,
+    /// Whether gated pairs take two launches of the kernel.
+    pub two_launches: bool,
     /// The order of tiles.
     pub order: TileOrder,
     /// How CTAs get tiles.
@@ -96,8 +102,8 @@ pub struct GpuPlanInfo {
     pub packed_a: bool,
     /// Whether B is packed first.
     pub packed_b: bool,
-    /// Device memory for packed operands, and for the accumulators of tiles that CTAs
-    /// share under [`Schedule::StreamK`], bytes.
+    /// Device memory for packed operands, for the accumulators of tiles that CTAs share under
+    /// [`Schedule::StreamK`], and for the gates of two launches, bytes.
     pub workspace_bytes: u64,
     /// The estimated time of one run at the GPU's highest clock, without the copies of
     /// packed operands. The estimate may be wrong by a factor of a few; it is meant for
@@ -116,6 +122,11 @@ macro_rules! common {
 }
 
 impl PlanInfo {
+    /// Number of products.
+    pub fn batches(&self) -> usize {
+        common!(self, batches => *batches)
+    }
+
     /// M, N and K.
     pub fn shape(&self) -> [usize; 3] {
         common!(self, m, n, k => [*m, *n, *k])

@@ -175,7 +175,7 @@ impl Launch {
             overlaps: false,
         };
         // SAFETY: the operands are allocated, and outlive the read below, which waits.
-        unsafe { (gpu.backend()).launch(&function, config, &params, &maps)? };
+        unsafe { (gpu.backend()).launch(None, &function, config, &params, &maps)? };
         let mut result = vec![0; self.c.len()];
         c.read(0, &mut result)?;
         Ok(result)

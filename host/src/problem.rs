@@ -1,7 +1,8 @@
 //! The input of the selection: a product, a GPU, and a catalog of kernels.
 
-use gpu_kernels::{DType, KernelInfo, Major, OutputType, TensorRef};
+use gpu_kernels::{DType, Form, KernelInfo, Major, OutputType, TensorRef};
 
+use crate::epilogue::{EpilogueForm, Gated};
 use crate::l2::Machine;
 use crate::l2::gpu::l2_partitions;
 
@@ -9,23 +10,36 @@ use crate::l2::gpu::l2_partitions;
 pub(crate) const CACHE_LINE: u64 = 128;
 
 /// The strides and the alignment of an operand in device memory, without its address.
+///
+/// ```
+/// use tilewise::select::Strides;
+///
+/// // Row-major matrices of 64 columns, each 4096 elements after the one before.
+/// let strides = Strides { batch_stride: 4096, ..Strides::new(64, 1) };
+/// assert_eq!(strides.alignment, 128);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Strides {
     /// Elements between (r, c) and (r + 1, c). Zero repeats a row (inputs only).
     pub row_stride: u64,
     /// Elements between (r, c) and (r, c + 1). Zero repeats a column (inputs only).
     pub col_stride: u64,
-    /// A power of two, in bytes, of which the address of element (0, 0) is a multiple.
+    /// Elements from one matrix of a batch to the next. Zero repeats the matrix (inputs
+    /// only), and is the stride of a single matrix.
+    pub batch_stride: u64,
+    /// A power of two, in bytes, of which the address of element (0, 0) of each matrix is a
+    /// multiple.
     pub alignment: u64,
 }
 
 impl Strides {
-    /// The strides of a matrix that begins at the start of an allocation. Allocations are
+    /// The strides of one matrix that begins at the start of an allocation. Allocations are
     /// aligned at least to a cache line.
     pub const fn new(row_stride: u64, col_stride: u64) -> Strides {
         Strides {
             row_stride,
             col_stride,
+            batch_stride: 0,
             alignment: CACHE_LINE,
         }
     }
@@ -39,7 +53,7 @@ impl Strides {
     }
 
     /// The same matrix with rows and columns exchanged.
-    const fn transposed(self) -> Strides {
+    pub(crate) const fn transposed(self) -> Strides {
         Strides {
             row_stride: self.col_stride,
             col_stride: self.row_stride,
@@ -53,20 +67,24 @@ impl Strides {
             address,
             row_stride: self.row_stride,
             col_stride: self.col_stride,
-            batch_stride: 0,
+            batch_stride: self.batch_stride,
         }
     }
 }
 
-/// A product as the selection sees it: shape, types and layouts, and no addresses.
+/// A product, or a batch of products, as the selection sees it: shape, types, layouts and
+/// epilogue, and no addresses and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// Rows of A and C.
     pub m: u32,
-    /// Columns of B and C.
+    /// Columns of B and, unless the epilogue is gated, of C; a gated epilogue makes one
+    /// column of C of two columns of B.
     pub n: u32,
     /// Columns of A and rows of B.
     pub k: u32,
+    /// Number of products.
+    pub batches: u32,
     /// Element type of A and B, and how it is multiplied.
     pub input: DType,
     /// Element type of C.
@@ -77,6 +95,8 @@ pub struct Problem {
     pub b: Strides,
     /// Strides and alignment of C.
     pub c: Strides,
+    /// What is done to the product before it becomes C.
+    pub epilogue: EpilogueForm,
 }
 
 impl Problem {
@@ -88,8 +108,66 @@ impl Problem {
             a: self.b.transposed(),
             b: self.a.transposed(),
             c: self.c.transposed(),
+            epilogue: self.epilogue.transposed(),
             ..*self
         }
+    }
+
+    /// One of the two products that a gated product consists of, if this is one: the product
+    /// with the columns that are not gates, times the activation of the gates. The alignment
+    /// of B is that of both.
+    pub(crate) fn half(&self) -> Option<Problem> {
+        let gated = self.epilogue.gated?;
+        let offset = self
+            .up_offset(gated)
+            .wrapping_mul(self.input.bytes().into());
+        Some(Problem {
+            n: self.n / 2,
+            b: Strides {
+                col_stride: match gated {
+                    Gated::Interleaved => self.b.col_stride.saturating_mul(2),
+                    Gated::Halves => self.b.col_stride,
+                },
+                alignment: self.b.alignment.min(Strides::alignment_of(offset)),
+                ..self.b
+            },
+            epilogue: self.epilogue.of_ups(),
+            ..*self
+        })
+    }
+
+    /// Elements of B from the first gate column to the first other column.
+    pub(crate) fn up_offset(&self, gated: Gated) -> u64 {
+        match gated {
+            Gated::Interleaved => self.b.col_stride,
+            Gated::Halves => u64::from(self.n / 2).wrapping_mul(self.b.col_stride),
+        }
+    }
+
+    /// Whether there is nothing to compute.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.m == 0 || self.n == 0 || self.batches == 0
+    }
+
+    /// The element type of C. Operands are rounded to TF32; their product is stored as f32.
+    pub fn output_dtype(&self) -> DType {
+        match (self.output, self.input) {
+            (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
+            (OutputType::Input, input) => input,
+            (OutputType::F16, _) => DType::F16,
+            (OutputType::Bf16, _) => DType::Bf16,
+        }
+    }
+
+    /// Columns of C.
+    pub fn c_cols(&self) -> u32 {
+        self.epilogue.c_cols(self.n)
+    }
+
+    /// The form of a launch that computes this problem.
+    pub(crate) fn form(&self) -> Form {
+        let is_batched = self.batches > 1;
+        self.epilogue.of_launch(self.output_dtype(), is_batched)
     }
 
     /// The direction along which A has the smaller stride.

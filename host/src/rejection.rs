@@ -2,6 +2,7 @@
 
 use gpu_kernels::{Arch, Block, DType, Family, Schedule};
 
+use crate::epilogue::EpilogueForm;
 use crate::operand::Operand;
 use crate::tma;
 
@@ -73,10 +74,28 @@ pub enum Rejection {
     },
     /// The kernel cannot write C in its layout or type.
     #[error(
-        "it writes C in the type of A and B only, through TMA: rows of elements side by side, \
+        "it writes C in a 16-bit type only, through TMA: rows of elements side by side, \
          their bytes, the bytes between them and the address multiples of 16"
     )]
     Output,
+    /// The kernel has no code for the epilogue.
+    #[error("it computes no epilogue such as {epilogue}")]
+    Epilogue {
+        /// The epilogue.
+        epilogue: EpilogueForm,
+    },
+    /// The kernel cannot compute gated pairs in one launch.
+    #[error(
+        "gated pairs in one launch need a hopper kernel with epilogues whose block has a \
+         multiple of 128 columns, and a C that is not transposed"
+    )]
+    Gated,
+    /// The kernel computes one product only.
+    #[error("it computes one product, the problem has {batches}")]
+    Batches {
+        /// Number of products.
+        batches: u32,
+    },
     /// A hopper kernel computes at least one k-block, so it cannot run K = 0.
     #[error("K = 0, TMA kernels need K ≥ 1")]
     ZeroK,
@@ -106,7 +125,8 @@ impl Rejection {
             Rejection::Device { .. } => 4,
             Rejection::NotBuilt => 5,
             Rejection::SharedMemory { .. } => 6,
-            Rejection::ZeroK | Rejection::Tma { .. } | Rejection::Output => 7,
+            Rejection::Epilogue { .. } | Rejection::Gated | Rejection::Batches { .. } => 7,
+            Rejection::ZeroK | Rejection::Tma { .. } | Rejection::Output => 8,
         }
     }
 }

@@ -31,6 +31,11 @@
 //!    under stream-K only: step 4 considers them where there is more than one wave and
 //!    the last wave is not full, and they have to win by 5 %.
 //!
+//! **Epilogues.** Kernels of all families compute all epilogues, except that only some hopper
+//! kernels make one column of C of two columns of the product. Where none of these can run,
+//! gated pairs take two launches: the gates are computed into memory that the plan owns, in
+//! f32, and then the other columns, times the activation of the gates.
+//!
 //! A forced choice is accepted or refused, never replaced. A [`Tuner`](crate::Tuner)
 //! measures the configurations that the rule ranks; [`choices`] lists them.
 //!
@@ -63,6 +68,7 @@ pub use choice::{Choice, Packed, Packing, Request};
 pub use grid::{ctas, tile_grid};
 pub use place::workload;
 
+pub use crate::epilogue::EpilogueForm;
 use crate::error::Error;
 pub use crate::problem::{Catalog, Problem, Strides, Target};
 pub use crate::rejection::{Rejected, Rejection};
@@ -109,7 +115,7 @@ pub fn choose(
 ///
 /// # Errors
 /// [`Error::UnknownKernel`], [`Error::KernelCannotRun`], [`Error::NoKernel`],
-/// [`Error::OrderIgnored`], [`Error::TooManyTiles`].
+/// [`Error::OrderIgnored`], [`Error::BatchedGrid2d`], [`Error::TooManyTiles`].
 pub fn choices<'a>(
     catalog: Catalog<'a>,
     problem: &'a Problem,
@@ -121,8 +127,18 @@ pub fn choices<'a>(
     {
         return Err(Error::OrderIgnored { order });
     }
-    let mut ranked = rank::ranked(catalog, problem, target, request)?.into_iter();
-    let place = move |(kernel, fit)| place::choices(catalog, kernel, fit, problem, target, request);
+    if request.schedule == Some(Schedule::Grid2d) && problem.batches > 1 {
+        let batches = problem.batches;
+        return Err(Error::BatchedGrid2d { batches });
+    }
+    let in_one_launch = rank::ranked(catalog, problem, target, request);
+    let (ranked, problem) = match (in_one_launch, problem.half()) {
+        (Err(_), Some(half)) => (rank::ranked(catalog, &half, target, request)?, half),
+        (ranked, _) => (ranked?, *problem),
+    };
+    let mut ranked = ranked.into_iter();
+    let place =
+        move |(kernel, fit)| place::choices(catalog, kernel, fit, &problem, target, request);
     let best = ranked.next().map_or(Ok(Vec::new()), place)?;
     let others = ranked.flat_map(move |ranked| place(ranked).unwrap_or_default());
     Ok(best.into_iter().chain(others))

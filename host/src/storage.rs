@@ -1,4 +1,4 @@
-//! The memory behind a matrix, on the host or on a GPU.
+//! The memory that a matrix owns, on the host or on a GPU.
 
 use crate::device::{Device, Kind};
 use crate::element::Element;
@@ -6,18 +6,19 @@ use crate::error::Error;
 use crate::gpu::buffer::DeviceBuffer;
 use crate::host_memory::HostBuffer;
 use crate::layout::Layout;
+use crate::memory::{Memory, Place};
 
 /// An allocation of `len` elements on one device.
 #[derive(Debug)]
 pub(crate) struct Storage<T> {
     device: Device,
     len: usize,
-    memory: Memory<T>,
+    buffer: Buffer<T>,
 }
 
-/// Where the elements are.
+/// The owner of the elements.
 #[derive(Debug)]
-pub(crate) enum Memory<T> {
+enum Buffer<T> {
     /// In the memory of the process.
     Host(HostBuffer<T>),
     /// In the memory of the storage's GPU.
@@ -30,14 +31,14 @@ impl<T: Element> Storage<T> {
         let len = layout
             .allocation(size_of::<T>())
             .ok_or(Error::SizeOverflow { layout })?;
-        let memory = match device.kind() {
-            Kind::Cpu => Memory::Host(HostBuffer::zeroed(len)?),
-            Kind::Gpu(gpu) => Memory::Gpu(DeviceBuffer::zeroed(gpu, len * size_of::<T>())?),
+        let buffer = match device.kind() {
+            Kind::Cpu => Buffer::Host(HostBuffer::zeroed(len)?),
+            Kind::Gpu(gpu) => Buffer::Gpu(DeviceBuffer::zeroed(gpu, len * size_of::<T>())?),
         };
         Ok(Storage {
             device: device.clone(),
             len,
-            memory,
+            buffer,
         })
     }
 
@@ -45,20 +46,12 @@ impl<T: Element> Storage<T> {
         &self.device
     }
 
-    /// Number of elements.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(crate) fn memory(&self) -> &Memory<T> {
-        &self.memory
-    }
-
-    /// Address of the first element.
-    pub(crate) fn address(&self) -> u64 {
-        match &self.memory {
-            Memory::Host(buffer) => buffer.pointer().addr() as u64,
-            Memory::Gpu(buffer) => buffer.address(),
-        }
+    /// The elements.
+    pub(crate) fn memory(&self) -> Memory<'_, T> {
+        let place = match &self.buffer {
+            Buffer::Host(buffer) => Place::Host(buffer.pointer()),
+            Buffer::Gpu(buffer) => Place::Gpu(buffer.all()),
+        };
+        Memory::new(&self.device, self.len, place)
     }
 }

@@ -24,7 +24,7 @@
 //! boxes ([`box_rows`]).
 
 use gpu_kernels::kernels::hopper::{box_rows, store_rows};
-use gpu_kernels::{DType, KernelInfo, Major, OutputType};
+use gpu_kernels::{DType, KernelInfo, Major};
 
 use crate::problem::Problem;
 
@@ -185,12 +185,7 @@ fn box_width(dtype: DType) -> u32 {
 
 /// The element type of C. Operands are rounded to TF32; their product is stored as f32.
 pub fn output_dtype(problem: &Problem) -> DType {
-    match (problem.output, problem.input) {
-        (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
-        (OutputType::Input, input) => input,
-        (OutputType::F16, _) => DType::F16,
-        (OutputType::Bf16, _) => DType::Bf16,
-    }
+    problem.output_dtype()
 }
 
 /// The box of C, of elements `dtype`, that `kernel` writes at once, contiguous

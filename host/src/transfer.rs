@@ -8,7 +8,7 @@ use crate::element::Element;
 use crate::error::Error;
 use crate::gpu::backend::Pattern;
 use crate::layout::Layout;
-use crate::storage::Memory;
+use crate::memory::Place;
 use crate::window::Window;
 
 /// Copies the elements of `window`, row by row.
@@ -18,22 +18,21 @@ pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {
         return Ok(Vec::new());
     }
     // A broadcast view may have more elements than memory.
-    let bytes = (layout.rows.checked_mul(layout.cols))
-        .and_then(|elements| elements.checked_mul(size_of::<T>()));
+    let bytes = (layout.elements()).and_then(|elements| elements.checked_mul(size_of::<T>()));
     if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
         return Err(Error::SizeOverflow { layout });
     }
-    match window.storage().memory() {
-        Memory::Host(buffer) => {
-            // SAFETY: the window's offset lies inside the buffer.
-            let first = unsafe { buffer.pointer().add(window.offset()) };
-            // SAFETY: the window's layout lies inside the buffer.
+    match window.memory().place() {
+        Place::Host(start) => {
+            // SAFETY: the window's offset lies inside its memory.
+            let first = unsafe { start.add(window.offset()) };
+            // SAFETY: the window's layout lies inside its memory.
             Ok(unsafe { gather(first, layout) })
         }
-        Memory::Gpu(buffer) => {
+        Place::Gpu(bytes) => {
             let mut span = vec![T::zeroed(); span(layout)];
             let offset = window.offset() * size_of::<T>();
-            buffer.read(offset, bytemuck::cast_slice_mut(&mut span))?;
+            bytes.read(offset, bytemuck::cast_slice_mut(&mut span))?;
             if layout.is_dense_row_major() {
                 return Ok(span);
             }
@@ -46,29 +45,29 @@ pub(crate) fn read<T: Element>(window: Window<T>) -> Result<Vec<T>, Error> {
 /// Writes `row_major` into `window`. Memory between its elements keeps its values.
 ///
 /// # Safety
-/// No other code reads or writes the storage meanwhile, and `row_major` has as many
+/// No other code reads or writes the memory meanwhile, and `row_major` has as many
 /// elements as the window.
 pub(crate) unsafe fn write<T: Element>(window: Window<T>, row_major: &[T]) -> Result<(), Error> {
     let layout = window.layout();
     if layout.is_empty() {
         return Ok(());
     }
-    match window.storage().memory() {
-        Memory::Host(buffer) => {
-            // SAFETY: the window lies inside the buffer, which is the caller's alone.
-            unsafe { scatter(row_major, buffer.pointer().add(window.offset()), layout) };
+    match window.memory().place() {
+        Place::Host(start) => {
+            // SAFETY: the window lies inside its memory, which is the caller's alone.
+            unsafe { scatter(row_major, start.add(window.offset()), layout) };
             Ok(())
         }
-        Memory::Gpu(buffer) => {
+        Place::Gpu(bytes) => {
             let offset = window.offset() * size_of::<T>();
             if layout.is_dense_row_major() {
-                return buffer.write(offset, bytemuck::cast_slice(row_major));
+                return bytes.write(offset, bytemuck::cast_slice(row_major));
             }
             let mut span = vec![T::zeroed(); span(layout)];
-            buffer.read(offset, bytemuck::cast_slice_mut(&mut span))?;
+            bytes.read(offset, bytemuck::cast_slice_mut(&mut span))?;
             // SAFETY: `span` holds every element of the layout.
             unsafe { scatter(row_major, span.as_mut_ptr(), layout) };
-            buffer.write(offset, bytemuck::cast_slice(&span))
+            bytes.write(offset, bytemuck::cast_slice(&span))
         }
     }
 }
@@ -77,36 +76,37 @@ pub(crate) unsafe fn write<T: Element>(window: Window<T>, row_major: &[T]) -> Re
 /// values.
 ///
 /// # Safety
-/// No other code reads or writes the storage meanwhile, and no two elements of the window
+/// No other code reads or writes the memory meanwhile, and no two elements of the window
 /// share an address.
 pub(crate) unsafe fn fill<T: Element>(window: Window<T>, value: T) -> Result<(), Error> {
     let layout = window.layout();
     if layout.is_empty() {
         return Ok(());
     }
-    match window.storage().memory() {
-        Memory::Host(buffer) => {
-            // SAFETY: the window's offset lies inside the buffer.
-            let first = unsafe { buffer.pointer().add(window.offset()) };
-            for (row, col) in places(layout) {
-                let place = row * layout.row_stride + col * layout.col_stride;
-                // SAFETY: the window lies inside the buffer, which is the caller's alone.
+    match window.memory().place() {
+        Place::Host(start) => {
+            // SAFETY: the window's offset lies inside its memory.
+            let first = unsafe { start.add(window.offset()) };
+            for place in places(layout) {
+                // SAFETY: the window lies inside its memory, which is the caller's alone.
                 unsafe { *first.add(place) = value };
             }
             Ok(())
         }
-        Memory::Gpu(buffer) => {
+        Place::Gpu(bytes) => {
             let size = size_of::<T>();
             let lines = Lines::of(layout, MAX_FILL_PITCH / size);
             let first = window.offset();
-            let offsets =
-                (0..lines.groups).map(|group| (first + group * lines.group_stride) * size);
+            let offsets = (0..layout.batches).flat_map(|batch| {
+                let first = first + batch * layout.batch_stride;
+                (0..lines.groups).map(move |group| (first + group * lines.group_stride) * size)
+            });
             let pattern = match *bytemuck::bytes_of(&value) {
                 [a, b] => Pattern::Two(u16::from_ne_bytes([a, b])),
                 [a, b, c, d] => Pattern::Four(u32::from_ne_bytes([a, b, c, d])),
                 _ => unreachable!("elements have two or four bytes"),
             };
-            buffer.fill(
+            bytes.fill(
                 offsets,
                 (lines.length, lines.count, lines.pitch * size),
                 pattern,
@@ -135,7 +135,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The lines of `layout`, in as few groups as lines with a pitch up to `max_pitch`
+    /// The lines of one matrix of `layout`, in as few groups as lines with a pitch up to `max_pitch`
     /// allow. The layout must not be empty, and no two of its elements may share an address.
     fn of(layout: Layout, max_pitch: usize) -> Lines {
         // (extent, stride), the smaller stride first. The stride of an extent of one does
@@ -175,9 +175,15 @@ impl Lines {
     }
 }
 
-/// The (row, column) indices of all elements, row by row.
-fn places(layout: Layout) -> impl Iterator<Item = (usize, usize)> {
-    (0..layout.rows).flat_map(move |row| (0..layout.cols).map(move |col| (row, col)))
+/// The place of each element, counted in elements from the first; matrix by matrix and row
+/// by row.
+fn places(layout: Layout) -> impl Iterator<Item = usize> {
+    (0..layout.batches).flat_map(move |batch| {
+        (0..layout.rows).flat_map(move |row| {
+            let first = batch * layout.batch_stride + row * layout.row_stride;
+            (0..layout.cols).map(move |col| first + col * layout.col_stride)
+        })
+    })
 }
 
 /// Number of elements from the first to one past the farthest.
@@ -185,34 +191,30 @@ fn span(layout: Layout) -> usize {
     layout.span().expect("a window's span fits its allocation")
 }
 
-/// Reads the elements of `layout`, row by row.
+/// Reads the elements of `layout`, matrix by matrix and row by row.
 ///
 /// # Safety
-/// `first` is element (0, 0) of memory that holds all of `layout`.
+/// `first` is the first element of memory that holds all of `layout`.
 unsafe fn gather<T: Element>(first: *const T, layout: Layout) -> Vec<T> {
-    let mut elements = Vec::with_capacity(layout.rows * layout.cols);
-    for row in 0..layout.rows {
-        for col in 0..layout.cols {
-            // SAFETY: the caller ensures it.
-            elements.push(unsafe { *first.add(row * layout.row_stride + col * layout.col_stride) });
-        }
-    }
+    let mut elements = Vec::with_capacity(layout.rows * layout.cols * layout.batches);
+    // SAFETY: the caller ensures it.
+    places(layout).for_each(|place| elements.push(unsafe { *first.add(place) }));
     elements
 }
 
 /// Writes `row_major` to the elements of `layout`.
 ///
 /// # Safety
-/// `first` is element (0, 0) of writable memory that holds all of `layout`, and
+/// `first` is the first element of writable memory that holds all of `layout`, and
 /// `row_major` has as many elements as the layout.
 unsafe fn scatter<T: Element>(row_major: &[T], first: *mut T, layout: Layout) {
-    for (row, elements) in row_major.chunks_exact(layout.cols).enumerate() {
-        for (col, element) in elements.iter().enumerate() {
-            let place = row * layout.row_stride + col * layout.col_stride;
+    let mut elements = row_major.iter();
+    places(layout).for_each(|place| {
+        if let Some(element) = elements.next() {
             // SAFETY: the caller ensures it.
             unsafe { *first.add(place) = *element };
         }
-    }
+    });
 }
 
 #[cfg(test)]
@@ -225,12 +227,7 @@ mod tests {
         for (rows, cols) in [(1, 1), (1, 5), (5, 1), (3, 4), (4, 3)] {
             for row_stride in 1..14 {
                 for col_stride in 1..14 {
-                    let layout = Layout {
-                        rows,
-                        cols,
-                        row_stride,
-                        col_stride,
-                    };
+                    let layout = Layout::strided(rows, cols, row_stride, col_stride);
                     if layout.aliases() {
                         continue;
                     }
@@ -243,9 +240,7 @@ mod tests {
     }
 
     fn check(layout: Layout, lines: Lines) {
-        let mut expected: Vec<usize> = places(layout)
-            .map(|(row, col)| row * layout.row_stride + col * layout.col_stride)
-            .collect();
+        let mut expected: Vec<usize> = places(layout).collect();
         let mut found = Vec::new();
         for group in 0..lines.groups {
             for line in 0..lines.count {
@@ -261,12 +256,7 @@ mod tests {
     #[test]
     fn lines_are_as_long_as_they_can_be() {
         let of = |rows, cols, row_stride, col_stride| {
-            let layout = Layout {
-                rows,
-                cols,
-                row_stride,
-                col_stride,
-            };
+            let layout = Layout::strided(rows, cols, row_stride, col_stride);
             let lines = Lines::of(layout, 1000);
             (lines.length, lines.count, lines.pitch, lines.groups)
         };

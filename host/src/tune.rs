@@ -35,9 +35,10 @@ use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
 use crate::gpu::opened::Gpu;
-use crate::gpu::plan::GpuPlan;
+use crate::gpu::plan::{GpuPlan, Run};
 use crate::gpu::stopwatch::Stopwatch;
 use crate::gpu::wait;
+use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::plan_info::Origin;
 use crate::select::{self, Choice, Problem, Request, cost};
@@ -162,7 +163,7 @@ impl Tuner {
         self.cache.file()
     }
 
-    /// The remembered or measured plan for `problem`, whose A, B and C are at `addresses`.
+    /// The remembered or measured plan for `problem` with the operands of `run`.
     ///
     /// # Safety
     /// The operands are live on `gpu`, and no other code uses C, until this returns.
@@ -171,16 +172,16 @@ impl Tuner {
         gpu: &Arc<Gpu>,
         problem: &Problem,
         request: &Request,
-        addresses: [u64; 3],
+        run: &Run,
     ) -> Result<(GpuPlan, Origin), Error> {
-        gpu.make_current()?;
-        if gpu.backend().is_capturing()? {
+        let _current = gpu.make_current()?;
+        if gpu.backend().capture(None)?.is_some() {
             return Err(Error::TuningWhileCapturing);
         }
         let target = gpu.info().target();
         let choices = select::choices(gpu.backend().catalog(), problem, &target, request)?;
         let mut choices: Vec<Choice> = choices.collect();
-        if choices.len() == 1 || problem.m == 0 || problem.n == 0 {
+        if choices.len() == 1 || problem.is_empty() {
             return Ok((GpuPlan::new(gpu, choices[0], problem)?, Origin::Rule));
         }
 
@@ -203,7 +204,7 @@ impl Tuner {
         let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
         let time = |stopwatch: &Stopwatch, plan: &mut GpuPlan| {
             // SAFETY: the caller ensures it, and the stopwatch waits for the stream.
-            stopwatch.time(limit(plan), || unsafe { plan.run(addresses) })
+            stopwatch.time(limit(plan), || unsafe { plan.run(None, run) })
         };
         let (fastest, plan) = measure(gpu, problem, &choices, race, time);
         if let Some((choice, milliseconds)) = fastest {
@@ -244,16 +245,40 @@ impl Gemm {
         &self,
         a: impl AsView<T>,
         b: impl AsView<T>,
+        c: impl AsViewMut<O>,
+        tuner: &mut Tuner,
+    ) -> Result<Plan<T, O>, Error> {
+        self.tune_with(a, b, c, &Inputs::new(), tuner)
+    }
+
+    /// [`Gemm::tune`] for an epilogue with inputs. Old values of C are lost, also if they are
+    /// the source: the candidates run one after the other on the same C.
+    ///
+    /// # Errors
+    /// Those of [`Gemm::tune`], and [`Error::Epilogue`] for inputs that the epilogue does
+    /// not have.
+    pub fn tune_with<T: Element, O: Output<T>>(
+        &self,
+        a: impl AsView<T>,
+        b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
+        inputs: &Inputs<O>,
         tuner: &mut Tuner,
     ) -> Result<Plan<T, O>, Error> {
         let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         let operands = self.operands(a, b, &c)?;
-        let addresses = [a.address(), b.address(), c.address()];
+        let [m, n, _] = operands.shape();
+        inputs.check(&self.epilogue.form(), self.device(), (m, n), &c)?;
+        let run = Run {
+            a: a.address(),
+            b: b.address(),
+            c: c.address(),
+            epilogue: inputs.addresses(&self.epilogue, &c),
+        };
         let plan = self.plan_by::<T, O>(operands, |gpu, problem, request| {
             // SAFETY: the views are live until here, on this device and of the problem's
             // layouts, and C is borrowed exclusively.
-            unsafe { tuner.plan(gpu, problem, request, addresses) }
+            unsafe { tuner.plan(gpu, problem, request, &run) }
         })?;
         Ok(Plan::new(self.device(), plan))
     }

@@ -2,6 +2,7 @@
 //! keeps it.
 
 use crate::cpu::CpuPlan;
+use crate::epilogue::Epilogue;
 use crate::gpu::plan::GpuPlan;
 use crate::operands::Operands;
 use crate::plan_info::PlanInfo;
@@ -12,8 +13,21 @@ use crate::plan_info::PlanInfo;
 #[derive(Debug)]
 pub(crate) struct UntypedPlan {
     pub(crate) operands: Operands,
+    /// The work depends on the epilogue's form alone; another epilogue of the same form may
+    /// take its place.
+    pub(crate) epilogue: Epilogue,
     pub(crate) work: Work,
     pub(crate) info: PlanInfo,
+}
+
+impl UntypedPlan {
+    /// Whether a graph has captured a run and uses memory of the plan.
+    pub(crate) fn belongs_to_graph(&self) -> bool {
+        match &self.work {
+            Work::Cpu(_) => false,
+            Work::Gpu(plan) => plan.belongs_to_graph(),
+        }
+    }
 }
 
 /// The implementation that runs the product.

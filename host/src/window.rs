@@ -1,18 +1,17 @@
-//! [`Window`]: shape and strides over a storage, checked once, when it is made.
+//! [`Window`]: shape and strides over memory, checked once, when it is made.
 
 use std::ops::Range;
 
-use crate::cpu::HostMatrix;
 use crate::element::Element;
 use crate::error::Error;
+use crate::host_matrix::HostMatrix;
 use crate::layout::Layout;
-use crate::storage::{Memory, Storage};
+use crate::memory::{Memory, Place};
 
-/// A window on a storage. Invariant: `layout` starting at `offset` lies inside the
-/// storage.
+/// A window on memory. Invariant: `layout` starting at `offset` lies inside the memory.
 #[derive(Debug)]
 pub(crate) struct Window<'a, T> {
-    storage: &'a Storage<T>,
+    memory: Memory<'a, T>,
     offset: usize,
     layout: Layout,
 }
@@ -26,21 +25,17 @@ impl<T> Clone for Window<'_, T> {
 impl<T> Copy for Window<'_, T> {}
 
 impl<'a, T: Element> Window<'a, T> {
-    pub(crate) fn new(
-        storage: &'a Storage<T>,
-        offset: usize,
-        layout: Layout,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(memory: Memory<'a, T>, offset: usize, layout: Layout) -> Result<Self, Error> {
         let end = layout.span().and_then(|span| span.checked_add(offset));
-        if end.is_none_or(|end| end > storage.len()) {
+        if end.is_none_or(|end| end > memory.len()) {
             return Err(Error::OutOfBounds {
                 layout,
                 offset,
-                elements: storage.len(),
+                elements: memory.len(),
             });
         }
         Ok(Window {
-            storage,
+            memory,
             offset,
             layout,
         })
@@ -62,13 +57,13 @@ impl<'a, T: Element> Window<'a, T> {
             ..self.layout
         };
         // An empty slice may start one past the last row, which may be outside the
-        // storage, so its offset stays where it is.
+        // memory, so its offset stays where it is.
         let offset = if layout.is_empty() {
             self.offset
         } else {
             self.offset + rows.start * layout.row_stride + cols.start * layout.col_stride
         };
-        Window::new(self.storage, offset, layout)
+        Window::new(self.memory, offset, layout)
     }
 
     pub(crate) fn step(self, row_step: usize, col_step: usize) -> Result<Self, Error> {
@@ -84,26 +79,41 @@ impl<'a, T: Element> Window<'a, T> {
             // nothing uses it.
             row_stride: self.layout.row_stride.saturating_mul(row_step),
             col_stride: self.layout.col_stride.saturating_mul(col_step),
+            ..self.layout
         };
-        Window::new(self.storage, self.offset, layout)
+        Window::new(self.memory, self.offset, layout)
     }
 
     pub(crate) fn with_layout(self, layout: Layout) -> Result<Self, Error> {
-        Window::new(self.storage, self.offset, layout)
+        Window::new(self.memory, self.offset, layout)
     }
 
-    pub(crate) fn storage(self) -> &'a Storage<T> {
-        self.storage
+    /// Matrix `index` of the batch.
+    pub(crate) fn batch(self, index: usize) -> Result<Self, Error> {
+        let end = index.saturating_add(1);
+        check_range("matrices", &(index..end), self.layout.batches)?;
+        let layout = self.layout.matrix();
+        // As for a slice, an empty window stays where it is.
+        let offset = if layout.is_empty() {
+            self.offset
+        } else {
+            self.offset + index * self.layout.batch_stride
+        };
+        Window::new(self.memory, offset, layout)
+    }
+
+    pub(crate) fn memory(self) -> Memory<'a, T> {
+        self.memory
     }
 
     /// The elements of a window on the CPU device, whose memory is the process's.
     pub(crate) fn host_matrix(self) -> HostMatrix<T> {
-        let Memory::Host(buffer) = self.storage.memory() else {
+        let Place::Host(first) = self.memory.place() else {
             unreachable!("the caller has checked the device");
         };
         HostMatrix {
-            // SAFETY: a window starts inside its storage.
-            first: unsafe { buffer.pointer().add(self.offset) },
+            // SAFETY: a window starts inside its memory.
+            first: unsafe { first.add(self.offset) },
             layout: self.layout,
         }
     }
@@ -118,7 +128,7 @@ impl<'a, T: Element> Window<'a, T> {
 
     /// Address of element (0, 0), in device memory on a GPU, else in host memory.
     pub(crate) fn address(self) -> u64 {
-        self.storage.address() + (self.offset * size_of::<T>()) as u64
+        self.memory.address() + (self.offset * size_of::<T>()) as u64
     }
 }
 

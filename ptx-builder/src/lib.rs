@@ -15,7 +15,7 @@
 //! | [`rust_cuda`] | find all that rust-cuda needs, and compile with it |
 //! | [`ptx`] | cut a module's text into entry points, and make a program of each |
 //! | [`launch_bounds`] | add the launch bounds, for which `rustc` has no attribute |
-//! | `map_alignment` | align the tensor maps among the parameters |
+//! | `tensor_maps` | name and align the tensor maps among the parameters |
 //! | [`convergence`] | refuse a kernel with a warp-aligned instruction in divergent code |
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel that spills, calls, or lacks its tensor-core instructions |
@@ -47,13 +47,13 @@ mod error;
 pub mod gates;
 pub mod generator;
 pub mod launch_bounds;
-mod map_alignment;
 mod nested;
 pub mod prebuilt;
 pub mod ptx;
 pub mod ptxas;
 pub mod rust_cuda;
 pub mod rustc;
+mod tensor_maps;
 pub mod toolchain;
 pub mod wasm;
 
@@ -183,7 +183,7 @@ fn programs(
     let compiled = compile()?;
     let mut module = ptx::Module::parse(&compiled.ptx)?;
     launch_bounds::add(&mut module, &kernels)?;
-    map_alignment::raise(&mut module, &kernels)?;
+    tensor_maps::settle(&mut module, &kernels)?;
     let programs = kernels
         .iter()
         .map(|kernel| {

@@ -63,28 +63,38 @@ pub fn activate<const N: usize>(activation: Activation, slope: f32, x: [f32; N])
         // NaN stays NaN, and −∞ becomes 0.
         Activation::Relu => each(x, |x| if x < 0.0 { 0.0 } else { x }),
         Activation::LeakyRelu => each(x, |x| if x > 0.0 { x } else { x * slope }),
-        Activation::Silu => each(x, |x| times_sigmoid(x, x * MINUS_LOG2_E)),
-        Activation::GeluTanh => each(x, |x| {
-            const LINEAR: f32 = TWICE_ROOT_2_OVER_PI * MINUS_LOG2_E;
-            const CUBIC: f32 = LINEAR * 0.044_715;
-            times_sigmoid(x, x * fma(x * x, CUBIC, LINEAR))
-        }),
-        Activation::Gelu => each(x, |x| {
-            let square = x * x;
-            let u = if square < Q_END { square } else { Q_END };
-            let mut q = Q[6] * MINUS_LOG2_E;
-            unroll!(TERM < 6, {
-                q = fma(q, u, Q[5 - TERM] * MINUS_LOG2_E);
+        // The three share the code for the logistic function, which is most of it.
+        Activation::Gelu | Activation::GeluTanh | Activation::Silu => {
+            let exponents = match activation {
+                Activation::Gelu => each(x, normal_exponent),
+                Activation::GeluTanh => each(x, |x| {
+                    const LINEAR: f32 = TWICE_ROOT_2_OVER_PI * MINUS_LOG2_E;
+                    const CUBIC: f32 = LINEAR * 0.044_715;
+                    x * fma(x * x, CUBIC, LINEAR)
+                }),
+                _ => each(x, |x| x * MINUS_LOG2_E),
+            };
+            let mut y = x;
+            unroll!(I < 8, {
+                if I < N {
+                    y[I] = x[I] * reciprocal(1.0 + exp2(exponents[I]));
+                }
             });
-            times_sigmoid(x, x * q)
-        }),
+            y
+        }
     }
 }
 
-/// x·σ(t), from −t·log₂ e.
+/// −t·log₂ e for GELU.
 #[inline(always)]
-fn times_sigmoid(x: f32, exponent: f32) -> f32 {
-    x * reciprocal(1.0 + exp2(exponent))
+fn normal_exponent(x: f32) -> f32 {
+    let square = x * x;
+    let u = if square < Q_END { square } else { Q_END };
+    let mut q = Q[6] * MINUS_LOG2_E;
+    unroll!(TERM < 6, {
+        q = fma(q, u, Q[5 - TERM] * MINUS_LOG2_E);
+    });
+    x * q
 }
 
 /// `function` of each value.

@@ -119,9 +119,16 @@ impl<'a> Epilogue<'a> {
     #[inline(always)]
     pub fn finish<const N: usize>(&self, values: [f32; N], terms: &Terms<N>) -> [f32; N] {
         let (form, slope) = (&self.params.form, self.params.epilogue.slope);
-        match form.source {
-            SourceUse::Gate => times(values, activate(form.activation, slope, terms.source)),
-            _ => activate(form.activation, slope, values),
+        let is_gate = matches!(form.source, SourceUse::Gate);
+        let activated = activate(
+            form.activation,
+            slope,
+            if is_gate { terms.source } else { values },
+        );
+        if is_gate {
+            times(values, activated)
+        } else {
+            activated
         }
     }
 

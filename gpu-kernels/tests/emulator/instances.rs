@@ -172,7 +172,7 @@ fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType
     };
     run_with(&mut memory, config, &Options::default(), || {
         // SAFETY: launched as `INFO` says; the emulator checks every access.
-        unsafe { K::run(&params, MapAddress(maps)) };
+        unsafe { K::run(&params, MapAddress::new(maps)) };
     })
     .unwrap_or_else(|reports| panic!("{reports:?}"));
     let found = memory.read(c_address, u64::from(c_bytes * m * n)).unwrap();

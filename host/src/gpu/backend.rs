@@ -1,14 +1,16 @@
 //! The interface between the library and a GPU.
 //!
-//! Every operation that the library needs from a GPU is a function of [`Backend`]. All
-//! work runs in the order of one stream; work that is *enqueued* may run after the call
-//! has returned.
+//! Every operation that the library needs from a GPU is a function of [`Backend`]. Work that
+//! is *enqueued* may run after the call has returned. It runs in the order of a stream: the
+//! library's own stream unless the call takes another.
 
 use std::ffi::c_void;
 use std::fmt;
 
 use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
+use super::current::Current;
+use super::stream::CudaStream;
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
 use crate::operand::Operand;
@@ -20,11 +22,11 @@ pub(crate) trait Backend: Send + Sync {
     fn catalog(&self) -> Catalog<'static>;
 
     /// Makes the GPU's context current on the calling thread. Every other call needs it.
-    fn make_current(&self) -> Result<(), Error>;
+    fn make_current(&self) -> Result<Current, Error>;
 
-    /// Allocates `bytes` bytes, at least one, at a multiple of 256. Returns `None` if there
-    /// is not enough memory.
-    fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error>;
+    /// Allocates `bytes` bytes, at least one, at a multiple of 256, for work on the streams
+    /// that `streams` names. Returns `None` if there is not enough memory.
+    fn allocate(&self, bytes: usize, streams: Streams) -> Result<Option<Allocation>, Error>;
 
     /// Number of free bytes.
     fn free_bytes(&self) -> Result<u64, Error>;
@@ -32,15 +34,20 @@ pub(crate) trait Backend: Send + Sync {
     /// Frees an allocation.
     ///
     /// # Safety
-    /// `address` is from [`Backend::allocate`] and is freed once, and no enqueued work uses
-    /// the allocation.
-    unsafe fn free(&self, address: u64);
+    /// The allocation is from [`Backend::allocate`] and is freed once. No enqueued work uses
+    /// it, except work on the library's own stream if the allocation is ordered.
+    unsafe fn free(&self, allocation: Allocation);
 
-    /// Enqueues zeros for `bytes` bytes at `address`.
+    /// Enqueues zeros for `bytes` bytes at `address` on `stream`, or on the library's own.
     ///
     /// # Safety
-    /// The bytes lie in one allocation.
-    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error>;
+    /// The bytes lie in one allocation, and `stream` belongs to the GPU's context.
+    unsafe fn zero(
+        &self,
+        stream: Option<CudaStream>,
+        address: u64,
+        bytes: usize,
+    ) -> Result<(), Error>;
 
     /// Enqueues a fill of `lines` with one value.
     ///
@@ -78,18 +85,23 @@ pub(crate) trait Backend: Send + Sync {
     /// Threads may load different kernels at once.
     fn load(&self, kernel: &KernelInfo, form: &Form) -> Result<Function, Error>;
 
-    /// Enqueues a launch.
+    /// Enqueues a launch on `stream`, or on the library's own.
     ///
     /// # Safety
     /// `function` is from [`Backend::load`] of this GPU, for the form of `params`. `params` describes live
-    /// allocations of this GPU, which stay allocated until the stream has finished.
+    /// allocations of this GPU, which stay allocated until the stream has finished. `stream`
+    /// belongs to the GPU's context.
     unsafe fn launch(
         &self,
+        stream: Option<CudaStream>,
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
         maps: &TensorMaps,
     ) -> Result<(), Error>;
+
+    /// An event, by which streams wait for each other.
+    fn event(&self) -> Result<Box<dyn Event>, Error>;
 
     /// A timer for work on the stream.
     fn timer(&self) -> Result<Box<dyn Timer>, Error>;
@@ -100,8 +112,13 @@ pub(crate) trait Backend: Send + Sync {
     /// Whether the stream has finished all work.
     fn is_done(&self) -> Result<bool, Error>;
 
-    /// Whether the stream records a graph instead of running.
-    fn is_capturing(&self) -> Result<bool, Error>;
+    /// The number of the capture if `stream`, or the library's own, records a graph instead
+    /// of running.
+    fn capture(&self, stream: Option<CudaStream>) -> Result<Option<u64>, Error>;
+
+    /// The number of `stream`, which no other stream of the process has; `None` if the
+    /// driver gives none.
+    fn stream_number(&self, stream: CudaStream) -> Result<Option<u64>, Error>;
 
     /// The driver's handle of the stream; `None` where no driver is involved.
     fn stream(&self) -> Option<CudaStream>;
@@ -125,6 +142,17 @@ pub(crate) trait Backend: Send + Sync {
     }
 }
 
+/// A place in the work of streams. The GPU's context is current at every call, and `None` is
+/// the library's own stream.
+pub(crate) trait Event: Send + Sync + fmt::Debug {
+    /// Enqueues the event on `stream`.
+    fn record(&self, stream: Option<CudaStream>) -> Result<(), Error>;
+    /// Makes all work that is enqueued on `stream` from now on wait for the event.
+    fn make_wait(&self, stream: Option<CudaStream>) -> Result<(), Error>;
+    /// Waits for the event on the calling thread.
+    fn synchronize(&self) -> Result<(), Error>;
+}
+
 /// Two events on the stream of a GPU. The GPU's context is current at every call.
 pub(crate) trait Timer: Send + Sync + fmt::Debug {
     /// Enqueues the start.
@@ -134,6 +162,24 @@ pub(crate) trait Timer: Send + Sync + fmt::Debug {
     /// Milliseconds between the two events, which must have happened. On an emulated GPU,
     /// this is a number that grows with the instructions executed.
     fn milliseconds(&self) -> Result<f32, Error>;
+}
+
+/// The streams whose work uses an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streams {
+    /// The library's own, or a stream that the caller of the library orders behind it.
+    Own,
+    /// Any stream at once.
+    Any,
+}
+
+/// Memory of a GPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allocation {
+    pub(crate) address: u64,
+    /// Whether it is freed in the order of the library's own stream. Then it may be freed
+    /// while work on that stream still uses it.
+    pub(crate) is_ordered: bool,
 }
 
 /// A loaded kernel, valid while its GPU is open.
@@ -188,20 +234,3 @@ pub(crate) enum Pattern {
     /// An element of four bytes.
     Four(u32),
 }
-
-/// A stream of the CUDA driver, for your own calls of the driver. It is the handle that
-/// the driver API names `CUstream`, and is valid as long as the device it came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CudaStream(pub(super) *mut c_void);
-
-impl CudaStream {
-    /// The driver's handle.
-    pub fn as_raw(self) -> *mut c_void {
-        self.0
-    }
-}
-
-// SAFETY: the driver's streams may be used from any thread.
-unsafe impl Send for CudaStream {}
-// SAFETY: as above.
-unsafe impl Sync for CudaStream {}

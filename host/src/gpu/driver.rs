@@ -6,19 +6,25 @@
 //! | [`binding`] | the functions of the driver API, by one of two bindings |
 //! | [`failure`] | the errors of failed calls |
 //! | [`open`] | opened GPUs: context, stream, loaded kernels |
+//! | [`pool`] | memory in the order of a stream |
 //! | [`module`] | kernels, loaded |
 //! | [`launch`] | one launch |
 //! | [`tensor_map`] | tensor maps, encoded |
-//! | [`timer`] | events that take the time |
+//! | [`context`] | the context that is current on a thread |
+//! | [`event`] | events, which mark a place in the work of a stream |
+//! | [`timer`] | two events that take the time |
 //! | [`calls`] | the [`Backend`](super::backend::Backend) that calls all of these |
 
 mod binding;
 mod calls;
+mod context;
+mod event;
 mod failure;
 mod launch;
 pub(super) mod libcuda;
 mod module;
 pub(super) mod open;
+mod pool;
 mod tensor_map;
 mod timer;
 

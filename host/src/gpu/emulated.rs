@@ -17,9 +17,12 @@ use tilewise_emulator::semantics::tensor_map::TensorMap;
 use tilewise_emulator::{self as machine, Counts, Grid, Memory, NoSuchMemory, Options};
 
 use super::backend::{
-    Backend, CudaStream, Function, FunctionHandle, LaunchConfig, Lines, Pattern, Timer,
+    Allocation, Backend, Event, Function, FunctionHandle, LaunchConfig, Lines, Pattern, Streams,
+    Timer,
 };
+use super::current::Current;
 use super::opened::{Gpu, GpuInfo};
+use super::stream::CudaStream;
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
 use crate::operand::Operand;
@@ -122,28 +125,32 @@ impl Backend for Emulated {
         }
     }
 
-    fn make_current(&self) -> Result<(), Error> {
-        Ok(())
+    fn make_current(&self) -> Result<Current, Error> {
+        Ok(Current::UNCHANGED)
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
+    fn allocate(&self, bytes: usize, _: Streams) -> Result<Option<Allocation>, Error> {
         let mut state = self.state();
         let left = self.gpu.memory_bytes - state.memory.allocated_bytes();
         if bytes as u64 > left {
             return Ok(None);
         }
-        Ok(state.memory.try_allocate(bytes as u64))
+        let address = state.memory.try_allocate(bytes as u64);
+        Ok(address.map(|address| Allocation {
+            address,
+            is_ordered: false,
+        }))
     }
 
     fn free_bytes(&self) -> Result<u64, Error> {
         Ok(self.gpu.memory_bytes - self.state().memory.allocated_bytes())
     }
 
-    unsafe fn free(&self, address: u64) {
-        self.state().memory.free(address);
+    unsafe fn free(&self, allocation: Allocation) {
+        self.state().memory.free(allocation.address);
     }
 
-    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error> {
+    unsafe fn zero(&self, _: Option<CudaStream>, address: u64, bytes: usize) -> Result<(), Error> {
         self.state()
             .memory
             .fill(address, bytes as u64, 0)
@@ -221,6 +228,7 @@ impl Backend for Emulated {
 
     unsafe fn launch(
         &self,
+        _: Option<CudaStream>,
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
@@ -231,7 +239,8 @@ impl Backend for Emulated {
         let is_stream_k = kernel.stream_k_bytes > 0 && params.schedule == Schedule::StreamK;
         let clusters = x.saturating_mul(y) / kernel.cluster.ctas();
         let options = self.options(clusters, is_stream_k, config.overlaps);
-        let estimate = time(kernel, (params.m, params.n, params.k), options.workers);
+        let shape = (params.m, params.n, params.k);
+        let estimate = time(kernel, shape, params.batches, options.workers);
         if estimate > self.gpu.time_limit {
             return Err(Error::EmulationTooLong {
                 kernel: kernel.name,
@@ -247,7 +256,8 @@ impl Backend for Emulated {
             }
         };
         let mut state = self.state();
-        let maps = MapAddress(place(&mut state.memory, maps)?);
+        let map_address = place(&mut state.memory, maps)?;
+        let maps = MapAddress::new(map_address);
         state.counts = None;
         // SAFETY: the launch has the configuration of the kernel's constants. The parameters
         // describe emulated allocations, in which every access is looked up.
@@ -261,12 +271,16 @@ impl Backend for Emulated {
             body: &body,
         };
         let launched = machine::launch_watched(&mut state.memory, &grid, &options, &ended);
-        state.memory.free(maps.0);
+        state.memory.free(map_address);
         let counts = launched.map_err(|error| failure(kernel.name, error))?;
         self.clock
             .fetch_add(counts.instructions(), Ordering::Relaxed);
         state.counts = Some(counts);
         Ok(())
+    }
+
+    fn event(&self) -> Result<Box<dyn Event>, Error> {
+        Ok(Box::new(Done))
     }
 
     fn timer(&self) -> Result<Box<dyn Timer>, Error> {
@@ -285,8 +299,12 @@ impl Backend for Emulated {
         Ok(true)
     }
 
-    fn is_capturing(&self) -> Result<bool, Error> {
-        Ok(false)
+    fn capture(&self, _: Option<CudaStream>) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    fn stream_number(&self, _: CudaStream) -> Result<Option<u64>, Error> {
+        Ok(None)
     }
 
     fn stream(&self) -> Option<CudaStream> {
@@ -330,6 +348,24 @@ fn outside(error: NoSuchMemory) -> Error {
         call: "the emulated memory",
         code: INVALID_VALUE,
         name: error.to_string(),
+    }
+}
+
+/// An event after work that was done when its call returned.
+#[derive(Debug)]
+struct Done;
+
+impl Event for Done {
+    fn record(&self, _: Option<CudaStream>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn make_wait(&self, _: Option<CudaStream>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        Ok(())
     }
 }
 

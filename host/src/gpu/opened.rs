@@ -1,6 +1,7 @@
 //! One opened GPU: its properties, its backend, and whether it is overdue.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use gpu_kernels::{Form, KernelInfo};
 
 use super::backend::{Backend, Function};
+use super::current::Current;
 use crate::error::Error;
 use crate::problem::Target;
 
@@ -54,7 +56,7 @@ impl GpuInfo {
 
 /// An opened GPU.
 pub(crate) struct Gpu {
-    backend: Box<dyn Backend>,
+    backend: ManuallyDrop<Box<dyn Backend>>,
     info: GpuInfo,
     overdue: Overdue,
 }
@@ -62,7 +64,7 @@ pub(crate) struct Gpu {
 impl Gpu {
     pub(super) fn new(backend: Box<dyn Backend>, info: GpuInfo) -> Arc<Gpu> {
         Arc::new(Gpu {
-            backend,
+            backend: ManuallyDrop::new(backend),
             info,
             overdue: Overdue::default(),
         })
@@ -74,7 +76,7 @@ impl Gpu {
 
     /// The backend of this GPU. Call [`Gpu::make_current`] before any call that may block.
     pub(crate) fn backend(&self) -> &dyn Backend {
-        &*self.backend
+        &**self.backend
     }
 
     pub(crate) fn overdue(&self) -> &Overdue {
@@ -89,9 +91,10 @@ impl Gpu {
         }
     }
 
-    /// Makes this GPU's context current on the calling thread. Every function that may
-    /// block calls this first, because this fails while the GPU is overdue.
-    pub(crate) fn make_current(&self) -> Result<(), Error> {
+    /// Makes this GPU's context current on the calling thread for as long as the result
+    /// lives. Every function that may block calls this first, because this fails while the
+    /// GPU is overdue.
+    pub(crate) fn make_current(&self) -> Result<Current, Error> {
         match self.overdue.waited() {
             None => self.backend.make_current(),
             Some(waited) => Err(self.timed_out(waited)),
@@ -100,12 +103,12 @@ impl Gpu {
 
     /// The function of `kernel` for launches of `form`, which is loaded if necessary.
     pub(crate) fn load(&self, kernel: &KernelInfo, form: &Form) -> Result<Function, Error> {
-        self.make_current()?;
+        let _current = self.make_current()?;
         self.backend.load(kernel, form)
     }
 
     pub(crate) fn synchronize(&self) -> Result<(), Error> {
-        self.make_current()?;
+        let _current = self.make_current()?;
         self.backend.synchronize()
     }
 
@@ -117,10 +120,12 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        // The fields' own drops need the context to be current. If that fails, they
-        // fail too, and the driver frees everything when the process ends. An
+        // The backend's own drop needs the context to be current. If that fails, it
+        // fails too, and the driver frees everything when the process ends. An
         // overdue GPU is never dropped.
-        let _ = self.make_current();
+        let _current = self.make_current();
+        // SAFETY: this value is gone.
+        unsafe { ManuallyDrop::drop(&mut self.backend) };
     }
 }
 

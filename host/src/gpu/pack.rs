@@ -7,9 +7,10 @@ use gpu_kernels::{
     TileOrder,
 };
 
-use super::backend::{Function, LaunchConfig};
+use super::backend::{Function, LaunchConfig, Streams};
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
+use super::stream::CudaStream;
 use crate::error::Error;
 use crate::problem::Strides;
 use crate::select::pack::PackedMatrix;
@@ -26,27 +27,30 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    /// Loads `kernel` for a copy of `from` to `to`, both `rows`×`cols`.
+    /// Loads `kernel` for a copy of `from` to `to`: `batches` matrices of `rows`×`cols`.
     pub(crate) fn new(
         gpu: &Gpu,
         kernel: &KernelInfo,
-        (rows, cols): (u32, u32),
+        (batches, rows, cols): (u32, u32, u32),
         from: TensorRef,
         to: TensorRef,
     ) -> Result<Self, Error> {
-        // A matrix that fits in memory has fewer tiles than a launch can number.
+        // Matrices that fit in memory have fewer tiles than a launch can number.
         let grid = TileGrid::cover(rows, cols, kernel.block.m, kernel.block.n);
-        let form = Form::plain(kernel.input);
+        let form = Form {
+            batched: (batches > 1).into(),
+            ..Form::plain(kernel.input)
+        };
         Ok(Copy {
             function: gpu.load(kernel, &form)?,
             config: LaunchConfig {
-                ctas: (grid.tiles(), 1),
+                ctas: (batches * grid.tiles(), 1),
                 overlaps: false,
             },
             params: GemmParams {
                 a: from,
                 form,
-                batches: 1,
+                batches,
                 epilogue: EpilogueArguments::NONE,
                 source_by_tma: 0,
                 b: TensorRef::NONE,
@@ -72,12 +76,18 @@ impl Copy {
         self.params.schedule = choice.schedule;
     }
 
-    /// Enqueues the copy of the matrix at `address`. The context of `gpu` is current.
+    /// Enqueues the copy of the matrix at `address` on `stream`, or on the library's own. The
+    /// context of `gpu` is current.
     ///
     /// # Safety
     /// The matrix is live on `gpu`, in the planned layout. The matrix and its copy stay
     /// allocated until the stream has finished.
-    pub(crate) unsafe fn run(&self, gpu: &Gpu, address: u64) -> Result<(), Error> {
+    pub(crate) unsafe fn run(
+        &self,
+        gpu: &Gpu,
+        stream: Option<CudaStream>,
+        address: u64,
+    ) -> Result<(), Error> {
         let params = GemmParams {
             a: TensorRef {
                 address,
@@ -85,8 +95,9 @@ impl Copy {
             },
             ..self.params
         };
+        let (function, maps) = (&self.function, &TensorMaps::NONE);
         // SAFETY: the caller ensures it.
-        unsafe { (gpu.backend()).launch(&self.function, self.config, &params, &TensorMaps::NONE) }
+        unsafe { (gpu.backend()).launch(stream, function, self.config, &params, maps) }
     }
 }
 
@@ -108,10 +119,10 @@ impl Pack {
         let bytes = packed.bytes().ok_or(Error::SizeOverflow {
             layout: packed.layout(),
         })?;
-        let workspace = DeviceBuffer::zeroed(gpu, bytes)?;
-        workspace.leave_undefined(0, bytes);
+        let workspace = DeviceBuffer::undefined(gpu, bytes, Streams::Any)?;
         let to = packed.strides().at(workspace.address());
-        let copy = Copy::new(gpu, kernel, (packed.rows, packed.cols), from.at(0), to)?;
+        let shape = (packed.batches, packed.rows, packed.cols);
+        let copy = Copy::new(gpu, kernel, shape, from.at(0), to)?;
         Ok(Pack { copy, workspace })
     }
 
@@ -125,14 +136,19 @@ impl Pack {
         self.workspace.bytes() as u64
     }
 
-    /// Enqueues the copy of the operand at `address`. The context of `gpu` is
+    /// Enqueues the copy of the operand at `address`, as [`Copy::run`] does. The context of `gpu` is
     /// current.
     ///
     /// # Safety
     /// The operand is live on `gpu`, in the planned layout. The operand and this
     /// value stay allocated until the stream has finished.
-    pub(crate) unsafe fn run(&self, gpu: &Gpu, address: u64) -> Result<(), Error> {
+    pub(crate) unsafe fn run(
+        &self,
+        gpu: &Gpu,
+        stream: Option<CudaStream>,
+        address: u64,
+    ) -> Result<(), Error> {
         // SAFETY: the caller ensures it; `self` owns the workspace, which is large enough.
-        unsafe { self.copy.run(gpu, address) }
+        unsafe { self.copy.run(gpu, stream, address) }
     }
 }

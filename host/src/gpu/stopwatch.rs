@@ -44,7 +44,7 @@ impl Stopwatch {
         limit: Duration,
         work: impl FnOnce() -> Result<(), Error>,
     ) -> Result<f64, Error> {
-        self.gpu.make_current()?;
+        let _current = self.gpu.make_current()?;
         self.overwrite.enqueue_zeros()?;
         self.timer.start()?;
         work()?;
@@ -57,7 +57,7 @@ impl Stopwatch {
 impl Drop for Stopwatch {
     fn drop(&mut self) {
         // Destroying the events of an overdue GPU might wait for it, so they are leaked.
-        if self.gpu.make_current().is_ok() {
+        if let Ok(_current) = self.gpu.make_current() {
             // SAFETY: it is dropped here, and this value is gone.
             unsafe { ManuallyDrop::drop(&mut self.timer) };
         }

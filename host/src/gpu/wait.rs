@@ -29,7 +29,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(2);
 /// [`Error::TimedOut`], and errors that the driver reports for the work.
 pub(crate) fn within(gpu: &Arc<Gpu>, limit: Duration) -> Result<(), Error> {
     let backend = gpu.backend();
-    backend.make_current()?;
+    let _current = backend.make_current()?;
     if poll(limit, || backend.is_done())? {
         gpu.overdue().lift();
         return Ok(());

@@ -1,6 +1,7 @@
 //! Checks whether a kernel can run a problem, and gives the reason if it cannot.
 
-use gpu_kernels::{DType, Family, KernelInfo, Major, OutputType, Schedule};
+use gpu_kernels::epilogue::SourceUse;
+use gpu_kernels::{DType, Family, KernelInfo, Major, Schedule};
 
 use super::choice::Request;
 use crate::operand::Operand;
@@ -43,8 +44,32 @@ pub fn check(
             has: target.shared_bytes_per_cta,
         });
     }
+    check_epilogue(kernel, problem)?;
     if kernel.family == Family::Hopper {
         check_tma(kernel, problem)?;
+    }
+    Ok(())
+}
+
+/// Whether the tensor maps of a hopper launch have planes, which hold the matrices of a batch
+/// or the two halves of a gated product.
+const MAPS_HAVE_PLANES: bool = false;
+
+/// Checks that `kernel` can compute the epilogue and the batch of `problem` in one launch.
+fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
+    let (epilogue, batches) = (problem.epilogue, problem.batches);
+    let is_hopper = kernel.family == Family::Hopper;
+    if epilogue.gated.is_some() && !(kernel.takes_gated() && batches <= 1 && MAPS_HAVE_PLANES) {
+        return Err(Rejection::Gated);
+    }
+    // A hopper kernel reads a source of C's type only, and gates are f32.
+    let reads_source =
+        !is_hopper || epilogue.source != SourceUse::Gate || problem.output_dtype() == DType::F32;
+    if !epilogue.is_plain() && !(kernel.fused && reads_source) {
+        return Err(Rejection::Epilogue { epilogue });
+    }
+    if batches > 1 && is_hopper && !MAPS_HAVE_PLANES {
+        return Err(Rejection::Batches { batches });
     }
     Ok(())
 }
@@ -54,7 +79,7 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
         return Err(Rejection::ZeroK);
     }
     if kernel.c_by_tma_only
-        && (problem.output != OutputType::Input || tma::GlobalTensor::of_c(problem).is_none())
+        && (problem.output_dtype().bytes() != 2 || tma::GlobalTensor::of_c(problem).is_none())
     {
         return Err(Rejection::Output);
     }
@@ -64,9 +89,17 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
     }
     tma::GlobalTensor::of_a(problem, a_major(kernel, problem))
         .map_err(|reason| tma(Operand::A, reason))?;
-    tma::GlobalTensor::of_b(problem, b_major(kernel, problem))
-        .map_err(|reason| tma(Operand::B, reason))?;
+    of_b(kernel, problem).map_err(|reason| tma(Operand::B, reason))?;
     Ok(())
+}
+
+/// B of `problem` as `kernel` reads it: each half of it, if the product is gated.
+pub(super) fn of_b(
+    kernel: &KernelInfo,
+    problem: &Problem,
+) -> Result<tma::GlobalTensor, tma::Unreadable> {
+    let seen = problem.half().unwrap_or(*problem);
+    tma::GlobalTensor::of_b(&seen, b_major(kernel, problem))
 }
 
 /// The direction along which `kernel` reads A of `problem`.

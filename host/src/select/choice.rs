@@ -2,7 +2,7 @@
 
 use gpu_kernels::{Block, Family, KernelInfo, Schedule, TileGrid, TileOrder};
 
-use crate::problem::Problem;
+use crate::problem::{Problem, Strides};
 
 /// Whether operands that TMA cannot read may be packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,9 +31,14 @@ impl Packed {
 
     /// Number of elements copied for `problem`, as the kernel sees it.
     pub(super) fn elements(self, problem: &Problem) -> u64 {
-        let of = |packed, lines: u32| u64::from(packed) * u64::from(lines) * u64::from(problem.k);
-        // Each term is below 2⁶², so the sum cannot overflow.
-        of(self.a, problem.m) + of(self.b, problem.n)
+        let of = |packed, lines: u32, operand: &Strides| {
+            let elements = u64::from(packed) * u64::from(lines) * u64::from(problem.k);
+            elements.saturating_mul(match operand.batch_stride {
+                0 => 1,
+                _ => problem.batches.into(),
+            })
+        };
+        of(self.a, problem.m, &problem.a).saturating_add(of(self.b, problem.n, &problem.b))
     }
 }
 
@@ -61,12 +66,19 @@ pub struct Choice {
     pub kernel: KernelInfo,
     /// Whether it runs the transposed problem.
     pub transposed: bool,
+    /// Whether gated pairs are computed in two launches of the kernel: the gates, then the
+    /// other columns, times the activation of the gates. Then everything below is of one of
+    /// them.
+    pub two_launches: bool,
     /// Operands to pack first.
     pub packed: Packed,
     /// The kernel that packs them; `None` where nothing is packed.
     pub pack: Option<KernelInfo>,
-    /// C divided into CTA tiles, or into cluster tiles; Cᵀ if transposed.
+    /// The product divided into CTA tiles, or into cluster tiles; transposed if C is. C has
+    /// fewer columns than the product if the epilogue is gated.
     pub grid: TileGrid,
+    /// Number of products, each with this grid.
+    pub batches: u32,
     /// The order of those tiles.
     pub order: TileOrder,
     /// How CTAs get tiles.
@@ -74,4 +86,11 @@ pub struct Choice {
     /// Under [`Schedule::StreamK`], the number of CTAs that compute the tiles of the last
     /// wave, which are cut along K; else 0.
     pub stream_k_ctas: u32,
+}
+
+impl Choice {
+    /// Number of tiles of all products. A launch can number them.
+    pub fn tiles(&self) -> u32 {
+        self.grid.tiles() * self.batches
+    }
 }

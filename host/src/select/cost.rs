@@ -175,19 +175,27 @@ pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> 
         true => MidLine::of(kernel, &problem.transposed(), packed),
         false => MidLine::of(kernel, problem, packed),
     };
-    estimate(kernel, choice.grid, problem.k, mid_line, target)
+    estimate(
+        kernel,
+        choice.grid,
+        choice.batches,
+        problem.k,
+        mid_line,
+        target,
+    )
 }
 
-/// The estimate for `kernel`, a `grid` of (cluster) tiles and a depth of `k`. For a
+/// The estimate for `kernel`, `batches` times a `grid` of (cluster) tiles, and a depth of `k`. For a
 /// stream-K kernel, the estimate includes the margin by which it has to be better.
 pub fn estimate(
     kernel: &KernelInfo,
     grid: TileGrid,
+    batches: u32,
     k: u32,
     mid_line: MidLine,
     target: &Target,
 ) -> Cost {
-    let work = Work::of(kernel, grid, k, mid_line, target);
+    let work = Work::of(kernel, grid, batches, k, mid_line, target);
     let cycles = if kernel.stream_k_bytes > 0 {
         let (cycles, _) = work.stream_k();
         cycles * 100 / (100 - STREAM_K_MARGIN)
@@ -204,23 +212,32 @@ pub fn estimate(
     }
 }
 
-/// The number of CTAs with which a stream-K kernel computes the tiles of `grid` that do
-/// not fill a wave.
+/// The number of CTAs with which a stream-K kernel computes the tiles that do not fill a
+/// wave, of `batches` times `grid`.
 ///
 /// Each of these tiles gets at least one CTA, and at least two where it has two k-blocks
 /// and there are enough CTAs. The number is at most the number of CTAs that run at once,
 /// and 1 where no tile remains. The estimate assumes that operands begin on cache lines,
 /// whether they do or not: the place at which a tile is cut decides the order in which
 /// its products are added up, and the result must not depend on an address.
-pub fn stream_k_ctas(kernel: &KernelInfo, grid: TileGrid, k: u32, target: &Target) -> u32 {
-    let (_, ctas) = Work::of(kernel, grid, k, MidLine::default(), target).stream_k();
+pub fn stream_k_ctas(
+    kernel: &KernelInfo,
+    grid: TileGrid,
+    batches: u32,
+    k: u32,
+    target: &Target,
+) -> u32 {
+    let (_, ctas) = Work::of(kernel, grid, batches, k, MidLine::default(), target).stream_k();
     ctas as u32
 }
 
 /// Whether `kernel` may be worth measuring. A stream-K kernel is worth it only where
 /// there is more than one wave of tiles and the last wave is not full.
-pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, target: &Target) -> bool {
-    let (tiles, at_once) = (grid.tiles(), target.clusters_at_once(kernel));
+pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, batches: u32, target: &Target) -> bool {
+    let (tiles, at_once) = (
+        grid.tiles().saturating_mul(batches),
+        target.clusters_at_once(kernel),
+    );
     kernel.stream_k_bytes == 0 || tiles > at_once && !tiles.is_multiple_of(at_once)
 }
 
@@ -262,7 +279,14 @@ struct Work {
 }
 
 impl Work {
-    fn of(kernel: &KernelInfo, grid: TileGrid, k: u32, mid_line: MidLine, target: &Target) -> Work {
+    fn of(
+        kernel: &KernelInfo,
+        grid: TileGrid,
+        batches: u32,
+        k: u32,
+        mid_line: MidLine,
+        target: &Target,
+    ) -> Work {
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
@@ -291,7 +315,8 @@ impl Work {
             0
         };
         Work {
-            tiles: u64::from(grid.tiles_m) * u64::from(grid.tiles_n),
+            tiles: (u64::from(grid.tiles_m) * u64::from(grid.tiles_n))
+                .saturating_mul(batches.into()),
             at_once: target.clusters_at_once(kernel).into(),
             k_blocks: u64::from(k).div_ceil(depth).div_ceil(parts),
             k_block: k_block * u64::from(kernel.ctas_per_sm),

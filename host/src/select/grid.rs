@@ -17,12 +17,12 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
     let cluster = choice.kernel.cluster.ctas();
     match choice.schedule {
         Schedule::Grid2d => (tiles_n, tiles_m),
-        Schedule::Grid1d => (cluster * choice.grid.tiles(), 1),
+        Schedule::Grid1d => (cluster * choice.tiles(), 1),
         Schedule::Persistent => {
-            let clusters = (resident / cluster).max(1).min(choice.grid.tiles());
+            let clusters = (resident / cluster).max(1).min(choice.tiles());
             (cluster * clusters, 1)
         }
-        Schedule::StreamK => match choice.grid.tiles() {
+        Schedule::StreamK => match choice.tiles() {
             0 => (0, 1),
             tiles => (tiles.min(resident).max(choice.stream_k_ctas), 1),
         },
@@ -33,7 +33,7 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
 /// tiles that do not fill a wave.
 pub(crate) fn stream_k_tiles(choice: &Choice, ctas: (u32, u32)) -> u32 {
     match choice.schedule {
-        Schedule::StreamK => choice.grid.tiles().checked_rem(ctas.0).unwrap_or(0),
+        Schedule::StreamK => choice.tiles().checked_rem(ctas.0).unwrap_or(0),
         _ => 0,
     }
 }

@@ -68,8 +68,12 @@ pub(super) fn needed(
     let rounds = kernel.input == DType::Tf32;
     let packed = Packed {
         a: rounds || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
-        b: rounds || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
+        b: rounds || check::of_b(kernel, problem).is_err(),
     };
+    // A packed B whose lines are rows still has the columns of gated pairs side by side.
+    if packed.b && problem.epilogue.gated.is_some() && kernel.b_major == Some(Major::Mn) {
+        return Err(refused);
+    }
     let is_forced = request.kernel.is_some() || request.family.is_some();
     if request.packing == Packing::Auto
         && (is_forced || pays(packed, problem))
@@ -97,7 +101,7 @@ fn pays(packed: Packed, problem: &Problem) -> bool {
 
 /// The kernel that packs operands of type `input`; `None` if this build has none that
 /// runs on `target`.
-pub(super) fn kernel_for<'a>(
+pub(crate) fn kernel_for<'a>(
     catalog: Catalog<'a>,
     input: DType,
     target: &Target,
@@ -116,9 +120,12 @@ pub(super) fn kernel_for<'a>(
     })
 }
 
-/// A packed operand in its workspace.
+/// A packed operand in its workspace. A matrix that all products of a batch share is packed
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PackedMatrix {
+    /// Number of matrices.
+    pub(crate) batches: u32,
     /// Rows of the operand.
     pub(crate) rows: u32,
     /// Columns of the operand.
@@ -132,6 +139,7 @@ impl PackedMatrix {
     /// A of `problem`, packed for `kernel`.
     pub(crate) fn of_a(kernel: &KernelInfo, problem: &Problem) -> Self {
         PackedMatrix {
+            batches: matrices(problem, &problem.a),
             rows: problem.m,
             cols: problem.k,
             rows_are_lines: check::a_major(kernel, problem) == Major::K,
@@ -142,6 +150,7 @@ impl PackedMatrix {
     /// B of `problem`, packed for `kernel`.
     pub(crate) fn of_b(kernel: &KernelInfo, problem: &Problem) -> Self {
         PackedMatrix {
+            batches: matrices(problem, &problem.b),
             rows: problem.k,
             cols: problem.n,
             rows_are_lines: check::b_major(kernel, problem) == Major::Mn,
@@ -159,24 +168,33 @@ impl PackedMatrix {
         u64::from(line).next_multiple_of(PITCH_BYTES / u64::from(self.element_bytes))
     }
 
-    /// Bytes of the workspace; `None` when the number exceeds `usize`.
-    pub(crate) fn bytes(self) -> Option<usize> {
+    /// Elements of one matrix in the workspace; they are less than 2⁶⁴.
+    fn elements(self) -> u64 {
         let lines = if self.rows_are_lines {
             self.rows
         } else {
             self.cols
         };
-        let elements = self.pitch().checked_mul(lines.into())?;
+        self.pitch() * u64::from(lines)
+    }
+
+    /// Bytes of the workspace; `None` when the number exceeds `usize`.
+    pub(crate) fn bytes(self) -> Option<usize> {
+        let elements = self.elements().checked_mul(self.batches.into())?;
         let bytes = elements.checked_mul(self.element_bytes.into())?;
         usize::try_from(bytes).ok()
     }
 
     /// The strides of the operand in its workspace.
     pub(crate) fn strides(self) -> Strides {
-        if self.rows_are_lines {
+        let matrix = if self.rows_are_lines {
             Strides::new(self.pitch(), 1)
         } else {
             Strides::new(1, self.pitch())
+        };
+        Strides {
+            batch_stride: if self.batches > 1 { self.elements() } else { 0 },
+            ..matrix
         }
     }
 
@@ -188,6 +206,17 @@ impl PackedMatrix {
             cols: self.cols as usize,
             row_stride: strides.row_stride as usize,
             col_stride: strides.col_stride as usize,
+            batches: self.batches as usize,
+            batch_stride: strides.batch_stride as usize,
         }
+    }
+}
+
+/// Number of different matrices in an operand of `problem`.
+fn matrices(problem: &Problem, operand: &Strides) -> u32 {
+    if operand.batch_stride == 0 {
+        problem.batches.min(1)
+    } else {
+        problem.batches
     }
 }

@@ -3,6 +3,7 @@
 //! A stream-K kernel has one schedule, and [`cost::stream_k_ctas`] gives the number of
 //! CTAs that share its last wave.
 
+use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
 use super::choice::{Choice, Request};
@@ -46,20 +47,22 @@ pub(super) fn choices(
     };
     let schedule = request.schedule.unwrap_or(schedule);
     let grid = tile_grid(&kernel, m, n);
-    check_launch(&kernel, grid, schedule)?;
-    check_k_blocks(&kernel, grid, problem.k, target)?;
+    check_launch(&kernel, grid, problem.batches, schedule)?;
+    check_k_blocks(&kernel, grid, problem, target)?;
     let stream_k_ctas = match schedule {
-        Schedule::StreamK => cost::stream_k_ctas(&kernel, grid, problem.k, target),
+        Schedule::StreamK => cost::stream_k_ctas(&kernel, grid, problem.batches, problem.k, target),
         _ => 0,
     };
     let choice = |order, schedule| Choice {
         kernel,
         transposed,
+        two_launches: problem.epilogue.source == SourceUse::Gate,
         packed,
         pack: pack::kernel_for(catalog, problem.input, target)
             .filter(|_| packed.any())
             .copied(),
         grid,
+        batches: problem.batches,
         order,
         schedule,
         stream_k_ctas,
@@ -78,7 +81,7 @@ pub(super) fn choices(
         .map(|order| choice(*order, schedule))
         .collect();
     let is_open = request.schedule.is_none() && other != schedule;
-    if is_open && grid.tiles() > target.clusters_at_once(&kernel) {
+    if is_open && choices[0].tiles() > target.clusters_at_once(&kernel) {
         choices.push(choice(orders[0], other));
     }
     Ok(choices)
@@ -112,16 +115,26 @@ pub fn workload(
     }
 }
 
-fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Result<(), Error> {
+fn check_launch(
+    kernel: &KernelInfo,
+    grid: TileGrid,
+    batches: u32,
+    schedule: Schedule,
+) -> Result<(), Error> {
     let (tiles_m, tiles_n) = (u64::from(grid.tiles_m), u64::from(grid.tiles_n));
+    let batches = u64::from(batches);
+    let ctas = (tiles_m * tiles_n)
+        .saturating_mul(batches)
+        .saturating_mul(kernel.cluster.ctas().into());
     let fits = match schedule {
         Schedule::Grid2d => tiles_m <= MAX_GRID_Y,
         _ => true,
     };
-    if !fits || tiles_m * tiles_n * u64::from(kernel.cluster.ctas()) > MAX_GRID_X {
+    if !fits || ctas > MAX_GRID_X {
         return Err(Error::TooManyTiles {
             tiles_m,
             tiles_n,
+            batches,
             schedule,
         });
     }
@@ -132,15 +145,16 @@ fn check_launch(kernel: &KernelInfo, grid: TileGrid, schedule: Schedule) -> Resu
 fn check_k_blocks(
     kernel: &KernelInfo,
     grid: TileGrid,
-    k: u32,
+    problem: &Problem,
     target: &Target,
 ) -> Result<(), Error> {
     let k_blocks =
-        u64::from(k.div_ceil(kernel.block.k)) * u64::from(target.clusters_at_once(kernel));
+        u64::from(problem.k.div_ceil(kernel.block.k)) * u64::from(target.clusters_at_once(kernel));
     if kernel.runs_under(Schedule::StreamK) && k_blocks > u64::from(u32::MAX) {
         return Err(Error::TooManyTiles {
             tiles_m: grid.tiles_m.into(),
             tiles_n: grid.tiles_n.into(),
+            batches: problem.batches.into(),
             schedule: Schedule::StreamK,
         });
     }

@@ -42,6 +42,10 @@ pub(super) fn ranked(
     let flipped = problem.transposed();
     let flips = problem.c.col_stride != 1 && flipped.c.col_stride == 1;
     let seen = |kernel: &KernelInfo, transposed| {
+        // Pairs of columns would be pairs of rows.
+        if transposed && problem.epilogue.gated.is_some() {
+            return Err(Rejection::Gated);
+        }
         let problem = if transposed { &flipped } else { problem };
         let packed = pack::needed(catalog, kernel, problem, target, request)?;
         Ok::<_, Rejection>(Fit { transposed, packed })
@@ -91,7 +95,8 @@ pub(super) fn ranked(
     if request.kernel.is_none() && request.schedule.is_none() {
         ranked.retain(|(_, kernel, fit)| {
             let seen = if fit.transposed { &flipped } else { problem };
-            cost::can_gain(kernel, tile_grid(kernel, seen.m, seen.n), target)
+            let grid = tile_grid(kernel, seen.m, seen.n);
+            cost::can_gain(kernel, grid, problem.batches, target)
         });
     }
     // The sort is stable: kernels of equal rank stay in the catalog's order.
@@ -208,7 +213,14 @@ impl Rank {
             writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
             layouts: matches(kernel.a_major, problem.a_major(), packed.a)
                 + matches(kernel.b_major, problem.b_major(), packed.b),
-            cost: Reverse(cost::estimate(kernel, grid, problem.k, mid_line, target)),
+            cost: Reverse(cost::estimate(
+                kernel,
+                grid,
+                problem.batches,
+                problem.k,
+                mid_line,
+                target,
+            )),
         }
     }
 

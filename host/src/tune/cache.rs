@@ -88,7 +88,9 @@ impl Winner {
             // These follow from the problem and the kernel.
             packed: _,
             pack: _,
+            two_launches: _,
             grid: _,
+            batches: _,
             stream_k_ctas: _,
         } = choice;
         Winner {

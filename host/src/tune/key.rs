@@ -44,11 +44,13 @@ pub(crate) fn of_problem(problem: &Problem, request: &Request) -> String {
         m,
         n,
         k,
+        batches,
         input,
         output,
         a,
         b,
         c,
+        epilogue,
     } = problem;
     let output = match output {
         OutputType::Input => "",
@@ -58,21 +60,35 @@ pub(crate) fn of_problem(problem: &Problem, request: &Request) -> String {
     };
     let [a, b, c] = [a, b, c].map(strides);
     let input = input.name();
+    let batches = match batches {
+        1 => String::new(),
+        _ => format!("{batches} x "),
+    };
+    let epilogue = if epilogue.is_plain() {
+        String::new()
+    } else {
+        format!(" then {epilogue}")
+    };
     format!(
-        "{input}{output} {m}x{n}x{k} a {a} b {b} c {c}{}",
+        "{input}{output} {batches}{m}x{n}x{k} a {a} b {b} c {c}{epilogue}{}",
         forced(request)
     )
 }
 
-/// Strides and alignment, such as `4096:1@128`. The alignment matters because TMA
+/// Strides, outermost first, and alignment, such as `4096:1@128`. The alignment matters because TMA
 /// requires 16 bytes, and lines that straddle two cache lines cost more.
 fn strides(operand: &Strides) -> String {
     let Strides {
         row_stride,
         col_stride,
+        batch_stride,
         alignment,
     } = operand;
-    format!("{row_stride}:{col_stride}@{alignment}")
+    let batch_stride = match batch_stride {
+        0 => String::new(),
+        _ => format!("{batch_stride}:"),
+    };
+    format!("{batch_stride}{row_stride}:{col_stride}@{alignment}")
 }
 
 /// ` with …`, or nothing.
@@ -105,23 +121,27 @@ fn forced(request: &Request) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epilogue::{Epilogue, EpilogueForm, Gated};
     use gpu_kernels::{DType, Family, Schedule};
 
     fn problem() -> Problem {
         let operand = |alignment, row_stride, col_stride| Strides {
             row_stride,
             col_stride,
+            batch_stride: 0,
             alignment,
         };
         Problem {
             m: 300,
             n: 104,
             k: 200,
+            batches: 1,
             input: DType::F16,
             output: OutputType::Input,
             a: operand(128, 200, 1),
             b: operand(16, 1, 208),
             c: operand(2, 104, 1),
+            epilogue: EpilogueForm::PLAIN,
         }
     }
 
@@ -136,7 +156,7 @@ mod tests {
         let open = Request::default();
         let base = problem();
         let mut keys = vec![of_problem(&base, &open)];
-        let changes: [fn(&mut Problem); 9] = [
+        let changes: [fn(&mut Problem); 13] = [
             |p| p.m += 1,
             |p| p.n += 1,
             |p| p.k += 1,
@@ -146,6 +166,10 @@ mod tests {
             |p| p.b.col_stride += 8,
             |p| p.c.col_stride += 1,
             |p| p.a.alignment = 8,
+            |p| p.batches = 2,
+            |p| p.a.batch_stride = 1,
+            |p| p.epilogue = Epilogue::new().alpha(2.0).form(),
+            |p| p.epilogue = Epilogue::new().gated(Gated::Halves).form(),
         ];
         for change in changes {
             let mut changed = base;

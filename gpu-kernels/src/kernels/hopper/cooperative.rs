@@ -70,7 +70,8 @@ pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileSc
         grid_x: position.grid_x / K::CLUSTER.ctas(),
         ..position
     };
-    TileScheduler::new(schedule, params.order, grid, params.batches(), position)
+    let batches = if K::FUSED { params.batches() } else { None };
+    TileScheduler::new(schedule, params.order, grid, batches, position)
 }
 
 // ------------------------------------------------------------------ producer

@@ -377,7 +377,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         let batch = self.batch();
         let sends = self.sends();
         let source = &self.params.epilogue.source;
-        let plane = plane(self.params, source, origin.batch);
+        let plane = plane::<K>(self.params, source, origin.batch);
         let bytes = self.params.form.output.bytes();
         self.wait_read(batch);
         // SAFETY: the buffers are free: the thread that waits is the one that loads, and all
@@ -420,7 +420,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                 tma::fence_shared();
                 self.sync();
                 let map = self.maps.of(MapOf::C);
-                let plane = plane(self.params, &self.params.c, origin.batch);
+                let plane = plane::<K>(self.params, &self.params.c, origin.batch);
                 let width = if self.is_wide() { 32 } else { 64 };
                 let first_row = self.first_row();
                 let mut tile = 0;

@@ -53,8 +53,8 @@ pub fn is_gated<K: KernelTraits>(params: &GemmParams) -> bool {
 /// The plane of an operand's tensor map that holds matrix `batch`; `None` for a launch
 /// without a batch, whose maps have two dimensions.
 #[inline(always)]
-pub fn plane(params: &GemmParams, operand: &TensorRef, batch: u32) -> Option<u32> {
-    if params.form.batched == 0 {
+pub fn plane<K: KernelTraits>(params: &GemmParams, operand: &TensorRef, batch: u32) -> Option<u32> {
+    if !K::FUSED || params.form.batched == 0 {
         None
     } else if operand.batch_stride == 0 {
         Some(0)
@@ -84,7 +84,7 @@ pub unsafe fn load_stage<K: KernelTraits>(
         extent: K::BLOCK_M,
         map: maps.of(MapOf::A),
         first: origin.row,
-        plane: plane(params, &params.a, origin.batch),
+        plane: plane::<K>(params, &params.a, origin.batch),
         share: peers.share_of_a(),
     };
     let b = Tile {
@@ -92,7 +92,7 @@ pub unsafe fn load_stage<K: KernelTraits>(
         extent: K::BLOCK_N,
         map: maps.of(MapOf::B),
         first: origin.col,
-        plane: plane(params, &params.b, origin.batch),
+        plane: plane::<K>(params, &params.b, origin.batch),
         share: peers.share_of_b(),
     };
     let mut atom = 0;

@@ -59,9 +59,10 @@ pub trait KernelTraits {
     const BLOCK_K: u32;
     /// Depth of the pipeline.
     const STAGES: u32;
-    /// Whether the kernel has the whole epilogue, or stores the product as it is. The whole
-    /// epilogue makes the PTX three times as long, so only tiles that suit many products
-    /// have it.
+    /// Whether the kernel takes every [`Form`](crate::Form), or only single products that are
+    /// stored as they are. The whole epilogue makes the PTX three times as long, so only
+    /// tiles that suit many products have it; and not those with more than 128 accumulators
+    /// a thread, which leave no registers for it.
     const FUSED: bool;
 
     /// CTAs of a cluster.
@@ -110,6 +111,7 @@ pub trait KernelTraits {
             "accumulators must fit in a consumer's registers"
         );
         assert!(!Self::STORES_BY_TMA_ONLY || Self::Element::DTYPE.bytes() == 2);
+        assert!(!Self::STORES_BY_TMA_ONLY || !Self::FUSED);
         assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
         assert!(
             Self::CLUSTER.ctas() <= 8,

@@ -1,13 +1,23 @@
 //! The [`Backend`] of the CUDA driver. Each function is one call of the driver.
 
+use std::ffi::c_void;
+
 use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
-use super::binding::{self, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code};
+use super::binding::{
+    self, CUstream, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code,
+};
+use super::event::OrderEvent;
+use super::libcuda::Entry;
 use super::open::DriverGpu;
 use super::timer::EventTimer;
-use super::{check, launch, module, tensor_map};
+use super::{check, context, failure, launch, module, tensor_map};
 use crate::error::Error;
-use crate::gpu::backend::{Backend, CudaStream, Function, LaunchConfig, Lines, Pattern, Timer};
+use crate::gpu::backend::{
+    Allocation, Backend, Event, Function, LaunchConfig, Lines, Pattern, Streams, Timer,
+};
+use crate::gpu::current::Current;
+use crate::gpu::stream::CudaStream;
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::operand::Operand;
 use crate::problem::Catalog;
@@ -17,18 +27,21 @@ impl Backend for DriverGpu {
         Catalog::embedded()
     }
 
-    fn make_current(&self) -> Result<(), Error> {
-        self.context.make_current()
+    fn make_current(&self) -> Result<Current, Error> {
+        context::make_current(self.context.as_raw())
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Option<u64>, Error> {
-        let mut address = 0;
-        // SAFETY: `address` outlives the call.
-        let result = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
-        if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
-            return Ok(None);
+    fn allocate(&self, bytes: usize, streams: Streams) -> Result<Option<Allocation>, Error> {
+        if let Some(allocation) = self.try_allocate(bytes, streams)? {
+            return Ok(Some(allocation));
         }
-        check("cuMemAlloc", result).map(|()| Some(address))
+        let Some(pool) = &self.pool else {
+            return Ok(None);
+        };
+        // The pool may hold what is missing, some of it until the stream has finished.
+        Backend::synchronize(self)?;
+        pool.trim();
+        self.try_allocate(bytes, streams)
     }
 
     fn free_bytes(&self) -> Result<u64, Error> {
@@ -38,15 +51,28 @@ impl Backend for DriverGpu {
         check("cuMemGetInfo", result).map(|()| free as u64)
     }
 
-    unsafe fn free(&self, address: u64) {
-        // SAFETY: the caller ensures it. A failure would come from an earlier call.
-        unsafe { binding::cuMemFree_v2(address) };
+    unsafe fn free(&self, allocation: Allocation) {
+        let Allocation {
+            address,
+            is_ordered,
+        } = allocation;
+        match &self.pool {
+            // SAFETY: the caller ensures it.
+            Some(pool) if is_ordered => unsafe { pool.free(address, DriverGpu::stream(self)) },
+            // SAFETY: the caller ensures it. A failure would come from an earlier call.
+            _ => drop(unsafe { binding::cuMemFree_v2(address) }),
+        }
     }
 
-    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<(), Error> {
+    unsafe fn zero(
+        &self,
+        stream: Option<CudaStream>,
+        address: u64,
+        bytes: usize,
+    ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         check("cuMemsetD8Async", unsafe {
-            binding::cuMemsetD8Async(address, 0, bytes, DriverGpu::stream(self))
+            binding::cuMemsetD8Async(address, 0, bytes, self.handle(stream))
         })
     }
 
@@ -128,13 +154,19 @@ impl Backend for DriverGpu {
 
     unsafe fn launch(
         &self,
+        stream: Option<CudaStream>,
         function: &Function,
         config: LaunchConfig,
         params: &GemmParams,
         maps: &TensorMaps,
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
-        unsafe { launch::launch(DriverGpu::stream(self), function, config, params, maps) }
+        unsafe { launch::launch(self.handle(stream), function, config, params, maps) }
+    }
+
+    fn event(&self) -> Result<Box<dyn Event>, Error> {
+        let own = CudaStream::of(DriverGpu::stream(self).cast());
+        Ok(Box::new(OrderEvent::new(own)?))
     }
 
     fn timer(&self) -> Result<Box<dyn Timer>, Error> {
@@ -155,20 +187,70 @@ impl Backend for DriverGpu {
         }
     }
 
-    fn is_capturing(&self) -> Result<bool, Error> {
+    fn capture(&self, stream: Option<CudaStream>) -> Result<Option<u64>, Error> {
         let mut status = CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: `status` outlives the call, and `self` owns the stream.
-        let result = unsafe { binding::cuStreamIsCapturing(DriverGpu::stream(self), &mut status) };
-        check("cuStreamIsCapturing", result)?;
-        Ok(status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
+        let mut number = 0;
+        // SAFETY: both outlive the call, and the stream exists.
+        let result = unsafe {
+            binding::cuStreamGetCaptureInfo(self.handle(stream), &mut status, &mut number)
+        };
+        check("cuStreamGetCaptureInfo", result)?;
+        Ok((status != CaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE).then_some(number))
+    }
+
+    fn stream_number(&self, stream: CudaStream) -> Result<Option<u64>, Error> {
+        type GetId = unsafe extern "C" fn(stream: *mut c_void, number: *mut u64) -> u32;
+        // SAFETY: the driver API has had this signature since CUDA 12.0.
+        static GET_ID: Entry<GetId> = unsafe { Entry::new("cuStreamGetId\0") };
+
+        let Some(get_id) = GET_ID.find() else {
+            return Ok(None);
+        };
+        let mut number = 0;
+        // SAFETY: the number outlives the call, and the stream exists.
+        let code = unsafe { get_id(stream.as_raw(), &mut number) };
+        failure::check("cuStreamGetId", code).map(|()| Some(number))
     }
 
     fn stream(&self) -> Option<CudaStream> {
-        Some(CudaStream(DriverGpu::stream(self).cast()))
+        Some(CudaStream::of(DriverGpu::stream(self).cast()))
     }
 
     #[cfg(feature = "cust")]
     fn cust_stream(&self) -> Option<&cust::stream::Stream> {
         Some(self.stream.as_cust())
+    }
+}
+
+impl DriverGpu {
+    /// [`Backend::allocate`] from what the device or the pool has now. While the library's
+    /// stream captures, an allocation from the pool would become a part of the graph.
+    fn try_allocate(&self, bytes: usize, streams: Streams) -> Result<Option<Allocation>, Error> {
+        let allocation = |is_ordered| {
+            move |address| Allocation {
+                address,
+                is_ordered,
+            }
+        };
+        if let Some(pool) = &self.pool
+            && streams == Streams::Own
+            && self.capture(None)?.is_none()
+        {
+            let address = pool.allocate(bytes, DriverGpu::stream(self))?;
+            return Ok(address.map(allocation(true)));
+        }
+        let mut address = 0;
+        // SAFETY: `address` outlives the call.
+        let result = unsafe { binding::cuMemAlloc_v2(&mut address, bytes) };
+        if result == Code::CUDA_ERROR_OUT_OF_MEMORY {
+            return Ok(None);
+        }
+        check("cuMemAlloc", result)?;
+        Ok(Some(address).map(allocation(false)))
+    }
+
+    /// The driver's handle of `stream`, or of the library's own.
+    fn handle(&self, stream: Option<CudaStream>) -> CUstream {
+        stream.map_or(DriverGpu::stream(self), |stream| stream.as_raw().cast())
     }
 }

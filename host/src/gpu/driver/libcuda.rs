@@ -67,14 +67,18 @@ impl<F: Copy> Entry<F> {
         }
     }
 
-    /// The function, or the code with which a call of it fails.
-    pub fn get(&self) -> Result<F, u32> {
-        let function = self.function.get_or_init(|| {
+    /// The function; `None` without a driver or where the driver is older than the function.
+    pub fn find(&self) -> Option<F> {
+        *self.function.get_or_init(|| {
             // SAFETY: the caller of `new` has ensured it.
             unsafe { function(self.name) }
-        });
-        match function {
-            Some(function) => Ok(*function),
+        })
+    }
+
+    /// The function, or the code with which a call of it fails.
+    pub fn get(&self) -> Result<F, u32> {
+        match self.find() {
+            Some(function) => Ok(function),
             None if is_present() => {
                 MISSING.set(self.name.to_str().ok());
                 Err(NOT_SUPPORTED)

@@ -9,7 +9,8 @@ use super::binding::{
 };
 use super::libcuda::{self, NO_DEVICE};
 use super::module::Modules;
-use super::{check, driver_version};
+use super::pool::Pool;
+use super::{check, context, driver_version};
 use crate::error::Error;
 use crate::gpu::opened::{Gpu, GpuInfo};
 
@@ -17,6 +18,8 @@ use crate::gpu::opened::{Gpu, GpuInfo};
 pub(super) struct DriverGpu {
     // The fields are dropped in this order, with the context current; the context is last.
     pub(super) modules: Modules,
+    /// `None` where the device has no pools.
+    pub(super) pool: Option<Pool>,
     pub(super) stream: Stream,
     pub(super) context: Context,
 }
@@ -87,11 +90,19 @@ fn open_first(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         max_clock_khz: attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
         driver_version: driver_version(),
     };
+    let _found = context::keep_current()?;
     let context = Context::retain(ordinal as u32)?;
-    context.make_current()?;
+    context::make_current(context.as_raw())?.keep();
     let stream = Stream::new()?;
+    let has_pools = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+    // An older driver does not know the attribute.
+    let pool = match has_pools {
+        Ok(1) => Some(Pool::new(ordinal)?),
+        _ => None,
+    };
     let gpu = DriverGpu {
         modules: Modules::default(),
+        pool,
         stream,
         context,
     };

@@ -1,7 +1,7 @@
 //! Two events on a stream, with which the GPU takes the time on its own clock.
 
-use super::binding::{self, CU_EVENT_DEFAULT, CUevent, CUstream};
-use super::check;
+use super::binding::CUstream;
+use super::event::Event;
 use crate::error::Error;
 use crate::gpu::backend::Timer;
 
@@ -22,8 +22,8 @@ impl EventTimer {
     /// Creates both events; `stream` must outlive them.
     pub(super) fn new(stream: CUstream) -> Result<Self, Error> {
         Ok(EventTimer {
-            start: Event::new()?,
-            stop: Event::new()?,
+            start: Event::timed()?,
+            stop: Event::timed()?,
             stream,
         })
     }
@@ -39,37 +39,6 @@ impl Timer for EventTimer {
     }
 
     fn milliseconds(&self) -> Result<f32, Error> {
-        let mut milliseconds = 0.0;
-        // SAFETY: the events exist; the number outlives the call.
-        let result =
-            unsafe { binding::cuEventElapsedTime(&mut milliseconds, self.start.0, self.stop.0) };
-        check("cuEventElapsedTime", result).map(|()| milliseconds)
-    }
-}
-
-/// One event.
-#[derive(Debug)]
-struct Event(CUevent);
-
-impl Event {
-    fn new() -> Result<Self, Error> {
-        let mut event = std::ptr::null_mut();
-        // SAFETY: the handle outlives the call.
-        let result = unsafe { binding::cuEventCreate(&mut event, CU_EVENT_DEFAULT) };
-        check("cuEventCreate", result).map(|()| Event(event))
-    }
-
-    fn record(&self, stream: CUstream) -> Result<(), Error> {
-        // SAFETY: event and stream exist.
-        check("cuEventRecord", unsafe {
-            binding::cuEventRecord(self.0, stream)
-        })
-    }
-}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: created once, destroyed once.
-        unsafe { binding::cuEventDestroy_v2(self.0) };
+        self.stop.milliseconds_since(&self.start)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpu_kernels::{Family, KernelInfo, Schedule};
 
 use super::options::EmulatedGpu;
-use crate::select::{self, Choice, Problem};
+use crate::select::{self, Choice, Problem, Strides};
 
 /// Nanoseconds that one host thread takes for a multiply-add, by family, with checks. These
 /// are CPU times of `tilewise-emulate --workers 1` on a cloud machine, 2026-11-22, at
@@ -55,13 +55,25 @@ impl Estimate {
             .saturating_mul(gpu.ctas_per_sm.unwrap_or(kernel.ctas_per_sm));
         let (x, y) = select::ctas(choice, resident);
         let ctas = u64::from(x) * u64::from(y);
-        let tiles = u64::from(choice.grid.tiles_m) * u64::from(choice.grid.tiles_n);
-        let bytes = |rows: u32, cols: u32, element: u32| {
-            (u64::from(rows) * u64::from(cols)).saturating_mul(element.into())
+        let tiles = u64::from(choice.tiles());
+        let bytes = |rows: u32, cols: u32, element: u32, strides: &Strides| {
+            let matrix = (u64::from(rows) * u64::from(cols)).saturating_mul(element.into());
+            matrix.saturating_mul(match strides.batch_stride {
+                0 => 1,
+                _ => problem.batches.into(),
+            })
         };
         let input = problem.input.bytes();
-        let (a, b) = (bytes(m, k, input), bytes(k, n, input));
-        let c = bytes(m, n, crate::tma::output_dtype(problem).bytes());
+        let (a, b) = (
+            bytes(m, k, input, &problem.a),
+            bytes(k, n, input, &problem.b),
+        );
+        let c = bytes(
+            m,
+            problem.c_cols(),
+            problem.output_dtype().bytes(),
+            &problem.c,
+        );
         let packed = [(choice.packed.a, a), (choice.packed.b, b)];
         let packed = packed.iter().filter(|(packed, _)| *packed);
         let packed: u64 = packed.fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
@@ -108,10 +120,16 @@ fn nanoseconds(kernel: &KernelInfo, tiles: u64, k: u32) -> f64 {
     k_blocks(kernel, tiles, k) as f64 * block * each
 }
 
-/// About how long it takes to emulate `kernel` for M, N and K on `workers` host threads.
-pub fn time(kernel: &KernelInfo, (m, n, k): (u32, u32, u32), workers: usize) -> Duration {
+/// About how long it takes to emulate `kernel` for `batches` products of M, N and K on
+/// `workers` host threads.
+pub fn time(
+    kernel: &KernelInfo,
+    (m, n, k): (u32, u32, u32),
+    batches: u32,
+    workers: usize,
+) -> Duration {
     let grid = select::tile_grid(kernel, m, n);
-    let tiles = u64::from(grid.tiles_m) * u64::from(grid.tiles_n);
+    let tiles = u64::from(grid.tiles_m) * u64::from(grid.tiles_n) * u64::from(batches);
     duration(nanoseconds(kernel, tiles, k.max(1)) / workers.max(1) as f64)
 }
 

@@ -106,7 +106,7 @@ forward! {
     cuOccupancyAvailableDynamicSMemPerBlock cuOccupancyMaxActiveBlocksPerMultiprocessor
     cuOccupancyMaxPotentialBlockSize
     cuStreamBeginCapture_v2 cuStreamCreateWithPriority cuStreamDestroy_v2 cuStreamEndCapture
-    cuStreamGetFlags cuStreamGetPriority
+    cuStreamGetCaptureInfo cuStreamGetFlags cuStreamGetPriority
     cuStreamIsCapturing cuStreamQuery cuStreamSynchronize cuStreamWaitEvent
     cuSurfObjectCreate cuSurfObjectDestroy cuSurfObjectGetResourceDesc
     cuTexObjectCreate cuTexObjectDestroy cuTexObjectGetResourceDesc cuTexObjectGetResourceViewDesc

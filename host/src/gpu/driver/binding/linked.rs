@@ -1,24 +1,26 @@
 //! The binding through `cust` and `cust_raw`.
 
-use cust::context::CurrentContext;
 use cust::device::Device;
 use cust::stream::StreamFlags;
 pub use cust_raw::{
-    CUdevice, CUdevice_attribute, CUdevice_attribute_enum, CUevent, CUfunction,
+    CUcontext, CUdevice, CUdevice_attribute, CUdevice_attribute_enum, CUevent, CUfunction,
     CUfunction_attribute_enum, CUjit_option_enum, CUmodule, CUresult, CUstream,
-    CUstreamCaptureStatus_enum, cuDeviceGet, cuDeviceGetAttribute, cuDeviceGetCount,
-    cuDeviceGetName, cuDeviceTotalMem_v2, cuEventCreate, cuEventDestroy_v2, cuEventElapsedTime,
-    cuEventRecord, cuFuncSetAttribute, cuInit, cuLaunchKernel, cuMemAlloc_v2, cuMemFree_v2,
-    cuMemGetInfo_v2, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, cuMemsetD2D16Async,
-    cuMemsetD2D32Async, cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async, cuModuleGetFunction,
-    cuModuleLoadDataEx, cuModuleUnload, cuOccupancyMaxActiveBlocksPerMultiprocessor,
-    cuStreamIsCapturing, cuStreamQuery, cuStreamSynchronize, cudaError_enum,
+    CUstreamCaptureStatus_enum, cuCtxGetCurrent, cuCtxSetCurrent, cuDeviceGet,
+    cuDeviceGetAttribute, cuDeviceGetCount, cuDeviceGetName, cuDeviceTotalMem_v2, cuEventCreate,
+    cuEventDestroy_v2, cuEventElapsedTime, cuEventRecord, cuEventSynchronize, cuFuncSetAttribute,
+    cuInit, cuLaunchKernel, cuMemAlloc_v2, cuMemFree_v2, cuMemGetInfo_v2, cuMemcpyDtoHAsync_v2,
+    cuMemcpyHtoDAsync_v2, cuMemsetD2D16Async, cuMemsetD2D32Async, cuMemsetD8Async,
+    cuMemsetD16Async, cuMemsetD32Async, cuModuleGetFunction, cuModuleLoadDataEx, cuModuleUnload,
+    cuOccupancyMaxActiveBlocksPerMultiprocessor, cuStreamGetCaptureInfo, cuStreamQuery,
+    cuStreamSynchronize, cuStreamWaitEvent, cudaError_enum,
 };
 
 use crate::error::Error;
 use crate::gpu::driver::failure::failure;
 
 pub const CU_EVENT_DEFAULT: u32 = cust_raw::CUevent_flags_enum::CU_EVENT_DEFAULT as u32;
+pub const CU_EVENT_DISABLE_TIMING: u32 =
+    cust_raw::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
 
 /// The number of a `CUresult`.
 pub fn code(result: CUresult) -> u32 {
@@ -43,9 +45,8 @@ impl Context {
             .map_err(cust_failure("cuDevicePrimaryCtxRetain"))
     }
 
-    /// Makes the context current on the calling thread.
-    pub fn make_current(&self) -> Result<(), Error> {
-        CurrentContext::set_current(&self.0).map_err(cust_failure("cuCtxSetCurrent"))
+    pub fn as_raw(&self) -> CUcontext {
+        self.0.as_raw()
     }
 }
 

@@ -68,6 +68,7 @@ constants! {
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
         CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+        CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
     }
     CUfunction_attribute_enum: super::CUfunction_attribute {
         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
@@ -82,6 +83,7 @@ constants! {
 }
 
 pub const CU_EVENT_DEFAULT: c_uint = 0;
+pub const CU_EVENT_DISABLE_TIMING: c_uint = 2;
 
 /// The number of a `CUresult`.
 pub fn code(result: CUresult) -> u32 {
@@ -115,6 +117,7 @@ functions! {
     cuDeviceGetAttribute(value: *mut c_int, attribute: CUdevice_attribute, device: CUdevice);
     cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
     cuDevicePrimaryCtxRelease_v2(device: CUdevice);
+    cuCtxGetCurrent(context: *mut CUcontext);
     cuCtxSetCurrent(context: CUcontext);
 
     cuModuleLoadDataEx(
@@ -154,14 +157,20 @@ functions! {
 
     cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
     cuStreamDestroy_v2(stream: CUstream);
-    cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
+    cuStreamGetCaptureInfo(
+        stream: CUstream,
+        status: *mut CUstreamCaptureStatus,
+        number: *mut u64,
+    );
     cuStreamQuery(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);
+    cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
 
     cuEventCreate(event: *mut CUevent, flags: c_uint);
     cuEventDestroy_v2(event: CUevent);
     cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, stop: CUevent);
     cuEventRecord(event: CUevent, stream: CUstream);
+    cuEventSynchronize(event: CUevent);
 
     cuFuncSetAttribute(function: CUfunction, attribute: CUfunction_attribute, value: c_int);
     cuLaunchKernel(
@@ -212,10 +221,8 @@ impl Context {
         Ok(Context { context, device })
     }
 
-    /// Makes the context current on the calling thread.
-    pub fn make_current(&self) -> Result<(), Error> {
-        // SAFETY: the context is retained.
-        check("cuCtxSetCurrent", unsafe { cuCtxSetCurrent(self.context) })
+    pub fn as_raw(&self) -> CUcontext {
+        self.context
     }
 }
 

@@ -1,4 +1,7 @@
-//! Aligns the tensor maps among a kernel's parameters.
+//! Names and aligns the tensor maps among a kernel's parameters.
+//!
+//! The sources refer to the second parameter of a kernel as [`PLACEHOLDER`], because a
+//! parameter's name in PTX contains the kernel's name.
 //!
 //! TMA requires a tensor map at a multiple of 64 bytes (CUDA driver API,
 //! `cuTensorMapEncodeTiled`; CUDA C++ declares the type with `alignas(64)`). rustc 1.95 does
@@ -13,12 +16,15 @@ use crate::ptx::Module;
 /// The alignment of a tensor map, bytes.
 const ALIGNMENT: &str = ".align 64";
 
-/// Aligns the second parameter, [`TensorMaps`](gpu_kernels::TensorMaps), of every kernel.
+/// The name that the sources use (`gpu-kernels/src/isa/parameter.rs`).
+const PLACEHOLDER: &str = "tensor_maps_parameter";
+
+/// Names and aligns the second parameter, [`TensorMaps`](gpu_kernels::TensorMaps), of every kernel.
 ///
 /// # Errors
 /// [`Error::NoTensorMaps`] for an entry point whose second parameter is not an array with an
 /// alignment.
-pub fn raise(module: &mut Module, kernels: &[&KernelInfo]) -> Result<(), Error> {
+pub fn settle(module: &mut Module, kernels: &[&KernelInfo]) -> Result<(), Error> {
     for entry in &mut module.entries {
         if kernels.iter().all(|kernel| kernel.name != entry.name) {
             continue;
@@ -26,6 +32,8 @@ pub fn raise(module: &mut Module, kernels: &[&KernelInfo]) -> Result<(), Error> 
         let parameter = format!("{}_param_1[", entry.name);
         let raised = raised(&entry.signature, &parameter);
         entry.signature = raised.ok_or_else(|| Error::NoTensorMaps(entry.name.clone()))?;
+        let name = format!("{}_param_1", entry.name);
+        entry.body = entry.body.replace(PLACEHOLDER, &name);
     }
     Ok(())
 }

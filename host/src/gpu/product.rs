@@ -1,0 +1,275 @@
+//! One launch of a product, with the copies of operands that go before it.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gpu_kernels::{EpilogueArguments, Family, GemmParams, TensorMaps};
+
+use super::backend::{Function, LaunchConfig};
+use super::hopper_maps::HopperMaps;
+use super::opened::Gpu;
+use super::pack::Pack;
+use super::stream::CudaStream;
+use super::sums::Sums;
+use crate::epilogue::Gated;
+use crate::error::Error;
+use crate::inputs::BoundEpilogue;
+use crate::plan_info::{GpuPlanInfo, Origin};
+use crate::problem::Problem;
+use crate::select::choice::Choice;
+use crate::select::pack::PackedMatrix;
+use crate::select::{cost, grid};
+
+/// Products up to this many cycles, by [`cost`], may start while the previous kernel in
+/// the stream still runs. For products back to back on an H200, this gains 5 % at 512³
+/// and 1024³ and 4 % at 2048³. Larger products already run at the power or memory limit
+/// and would lose up to 6 % (`docs/perf-log.md`).
+const SHORT_CYCLES: u64 = 40_000;
+
+/// The operands of one launch: addresses, and what the epilogue reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+    pub(crate) c: u64,
+    pub(crate) epilogue: BoundEpilogue,
+}
+
+impl Run {
+    /// The same for Cᵀ = Bᵀ·Aᵀ.
+    fn transposed(self) -> Self {
+        Run {
+            a: self.b,
+            b: self.a,
+            c: self.c,
+            epilogue: self.epilogue.transposed(),
+        }
+    }
+}
+
+/// Everything that a launch needs except the addresses.
+#[derive(Debug)]
+pub(crate) struct ProductLaunch {
+    gpu: Arc<Gpu>,
+    choice: Choice,
+    function: Function,
+    config: LaunchConfig,
+    /// The estimated time by [`cost`], at the highest clock.
+    estimate: Duration,
+    /// The copies of A and B, as the kernel sees them, that are made before the product.
+    packs: [Option<Pack>; 2],
+    /// The parameters for the problem as the kernel sees it. The addresses are from the
+    /// last run; packed operands have the address of their workspace.
+    params: GemmParams,
+    maps: Option<HopperMaps>,
+    /// The stream-K workspace, in which CTAs leave the accumulators of shared tiles.
+    sums: Option<Sums>,
+}
+
+impl ProductLaunch {
+    /// Loads the kernels of `choice`, made for `problem`, and allocates
+    /// workspaces.
+    pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
+        let target = gpu.info().target();
+        let cycles = cost::of_choice(&choice, problem, &target).cycles;
+        let is_short = cycles <= SHORT_CYCLES;
+        let estimate = gpu.info().time_of(cycles);
+        let mut problem = if choice.transposed {
+            problem.transposed()
+        } else {
+            *problem
+        };
+        let kernel = &choice.kernel;
+        let form = problem.form();
+        let function = gpu.load(kernel, &form)?;
+        let empty = problem.is_empty();
+        let mut packs = [None, None];
+        if let (Some(copies), false) = (choice.pack, empty) {
+            if choice.packed.a {
+                let matrix = PackedMatrix::of_a(kernel, &problem);
+                let pack = Pack::new(gpu, &copies, problem.a, matrix)?;
+                problem.a = matrix.strides();
+                packs[0] = Some(pack);
+            }
+            if choice.packed.b {
+                let matrix = PackedMatrix::of_b(kernel, &problem);
+                let pack = Pack::new(gpu, &copies, problem.b, matrix)?;
+                problem.b = matrix.strides();
+                packs[1] = Some(pack);
+            }
+        }
+        let maps = match kernel.family {
+            Family::Hopper if !empty => Some(HopperMaps::new(kernel, &problem)?),
+            _ => None,
+        };
+        let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
+        let sums = match grid::stream_k_tiles(&choice, ctas) {
+            0 => None,
+            _ => Some(Sums::new(gpu, kernel, choice.stream_k_ctas)?),
+        };
+        Ok(ProductLaunch {
+            gpu: gpu.clone(),
+            choice,
+            function,
+            config: LaunchConfig {
+                ctas,
+                overlaps: kernel.family == Family::Hopper && is_short,
+            },
+            estimate,
+            params: GemmParams {
+                form,
+                batches: problem.batches,
+                epilogue: with_gated_columns(&problem),
+                source_by_tma: 0,
+                a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
+                b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
+                c: problem.c.at(0),
+                workspace: sums.as_ref().map_or(0, Sums::address),
+                m: problem.m,
+                n: problem.n,
+                k: problem.k,
+                order: choice.order,
+                schedule: choice.schedule,
+                store_by_tma: 0,
+                stream_k_ctas: choice.stream_k_ctas,
+            },
+            packs,
+            maps,
+            sums,
+        })
+    }
+
+    /// The estimated time of the product, at the GPU's highest clock.
+    pub(crate) fn estimate(&self) -> Duration {
+        self.estimate
+    }
+
+    /// The description of the plan, whose choices were made by `origin`.
+    pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
+        let (x, y) = self.config.ctas;
+        let (m, n) = if self.choice.transposed {
+            (self.params.n, self.params.m)
+        } else {
+            (self.params.m, self.params.n)
+        };
+        let mut packed = [0, 1].map(|index: usize| self.packs[index].is_some());
+        if self.choice.transposed {
+            packed.reverse();
+        }
+        let [packed_a, packed_b] = packed;
+        let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
+        let sums = self.sums.as_ref().map_or(0, Sums::bytes);
+        GpuPlanInfo {
+            m: m as usize,
+            n: n as usize,
+            k: self.params.k as usize,
+            batches: self.params.batches as usize,
+            kernel: self.choice.kernel,
+            origin,
+            transposed: self.choice.transposed,
+            two_launches: false,
+            order: self.choice.order,
+            schedule: self.choice.schedule,
+            grid: self.choice.grid,
+            ctas: x * y,
+            shared_bytes: self.choice.kernel.shared_bytes,
+            packed_a,
+            packed_b,
+            workspace_bytes: packed.sum::<u64>() + sums as u64,
+            estimate: self.estimate,
+        }
+    }
+
+    /// Whether the runs use memory of the plan.
+    pub(crate) fn has_workspace(&self) -> bool {
+        self.sums.is_some() || self.packs.iter().any(Option::is_some)
+    }
+
+    /// Gives up the workspace without freeing it.
+    pub(crate) fn forget_workspace(&mut self) {
+        let [pack_a, pack_b] = &mut self.packs;
+        mem::forget((pack_a.take(), pack_b.take(), self.sums.take()));
+    }
+
+    /// Prepares the stream-K workspace for a run on `stream`, which may be captured. The
+    /// GPU's context is current.
+    pub(crate) fn clear_flags(
+        &mut self,
+        stream: Option<CudaStream>,
+        is_captured: bool,
+    ) -> Result<(), Error> {
+        match &mut self.sums {
+            None => Ok(()),
+            Some(sums) => sums.clear_flags(self.gpu.backend(), stream, is_captured),
+        }
+    }
+
+    /// Enqueues the product of the operands of `run` on `stream`, or on the library's own.
+    ///
+    /// # Safety
+    /// The operands are live on the GPU, in the planned layouts, and stay allocated
+    /// until the stream has finished. The GPU's context is current, and no other run of this
+    /// launch uses the workspace at the same time.
+    pub(crate) unsafe fn run(
+        &mut self,
+        stream: Option<CudaStream>,
+        run: &Run,
+    ) -> Result<(), Error> {
+        let params = &mut self.params;
+        if params.m == 0 || params.n == 0 || params.batches == 0 {
+            return Ok(());
+        }
+        let run = if self.choice.transposed {
+            run.transposed()
+        } else {
+            *run
+        };
+        let [pack_a, pack_b] = &self.packs;
+        if pack_a.is_none() {
+            params.a.address = run.a;
+        }
+        if pack_b.is_none() {
+            params.b.address = run.b;
+        }
+        params.c.address = run.c;
+        params.epilogue = EpilogueArguments {
+            gate_stride: params.epilogue.gate_stride,
+            up_offset: params.epilogue.up_offset,
+            ..run.epilogue.arguments()
+        };
+        let mut tensor_maps = TensorMaps::NONE;
+        if let Some(maps) = &mut self.maps {
+            let addresses = [params.a.address, params.b.address, run.c];
+            // The source has no map yet: `run.epilogue.source` has its strides, as the kernel
+            // sees them, and its address. Hopper kernels read it element by element.
+            let maps = maps.encode(&self.gpu, addresses)?;
+            tensor_maps = maps.maps;
+            params.store_by_tma = maps.store_by_tma.into();
+        }
+        for (pack, address) in [(pack_a, run.a), (pack_b, run.b)] {
+            if let Some(pack) = pack {
+                // SAFETY: the caller ensures it.
+                unsafe { pack.run(&self.gpu, stream, address) }?;
+            }
+        }
+        let (backend, function) = (self.gpu.backend(), &self.function);
+        // SAFETY: the caller ensures it; the function takes these two parameters like every
+        // entry point.
+        unsafe { backend.launch(stream, function, self.config, &self.params, &tensor_maps) }
+    }
+}
+
+/// The arguments of a gated epilogue that the plan knows.
+fn with_gated_columns(problem: &Problem) -> EpilogueArguments {
+    let (gate_stride, up_offset) = match problem.epilogue.gated {
+        None => return EpilogueArguments::NONE,
+        Some(Gated::Interleaved) => (2, 1),
+        Some(Gated::Halves) => (1, problem.n / 2),
+    };
+    EpilogueArguments {
+        gate_stride,
+        up_offset,
+        ..EpilogueArguments::NONE
+    }
+}
