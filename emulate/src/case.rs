@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{DType, Family, KernelInfo, Major, OutputType, Schedule, TileOrder};
 use tilewise::emulator::EmulatedGpu;
-use tilewise::select::{self, Choice, Packed, Problem};
+use tilewise::select::{self, Choice, EpilogueForm, Packed, Problem};
 
 use crate::operand::Placement;
 
@@ -61,12 +61,14 @@ impl Case {
             choice: Choice {
                 kernel: *kernel,
                 transposed: false,
+                two_launches: false,
                 packed: Packed {
                     a: rounds,
                     b: rounds,
                 },
                 pack: rounds.then(|| *crate::kernel("pack_tf32").expect("there is one")),
                 grid: select::tile_grid(kernel, m, n),
+                batches: 1,
                 order: TileOrder::RowMajor,
                 schedule: match is_stream_k {
                     true => Schedule::StreamK,
@@ -121,19 +123,18 @@ impl Case {
     /// The problem as the library's selection sees it, with operands at address 0.
     pub fn problem(&self) -> Problem {
         let input = self.kernel().input;
-        let output = match self.output {
-            OutputType::Input => input.bytes(),
-            OutputType::F32 => 4,
-        };
+        let output = self.output.dtype(input).bytes();
         Problem {
             m: self.m,
             n: self.n,
             k: self.k,
+            batches: 1,
             input,
             output: self.output,
             a: self.a.strides(input.bytes()),
             b: self.b.strides(input.bytes()),
             c: self.c.strides(output),
+            epilogue: EpilogueForm::PLAIN,
         }
     }
 }

@@ -48,6 +48,7 @@ impl Placement {
         Strides {
             row_stride: self.row_stride,
             col_stride: self.col_stride,
+            batch_stride: 0,
             alignment: Strides::alignment_of(self.offset * u64::from(element_bytes)),
         }
     }

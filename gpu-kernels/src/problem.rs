@@ -24,6 +24,19 @@ pub enum OutputType {
     Bf16,
 }
 
+impl OutputType {
+    /// The element type of C for elements `input` of A and B. Operands are rounded to TF32;
+    /// their product is stored as f32.
+    pub const fn dtype(self, input: DType) -> DType {
+        match (self, input) {
+            (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
+            (OutputType::Input, input) => input,
+            (OutputType::F16, _) => DType::F16,
+            (OutputType::Bf16, _) => DType::Bf16,
+        }
+    }
+}
+
 /// A batch of matrices in device memory: element `(row, col)` of matrix `batch` lies at
 /// `address + (batch · batch_stride + row · row_stride + col · col_stride) ·
 /// size_of(element)`.

@@ -7,7 +7,7 @@
 //! ```
 
 use tilewise::l2::{self, gpu::GPUS};
-use tilewise::select::{self, Catalog, Problem, Request, Strides, Target};
+use tilewise::select::{self, Catalog, EpilogueForm, Problem, Request, Strides, Target};
 use tilewise::{DType, Error, OutputType, TileOrder};
 
 /// M, N and K of the first layer of an MLP, in f16.
@@ -35,11 +35,13 @@ pub fn main() -> Result<(), Error> {
         m,
         n,
         k,
+        batches: 1,
         input: DType::F16,
         output: OutputType::Input,
         a: row_major(k),
         b: row_major(n),
         c: row_major(n),
+        epilogue: EpilogueForm::PLAIN,
     };
     let catalog = Catalog {
         is_built: |_| true,

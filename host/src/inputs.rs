@@ -221,6 +221,46 @@ impl<'a, O: Element> Inputs<'a, O> {
     }
 }
 
+impl<O: Element> Inputs<'_, O> {
+    /// The elements in f64, row by row.
+    ///
+    /// # Errors
+    /// [`Error::Epilogue`] for a source in place, and [`Error::Driver`] when a device has
+    /// failed.
+    pub(crate) fn elements(&self) -> Result<InputElements, Error> {
+        fn wide<T: Element>(view: Option<MatrixView<T>>) -> Result<Option<Vec<f64>>, Error> {
+            let elements = view.map(|view| view.to_vec()).transpose()?;
+            Ok(elements.map(|elements| elements.into_iter().map(Element::to_f64).collect()))
+        }
+        let source = match self.source {
+            Source::None => None,
+            Source::View(source) => Some(source),
+            Source::InPlace => {
+                return Err(Error::Epilogue {
+                    argument: "source",
+                    found: "in place".into(),
+                    accepted: "a view of the old values of C",
+                });
+            }
+        };
+        Ok(InputElements {
+            source: wide(source)?,
+            bias: wide(self.bias)?,
+            row_scale: wide(self.row_scale)?,
+            col_scale: wide(self.col_scale)?,
+        })
+    }
+}
+
+/// The elements of [`Inputs`] in f64.
+pub(crate) struct InputElements {
+    /// Matrix by matrix and row by row; one matrix is the source of all products.
+    pub(crate) source: Option<Vec<f64>>,
+    pub(crate) bias: Option<Vec<f64>>,
+    pub(crate) row_scale: Option<Vec<f64>>,
+    pub(crate) col_scale: Option<Vec<f64>>,
+}
+
 /// The epilogue of one run on a GPU: numbers and addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BoundEpilogue {

@@ -26,7 +26,8 @@ impl Device {
     /// [`Error::OutOfMemory`], and with the last handle of the device.
     ///
     /// Several threads may call this at once. Use [`Gemm::run`] or [`Gemm::plan`] to write to
-    /// an existing C, for another type of C, for an epilogue and for forced choices.
+    /// an existing C, for another type of C, for an epilogue, for another stream and for
+    /// forced choices.
     ///
     /// ```
     /// # fn main() -> Result<(), tilewise::Error> {
@@ -54,7 +55,9 @@ impl Device {
         check_shapes(a.layout(), b.layout(), (a.rows(), b.cols()))?;
         let batches = check_batches(a.layout(), b.layout(), None)?;
         let mut c = self.zeros_batched(batches, a.rows(), b.cols())?;
-        Gemm::new(self).run(a, b, c.view_mut(), &Inputs::<T>::new())?;
+        let inputs = Inputs::<T>::new();
+        // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
+        unsafe { Gemm::new(self).run_views(None, a, b, c.view_mut(), &inputs)? };
         Ok(c)
     }
 }
@@ -79,9 +82,10 @@ impl Gemm {
         unsafe { self.run_views(None, a, b, c, inputs) }
     }
 
-    /// [`Gemm::run`] on a stream of yours, as [`Plan::run_on`] is [`Plan::run_with`].
+    /// [`Gemm::run`] on a stream of yours: like [`Gemm::plan`] and [`Plan::run_on`], but the
+    /// device keeps the plan.
     ///
-    /// A kept plan serves whatever streams. Products that use the workspace of one plan wait for
+    /// A kept plan serves products on whatever streams. Products that use the workspace of one plan wait for
     /// each other on the GPU; products that two threads enqueue at once use two plans.
     ///
     /// While `stream` captures a CUDA graph, the product is captured. If its plan has a
@@ -110,7 +114,7 @@ impl Gemm {
         unsafe { self.run_views(Some(stream), a, b, c, inputs) }
     }
 
-    /// [`Gemm::run_on`], or the same on the library's own stream, compiled once for all kinds
+    /// [`Gemm::run_on`], or [`Gemm::run`] without a stream, compiled once for all kinds
     /// of operands.
     ///
     /// # Safety

@@ -63,16 +63,9 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
     ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe {
-            self.run_views(
-                None,
-                a.as_view(),
-                b.as_view(),
-                c.as_view_mut(),
-                &Inputs::new(),
-            )
-        }
+        unsafe { self.run_views(None, a, b, c, &Inputs::new()) }
     }
 
     /// [`Plan::run`] for a plan whose epilogue has inputs. They may be others at each run.
@@ -87,8 +80,9 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         mut c: impl AsViewMut<O>,
         inputs: &Inputs<O>,
     ) -> Result<(), Error> {
+        let (a, b, c) = (a.as_view(), b.as_view(), c.as_view_mut());
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe { self.run_views(None, a.as_view(), b.as_view(), c.as_view_mut(), inputs) }
+        unsafe { self.run_views(None, a, b, c, inputs) }
     }
 
     /// [`Plan::run_with`] on a stream of yours: the call enqueues all of its work on `stream`, and
@@ -133,8 +127,8 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         unsafe { self.run_views(Some(stream), a, b, c, inputs) }
     }
 
-    /// [`Plan::run_on`], or [`Plan::run_with`] without a stream, compiled once for all kinds
-    /// of operands.
+    /// [`Plan::run_on`], or [`Plan::run`] without a stream, compiled once for all kinds of
+    /// operands.
     ///
     /// # Safety
     /// What [`Plan::run_on`] asks for, if there is a stream.
@@ -172,8 +166,8 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
                     c: c.address(),
                     epilogue: inputs.addresses(epilogue, &c),
                 };
-                // SAFETY: the views are live, on the plan's device and of the planned layouts;
-                // the caller ensures the rest.
+                // SAFETY: the views are live, on the plan's device and of the planned
+                // layouts; the caller ensures the rest.
                 unsafe { plan.run(stream, &run) }
             }
         }

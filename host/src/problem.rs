@@ -149,14 +149,9 @@ impl Problem {
         self.m == 0 || self.n == 0 || self.batches == 0
     }
 
-    /// The element type of C. Operands are rounded to TF32; their product is stored as f32.
+    /// The element type of C.
     pub fn output_dtype(&self) -> DType {
-        match (self.output, self.input) {
-            (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
-            (OutputType::Input, input) => input,
-            (OutputType::F16, _) => DType::F16,
-            (OutputType::Bf16, _) => DType::Bf16,
-        }
+        self.output.dtype(self.input)
     }
 
     /// Columns of C.

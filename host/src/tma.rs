@@ -197,9 +197,10 @@ pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epilogue::EpilogueForm;
     use crate::problem::Strides;
-    use gpu_kernels::Family;
     use gpu_kernels::entry::KERNELS;
+    use gpu_kernels::{Family, OutputType};
 
     /// f16, A 300×200, B 200×104 and C 300×104.
     fn problem(a: (u64, u64), b: (u64, u64), c: (u64, u64)) -> Problem {
@@ -208,11 +209,13 @@ mod tests {
             m: 300,
             n: 104,
             k: 200,
+            batches: 1,
             input: DType::F16,
             output: OutputType::Input,
             a: operand(a),
             b: operand(b),
             c: operand(c),
+            epilogue: EpilogueForm::PLAIN,
         }
     }
 

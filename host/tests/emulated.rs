@@ -5,6 +5,8 @@
 //! `fake_driver.rs` tests the code that needs the CUDA driver.
 
 mod common;
+#[path = "emulated/epilogues.rs"]
+mod epilogues;
 #[path = "emulated/plans.rs"]
 mod plans;
 #[path = "emulated/reports.rs"]

@@ -6,12 +6,7 @@ use tilewise::{
 };
 
 fn layout(rows: usize, cols: usize, row_stride: usize, col_stride: usize) -> Layout {
-    Layout {
-        rows,
-        cols,
-        row_stride,
-        col_stride,
-    }
+    Layout::strided(rows, cols, row_stride, col_stride)
 }
 
 #[test]
@@ -49,8 +44,13 @@ fn shapes_that_do_not_belong_together() {
 #[test]
 fn wrong_numbers_of_elements() {
     let device = Device::cpu();
-    let (rows, cols) = (2, 3);
-    let error = Error::ElementCount { rows, cols, got: 5 };
+    let (batches, rows, cols) = (1, 2, 3);
+    let error = Error::ElementCount {
+        batches,
+        rows,
+        cols,
+        got: 5,
+    };
     assert_eq!(device.from_slice(&[0.0_f32; 5], 2, 3).unwrap_err(), error);
     let mut matrix = device.zeros::<f32>(2, 3).unwrap();
     assert_eq!(matrix.copy_from_slice(&[0.0; 5]).unwrap_err(), error);

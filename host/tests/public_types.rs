@@ -8,7 +8,8 @@ use std::time::Duration;
 use tilewise::l2::{Bound, Limit, Machine, Replayed, Traffic, WaveLoads, Workload};
 use tilewise::select::cost::{Cost, MidLine};
 use tilewise::select::{
-    Catalog, Choice, Packed, Packing, Problem, Rejected, Rejection, Request, Strides, Target,
+    Catalog, Choice, EpilogueForm, Packed, Packing, Problem, Rejected, Rejection, Request, Strides,
+    Target,
 };
 use tilewise::tma::{GlobalTensor, Unreadable};
 use tilewise::{
@@ -71,11 +72,13 @@ fn chosen(input: DType, output: OutputType, request: &Request) -> Result<Choice,
         m: 64,
         n: 64,
         k: 64,
+        batches: 1,
         input,
         output,
         a: strides,
         b: strides,
         c: strides,
+        epilogue: EpilogueForm::PLAIN,
     };
     let target = Target {
         compute_capability: (9, 0),
@@ -96,7 +99,8 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
     let (input, output) = (DType::F16, OutputType::Input);
     let workload = tilewise::select::workload(kernel, [64; 3], input, output);
     let mid_line = MidLine::default();
-    let cost = tilewise::select::cost::estimate(kernel, choice.grid, 64, mid_line, target);
+    let cost =
+        tilewise::select::cost::estimate(kernel, choice.grid, choice.batches, 64, mid_line, target);
     let machine: Machine = target.machine(kernel);
     let traffic = tilewise::l2::traffic(&workload, choice.order, machine);
     (choice.grid, choice.packed, workload, cost, traffic)

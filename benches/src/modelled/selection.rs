@@ -11,7 +11,7 @@ use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{KernelInfo, TileOrder};
 use tilewise::l2;
 use tilewise::l2::gpu::GPUS;
-use tilewise::select::{self, Catalog, Choice, Request, Strides, Target};
+use tilewise::select::{self, Catalog, Choice, EpilogueForm, Request, Strides, Target};
 
 /// A GPU as the model needs it.
 #[derive(Clone, Copy, Debug)]
@@ -58,11 +58,13 @@ pub fn choose(
         m: size(shape.m)?,
         n: size(shape.n)?,
         k: size(shape.k)?,
+        batches: 1,
         input: problem.dtype,
         output: problem.output,
         a: operand(layout.stored_a(shape), layout.a_transposed),
         b: operand(layout.stored_b(shape), layout.b_transposed),
         c: operand((shape.m, shape.n), false),
+        epilogue: EpilogueForm::PLAIN,
     };
     let mut request = Request {
         order: placement.order,

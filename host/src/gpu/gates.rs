@@ -57,7 +57,7 @@ impl Gates {
         let of_gates = Problem {
             output: OutputType::F32,
             c: strides,
-            epilogue: form.of_gates(),
+            epilogue: form.of_gates(problem.output_dtype()),
             ..*half
         };
         let columns = |is_there: bool, dtype| match is_there {
@@ -83,7 +83,7 @@ impl Gates {
             + self.col_scale.workspace_bytes()
     }
 
-    /// Prepares the workspace of the launch, as [`ProductLaunch::clear_flags`] does.
+    /// Enqueues what the workspace needs before its first use.
     pub(super) fn clear_flags(
         &mut self,
         stream: Option<CudaStream>,

@@ -1,4 +1,4 @@
-//! A product on a GPU, ready to run: one launch or two, and the order of the runs.
+//! A product on a GPU, ready to launch.
 
 use std::mem;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ impl GpuPlan {
     pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
         let half = problem.half().filter(|_| choice.two_launches);
         let gates = match half {
-            Some(half) => Some(Gates::new(gpu, choice, problem, &half)?),
-            None => None,
+            Some(half) if !half.is_empty() => Some(Gates::new(gpu, choice, problem, &half)?),
+            _ => None,
         };
         Ok(GpuPlan {
             gpu: gpu.clone(),
@@ -76,6 +76,9 @@ impl GpuPlan {
         stream: Option<CudaStream>,
         run: &Run,
     ) -> Result<(), Error> {
+        if self.launch.is_empty() {
+            return Ok(());
+        }
         let gpu = self.gpu.clone();
         let _current = gpu.make_current()?;
         let backend = gpu.backend();
@@ -86,9 +89,10 @@ impl GpuPlan {
             return unsafe { self.enqueue(stream, run) };
         }
         let turn = self.order.before(backend, stream)?;
-        self.launch.clear_flags(stream, turn.is_captured())?;
+        let is_captured = turn.is_captured();
+        self.launch.clear_flags(stream, is_captured)?;
         if let Some(gates) = &mut self.gates {
-            gates.clear_flags(stream, turn.is_captured())?;
+            gates.clear_flags(stream, is_captured)?;
         }
         // SAFETY: the caller ensures it; the runs of this plan are in order.
         let enqueued = unsafe { self.enqueue(stream, run) };
@@ -134,9 +138,8 @@ impl Drop for GpuPlan {
         let finished = (self.gpu.make_current()).and_then(|_current| self.order.finish());
         if finished.is_err() {
             // The context is broken, or the GPU is overdue: the workspace stays allocated.
-            mem::forget(self.gates.take());
-            self.launch.forget_workspace();
-            mem::forget(mem::take(&mut self.order));
+            self.launch.leak_workspace();
+            mem::forget((self.gates.take(), mem::take(&mut self.order)));
         }
     }
 }

@@ -181,20 +181,25 @@ impl ProductLaunch {
         }
     }
 
-    /// Whether the runs use memory of the plan.
-    pub(crate) fn has_workspace(&self) -> bool {
+    /// Whether there is nothing to compute.
+    pub(super) fn is_empty(&self) -> bool {
+        let GemmParams { m, n, batches, .. } = self.params;
+        m == 0 || n == 0 || batches == 0
+    }
+
+    /// Whether the launch uses memory of its own.
+    pub(super) fn has_workspace(&self) -> bool {
         self.sums.is_some() || self.packs.iter().any(Option::is_some)
     }
 
-    /// Gives up the workspace without freeing it.
-    pub(crate) fn forget_workspace(&mut self) {
+    /// Leaves the workspace allocated for ever.
+    pub(super) fn leak_workspace(&mut self) {
         let [pack_a, pack_b] = &mut self.packs;
         mem::forget((pack_a.take(), pack_b.take(), self.sums.take()));
     }
 
-    /// Prepares the stream-K workspace for a run on `stream`, which may be captured. The
-    /// GPU's context is current.
-    pub(crate) fn clear_flags(
+    /// Enqueues what the workspace needs before its first use, as [`Sums::clear_flags`].
+    pub(super) fn clear_flags(
         &mut self,
         stream: Option<CudaStream>,
         is_captured: bool,
@@ -205,21 +210,19 @@ impl ProductLaunch {
         }
     }
 
-    /// Enqueues the product of the operands of `run` on `stream`, or on the library's own.
+    /// Enqueues the product of the operands of `run`, which is not empty, on `stream` or on
+    /// the library's own.
     ///
     /// # Safety
     /// The operands are live on the GPU, in the planned layouts, and stay allocated
-    /// until the stream has finished. The GPU's context is current, and no other run of this
-    /// launch uses the workspace at the same time.
-    pub(crate) unsafe fn run(
+    /// until the stream has finished. The GPU's context is current, and `stream` belongs to
+    /// it. No other launch uses the workspace at the same time.
+    pub(super) unsafe fn run(
         &mut self,
         stream: Option<CudaStream>,
         run: &Run,
     ) -> Result<(), Error> {
         let params = &mut self.params;
-        if params.m == 0 || params.n == 0 || params.batches == 0 {
-            return Ok(());
-        }
         let run = if self.choice.transposed {
             run.transposed()
         } else {
@@ -256,7 +259,7 @@ impl ProductLaunch {
         let (backend, function) = (self.gpu.backend(), &self.function);
         // SAFETY: the caller ensures it; the function takes these two parameters like every
         // entry point.
-        unsafe { backend.launch(stream, function, self.config, &self.params, &tensor_maps) }
+        unsafe { backend.launch(stream, function, self.config, params, &tensor_maps) }
     }
 }
 

@@ -107,11 +107,7 @@ pub fn workload(
             k: kernel.block.k,
         },
         input_bytes: input.bytes(),
-        output_bytes: match output {
-            OutputType::Input => input.bytes(),
-            OutputType::F16 | OutputType::Bf16 => 2,
-            OutputType::F32 => DType::F32.bytes(),
-        },
+        output_bytes: output.dtype(input).bytes(),
     }
 }
 

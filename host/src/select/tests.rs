@@ -118,11 +118,13 @@ fn problem(input: DType, m: u32, n: u32, k: u32) -> Problem {
         m,
         n,
         k,
+        batches: 1,
         input,
         output: OutputType::Input,
         a: Strides::new(k.into(), 1),
         b: Strides::new(n.into(), 1),
         c: Strides::new(n.into(), 1),
+        epilogue: EpilogueForm::PLAIN,
     }
 }
 
@@ -417,6 +419,7 @@ fn more_tiles_than_a_launch_can_number() {
         Error::TooManyTiles {
             tiles_m: 1 << 16,
             tiles_n: 1,
+            batches: 1,
             schedule: Schedule::Grid2d
         }
     );

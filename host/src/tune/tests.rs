@@ -4,7 +4,7 @@ use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{DType, Family, KernelInfo, OutputType};
 
 use super::*;
-use crate::select::{Catalog, Strides, Target};
+use crate::select::{Catalog, EpilogueForm, Strides, Target};
 
 const H200: Target = Target {
     compute_capability: (9, 0),
@@ -19,11 +19,13 @@ fn problem(m: u32, n: u32, k: u32) -> Problem {
         m,
         n,
         k,
+        batches: 1,
         input: DType::F16,
         output: OutputType::Input,
         a: rows(k),
         b: rows(n),
         c: rows(n),
+        epilogue: EpilogueForm::PLAIN,
     }
 }
 

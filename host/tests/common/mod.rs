@@ -1,6 +1,8 @@
 //! Random operands, from a stated seed.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod epilogue;
+
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

@@ -94,12 +94,7 @@ impl Arrangement {
             _ => 0,
         };
         Placement {
-            layout: Layout {
-                rows,
-                cols,
-                row_stride,
-                col_stride,
-            },
+            layout: Layout::strided(rows, cols, row_stride, col_stride),
             shift,
         }
     }

@@ -64,6 +64,8 @@ impl fmt::Display for Case {
         let output = match self.output {
             OutputType::Input => "same",
             OutputType::F32 => "f32",
+            OutputType::F16 => "f16",
+            OutputType::Bf16 => "bf16",
         };
         write!(f, "/{m}x{n}x{k}/a={a}/b={b}/c={c}:{output}")?;
         if let Some((schedule, order)) = self.walk {
@@ -93,13 +95,18 @@ pub fn walk_name(schedule: Schedule, order: TileOrder) -> String {
 /// Calls a generic function with the element types of a case.
 macro_rules! with_types {
     ($case:expr, $function:ident($($argument:expr),*)) => {{
-        use tilewise::{DType, OutputType, bf16, f16};
-        match ($case.input, $case.output) {
-            (DType::F32 | DType::Tf32, _) => $function::<f32, f32>($($argument),*),
-            (DType::F16, OutputType::Input) => $function::<f16, f16>($($argument),*),
-            (DType::F16, OutputType::F32) => $function::<f16, f32>($($argument),*),
-            (DType::Bf16, OutputType::Input) => $function::<bf16, bf16>($($argument),*),
-            (DType::Bf16, OutputType::F32) => $function::<bf16, f32>($($argument),*),
+        use tilewise::{DType, bf16, f16};
+        let input = $case.input;
+        match (input, $case.output.dtype(input)) {
+            (DType::F16, DType::F16) => $function::<f16, f16>($($argument),*),
+            (DType::F16, DType::Bf16) => $function::<f16, bf16>($($argument),*),
+            (DType::F16, _) => $function::<f16, f32>($($argument),*),
+            (DType::Bf16, DType::F16) => $function::<bf16, f16>($($argument),*),
+            (DType::Bf16, DType::Bf16) => $function::<bf16, bf16>($($argument),*),
+            (DType::Bf16, _) => $function::<bf16, f32>($($argument),*),
+            (_, DType::F16) => $function::<f32, f16>($($argument),*),
+            (_, DType::Bf16) => $function::<f32, bf16>($($argument),*),
+            (_, _) => $function::<f32, f32>($($argument),*),
         }
     }};
 }
@@ -158,7 +165,7 @@ impl Case {
         let ([_, _, c], (m, n, _)) = (self.placements(), self.shape);
         let (c, along) = if turned { (c.transposed(), m) } else { (c, n) };
         let bytes = self.input.bytes() as usize;
-        self.output == OutputType::Input
+        self.output.dtype(self.input).bytes() == 2
             && c.tma_reads(Major::K, bytes)
             && (along * bytes).is_multiple_of(16)
     }

@@ -87,31 +87,19 @@ pub struct Resident<T> {
 impl<T: Element> Resident<T> {
     /// The matrix, to read.
     pub fn view(&self) -> Result<MatrixView<'_, T>, Error> {
-        let Layout {
-            rows,
-            cols,
-            row_stride,
-            col_stride,
-        } = self.layout;
         self.buffer
             .view()
             .slice(0..1, self.start..self.buffer.cols())?
-            .with_strides(rows, cols, row_stride, col_stride)
+            .with_layout(self.layout)
     }
 
     /// The matrix, to write.
     pub fn view_mut(&mut self) -> Result<MatrixViewMut<'_, T>, Error> {
-        let Layout {
-            rows,
-            cols,
-            row_stride,
-            col_stride,
-        } = self.layout;
         let end = self.buffer.cols();
         self.buffer
             .view_mut()
             .slice(0..1, self.start..end)?
-            .with_strides(rows, cols, row_stride, col_stride)
+            .with_layout(self.layout)
     }
 
     /// Makes the whole buffer a copy of `matrix`, of the same placement.
@@ -146,10 +134,13 @@ fn surroundings<T: Element>(placement: Placement) -> (Vec<T>, usize) {
     (vec![poison(); start + span + BAND], start)
 }
 
-/// Where the elements stand, row by row, from element (0, 0).
+/// Where the elements stand, matrix by matrix and row by row, from the first.
 fn places(placement: Placement) -> impl Iterator<Item = usize> {
     let layout = placement.layout;
-    (0..layout.rows).flat_map(move |row| {
-        (0..layout.cols).map(move |col| row * layout.row_stride + col * layout.col_stride)
+    (0..layout.batches).flat_map(move |batch| {
+        (0..layout.rows).flat_map(move |row| {
+            let first = batch * layout.batch_stride + row * layout.row_stride;
+            (0..layout.cols).map(move |col| first + col * layout.col_stride)
+        })
     })
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Parser as _;
 use gpu_kernels::entry::KERNELS;
 use tilewise::oracle::Product;
-use tilewise::select::{self, Catalog, Choice, Problem, Request, Strides, Target};
-use tilewise::{DType, Device, Error, Family, OutputType};
+use tilewise::select::{self, Catalog, Choice, EpilogueForm, Problem, Request, Strides, Target};
+use tilewise::{DType, Device, Error, Family};
 
 use crate::args::Args;
 use crate::arrangement::{Arrangement, Placement};
@@ -62,6 +62,7 @@ fn products_on_the_cpu() -> Result<(), String> {
 fn quarters(len: usize) -> Product {
     let values = (0..len).map(|index| (index % 7) as f64 / 2.0 - 1.0);
     Product {
+        shape: [1, 1, len],
         k: 64,
         values: values.collect(),
         magnitudes: vec![16.0; len],
@@ -278,23 +279,23 @@ fn choice(case: &Case) -> Result<Choice, Error> {
     let operand = |placement: Placement, bytes: u32| Strides {
         row_stride: placement.layout.row_stride as u64,
         col_stride: placement.layout.col_stride as u64,
+        batch_stride: 0,
         alignment: Strides::alignment_of(placement.shift as u64 * u64::from(bytes)),
     };
     let [a, b, c] = case.placements();
-    let output = match case.output {
-        OutputType::Input => case.input.bytes(),
-        OutputType::F32 => 4,
-    };
+    let output = case.output.dtype(case.input).bytes();
     let (m, n, k) = case.shape;
     let problem = Problem {
         m: m as u32,
         n: n as u32,
         k: k as u32,
+        batches: 1,
         input: case.input,
         output: case.output,
         a: operand(a, case.input.bytes()),
         b: operand(b, case.input.bytes()),
         c: operand(c, output),
+        epilogue: EpilogueForm::PLAIN,
     };
     let request = Request {
         kernel: case.kernel.map(|kernel| kernel.name.to_owned()),

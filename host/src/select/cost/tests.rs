@@ -1,6 +1,7 @@
 //! The estimate of this library's kernels, for an H200.
 
 use super::*;
+use crate::epilogue::EpilogueForm;
 use crate::problem::Strides;
 use gpu_kernels::OutputType;
 use gpu_kernels::entry::KERNELS;
@@ -31,8 +32,8 @@ fn cheapest(m: u32, n: u32, k: u32) -> &'static str {
     KERNELS
         .iter()
         .filter(|kernel| kernel.name.starts_with("hopper_f16_ak_bn"))
-        .filter(|kernel| can_gain(kernel, cover(kernel, m, n), &H200))
-        .min_by_key(|kernel| estimate(kernel, cover(kernel, m, n), k, mid_line, &H200))
+        .filter(|kernel| can_gain(kernel, cover(kernel, m, n), 1, &H200))
+        .min_by_key(|kernel| estimate(kernel, cover(kernel, m, n), 1, k, mid_line, &H200))
         .unwrap()
         .name
 }
@@ -80,6 +81,7 @@ fn a_wave_more_costs_more() {
                 tiles_m: tiles,
                 tiles_n: 1,
             },
+            1,
             4096,
             MidLine::default(),
             &H200,
@@ -93,7 +95,7 @@ fn a_wave_more_costs_more() {
 fn what_neighbours_ask_for_too_is_asked_for_once() {
     let loads = |name, tiles_m, tiles_n| {
         let grid = TileGrid { tiles_m, tiles_n };
-        estimate(named(name), grid, 4096, MidLine::default(), &H200).loads
+        estimate(named(name), grid, 1, 4096, MidLine::default(), &H200).loads
     };
     // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
     let alone = "hopper_f16_ak_bn_128x256x64";
@@ -112,7 +114,7 @@ fn stream_k_gains_where_few_tiles_are_left_over_and_deep() {
     let cycles = |kernel, tiles, k| {
         let (tiles_m, tiles_n) = (tiles, 1);
         let grid = TileGrid { tiles_m, tiles_n };
-        estimate(kernel, grid, k, MidLine::default(), &H200).cycles
+        estimate(kernel, grid, 1, k, MidLine::default(), &H200).cycles
     };
     let gains = |tiles, k| cycles(shared, tiles, k) < cycles(whole, tiles, k);
     assert!(gains(132 + 24, 4096) && gains(2 * 132 + 24, 8192));
@@ -125,7 +127,7 @@ fn stream_k_has_as_many_ctas_as_there_is_work_for() {
     let kernel = named("hopper_f16_ak_bn_128x256x64_streamk");
     let ctas = |tiles, k| {
         let (tiles_m, tiles_n) = (tiles, 1);
-        stream_k_ctas(kernel, TileGrid { tiles_m, tiles_n }, k, &H200)
+        stream_k_ctas(kernel, TileGrid { tiles_m, tiles_n }, 1, k, &H200)
     };
     for tiles in 1..3 * 132 {
         for k in [1_u32, 64, 65, 640, 4096, 1 << 20] {
@@ -146,11 +148,13 @@ fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
         m: 256,
         n: 192,
         k: 128,
+        batches: 1,
         input: DType::F16,
         output: OutputType::Input,
         a: row_major(128),
         b: row_major(192),
         c: row_major(192),
+        epilogue: EpilogueForm::PLAIN,
     };
     let kernel = named("hopper_f16_ak_bn_128x128x64");
     let of = |problem: &Problem, packed| MidLine::of(kernel, problem, packed);
@@ -184,7 +188,7 @@ fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
 fn in_mid_line_clusters_pay() {
     let cycles = |name, mid_line| {
         let kernel = named(name);
-        estimate(kernel, cover(kernel, 3072, 3072), 3072, mid_line, &H200).cycles
+        estimate(kernel, cover(kernel, 3072, 3072), 1, 3072, mid_line, &H200).cycles
     };
     let alone = "hopper_f16_ak_bn_128x192x64";
     let cluster = "hopper_f16_ak_bn_128x192x64_cluster2x1";

@@ -23,12 +23,14 @@ fn choice() -> Choice {
     Choice {
         kernel: KERNELS[0],
         transposed: false,
+        two_launches: false,
         packed: Packed::default(),
         pack: None,
         grid: TileGrid {
             tiles_m: 4,
             tiles_n: 4,
         },
+        batches: 1,
         order: TileOrder::GroupedM { size: 2 },
         schedule: Schedule::Persistent,
         stream_k_ctas: 0,
