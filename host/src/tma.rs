@@ -394,7 +394,10 @@ mod tests {
                 |kernel: &&KernelInfo| kernel.family == Family::Hopper && kernel.input == input;
             let kernel = KERNELS.iter().find(hopper).unwrap();
             let wide = wide();
-            let boxes = [a_box(kernel, Major::K, 4096), b_box(kernel, Major::K, &wide)];
+            let boxes = [
+                a_box(kernel, Major::K, 4096),
+                b_box(kernel, Major::K, &wide),
+            ];
             (kernel.block, boxes)
         };
         let (block, boxes) = of(DType::F16);
