@@ -107,19 +107,19 @@ pub fn parse_dtype(text: &str) -> Result<DType, String> {
 
 /// `input` (the type of A and B) or `f32`.
 pub fn parse_output(text: &str) -> Result<OutputType, String> {
+    // The types that the peers have too.
     let outputs = [OutputType::Input, OutputType::F32];
     named(text, "type of C", &outputs, |output| match output {
         OutputType::Input => "input",
         OutputType::F32 => "f32",
+        OutputType::F16 => "f16",
+        OutputType::Bf16 => "bf16",
     })
 }
 
 /// The type of C.
 pub fn output_name(input: DType, output: OutputType) -> &'static str {
-    match (output, input) {
-        (OutputType::F32, _) | (_, DType::Tf32) => DType::F32.name(),
-        (OutputType::Input, input) => input.name(),
-    }
+    output.dtype(input).name()
 }
 
 /// What a candidate forces; `None` leaves it to `tilewise::select`.

@@ -111,13 +111,16 @@ impl<'a> Runner<'a> {
     }
 
     fn problem(&mut self, problem: ProblemSpec, rows: &mut Rows) -> Result<(), Error> {
-        use OutputType::{F32, Input};
-        match (problem.dtype, problem.output) {
-            (DType::F32 | DType::Tf32, _) => self.typed::<f32, f32>(problem, rows),
-            (DType::F16, Input) => self.typed::<f16, f16>(problem, rows),
-            (DType::F16, F32) => self.typed::<f16, f32>(problem, rows),
-            (DType::Bf16, Input) => self.typed::<bf16, bf16>(problem, rows),
-            (DType::Bf16, F32) => self.typed::<bf16, f32>(problem, rows),
+        match (problem.dtype, problem.output.dtype(problem.dtype)) {
+            (DType::F16, DType::F16) => self.typed::<f16, f16>(problem, rows),
+            (DType::F16, DType::Bf16) => self.typed::<f16, bf16>(problem, rows),
+            (DType::F16, _) => self.typed::<f16, f32>(problem, rows),
+            (DType::Bf16, DType::F16) => self.typed::<bf16, f16>(problem, rows),
+            (DType::Bf16, DType::Bf16) => self.typed::<bf16, bf16>(problem, rows),
+            (DType::Bf16, _) => self.typed::<bf16, f32>(problem, rows),
+            (_, DType::F16) => self.typed::<f32, f16>(problem, rows),
+            (_, DType::Bf16) => self.typed::<f32, bf16>(problem, rows),
+            (_, _) => self.typed::<f32, f32>(problem, rows),
         }
     }
 

@@ -61,7 +61,8 @@ fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejectio
     // A hopper kernel reads a source of C's type only, and gates are f32.
     let reads_source =
         !is_hopper || epilogue.source != SourceUse::Gate || problem.output_dtype() == DType::F32;
-    if !epilogue.is_plain() && !(kernel.fused && reads_source) {
+    let has_code = epilogue.is_plain() || kernel.fused && reads_source;
+    if !has_code {
         return Err(Rejection::Epilogue { epilogue });
     }
     if batches > 1 && !kernel.fused {

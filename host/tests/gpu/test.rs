@@ -184,7 +184,7 @@ fn with_epilogue(case: EpilogueCase) -> Test {
         name: case.to_string(),
         kind: "epilogues",
         kernel: case.kernel,
-        quick: case.index % 32 == 0,
+        quick: case.index.is_multiple_of(32),
         work: Work::Epilogue(case),
     }
 }
