@@ -1,8 +1,9 @@
 //! Products, layers and gradients against candle's own in f64.
 //!
 //! Every case runs on the CPU and on the first GPU. Without a GPU, or in a build without the
-//! feature `cuda`, the cases of the GPU are ignored with the reason. The program needs
-//! nothing else, so that it can be carried to a machine without Rust.
+//! feature `cuda`, the cases of the GPU are ignored with the reason. The program can be carried
+//! to a machine without Rust. With the feature, it needs the libraries that candle links:
+//! those of the driver, and cuBLAS, cuRAND and the CUDA runtime.
 
 mod errors;
 mod gradients;
