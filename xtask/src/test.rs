@@ -11,6 +11,9 @@ use crate::{bench, book, emulate, package, ptx, setup};
 /// One shape, small: CI has two cores and no GPU.
 const SMOKE_SHAPE: &str = "512x512x512";
 
+/// The workspace of the adapters for cudarc and candle.
+const ADAPTERS: &str = "adapters/Cargo.toml";
+
 /// A check and its name.
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -18,9 +21,12 @@ type Step = (&'static str, fn() -> Result<()>);
 const STEPS: &[Step] = &[
     ("format", || {
         project::run(cargo().args(["fmt", "--all", "--check"]))?;
-        // A workspace of its own; all that can be run of it without rust-cuda.
-        let manifest = ["--manifest-path", "rust-cuda/Cargo.toml"];
-        project::run(cargo().arg("fmt").args(manifest).args(["--all", "--check"]))
+        // Workspaces of their own. Of rust-cuda's, this is all that can be run without it.
+        for manifest in ["rust-cuda/Cargo.toml", ADAPTERS] {
+            let manifest = ["--manifest-path", manifest];
+            project::run(cargo().arg("fmt").args(manifest).args(["--all", "--check"]))?;
+        }
+        Ok(())
     }),
     ("setup", || setup::run(None)),
     ("ptx", || ptx::run(&[], None)),
@@ -67,6 +73,7 @@ const STEPS: &[Step] = &[
         "packages, and a crate that depends on them",
         package::dependent::test,
     ),
+    ("adapters", adapters),
     ("book", book::test),
     ("kernels and library in the emulator", emulate::test),
     // Its kernel on the emulator is the program that the step above has built.
@@ -74,6 +81,20 @@ const STEPS: &[Step] = &[
         bench::run(&["--shapes".into(), SMOKE_SHAPE.into()])
     }),
 ];
+
+/// The checks of the adapters, whose tests run on the CPU here and need no kernels.
+fn adapters() -> Result<()> {
+    let command = |name: &str| {
+        let mut command = cargo();
+        command.args([name, "--manifest-path", ADAPTERS]);
+        command.env("TILEWISE_PTX", "skip");
+        command
+    };
+    project::run(command("clippy").args(["--all-targets", "--", "--deny=warnings"]))?;
+    let mut doc = command("doc");
+    project::run(doc.arg("--no-deps").env("RUSTDOCFLAGS", "--deny=warnings"))?;
+    project::run(&mut command("test"))
+}
 
 /// Runs every step, and stops at the first that fails.
 pub fn run() -> Result<()> {
