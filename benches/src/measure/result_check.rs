@@ -127,10 +127,10 @@ impl Reference {
 /// truncate. A wrong or missing slice of 16 along K changes C by √(16/K), far more.
 pub fn tolerance(dtype: DType, output: OutputType, k: usize) -> f64 {
     let unit = |mantissa_bits: i32| 2f64.powi(-mantissa_bits - 1);
-    let stored = match (output, dtype) {
-        (OutputType::F32, _) | (_, DType::F32 | DType::Tf32) => unit(23),
-        (OutputType::Input, DType::F16) => unit(10),
-        (OutputType::Input, DType::Bf16) => unit(7),
+    let stored = match output.dtype(dtype) {
+        DType::F32 | DType::Tf32 => unit(23),
+        DType::F16 => unit(10),
+        DType::Bf16 => unit(7),
     };
     let converted = match dtype {
         DType::Tf32 => 2.0 * unit(10),

@@ -44,11 +44,7 @@ impl ProblemSpec {
 
     /// Bytes of an element of C.
     fn output_bytes(&self) -> usize {
-        let bytes = match self.output {
-            OutputType::Input => self.dtype.bytes(),
-            OutputType::F32 => DType::F32.bytes(),
-        };
-        bytes as usize
+        self.output.dtype(self.dtype).bytes() as usize
     }
 
     /// Whether the rows of A, B and C, as they are stored, start at multiples of 16 bytes,
