@@ -20,6 +20,7 @@ mod project;
 mod ptx;
 mod setup;
 mod test;
+mod wheel;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -101,6 +102,8 @@ enum Command {
     },
     /// Collect the benchmark and the GPU tests in bundle/, to run on a machine without Rust
     Bundle,
+    /// Build the Python package as a wheel, and say how large it is
+    Wheel,
 }
 
 /// What another program reads.
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Package { check: true, .. } => package::dependent::test(),
         Command::Package { compare, .. } => package::run(compare.as_deref()),
         Command::Bundle => bundle::run(),
+        Command::Wheel => wheel::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
