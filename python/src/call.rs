@@ -12,8 +12,9 @@ use crate::array::{Array, Element};
 use crate::error::to_python;
 use crate::framework::{Framework, Library};
 use crate::options::{self, Forced};
-use crate::product::{Product, Shape, device};
+use crate::product::{Product, device};
 use crate::read::{Argument, read};
+use crate::shape::Shape;
 use crate::stream;
 
 /// The arguments of `matmul`.
@@ -199,7 +200,7 @@ impl<'py> Call<'_, 'py> {
             (Some(object), Some(out)) => (object.clone(), out),
             _ => {
                 let extents = shape.output();
-                let made = allocate::empty(self.a, a.library, a.array.place, element, &extents)?;
+                let made = allocate::empty(self.a, a.library, a.array.place, element, extents)?;
                 let target = read(&made, "out", Some(stream))?;
                 (made, target)
             }

@@ -15,6 +15,7 @@ mod options;
 mod overlap;
 mod product;
 mod read;
+mod shape;
 mod stream;
 mod study;
 mod timer;
