@@ -45,24 +45,24 @@ pub struct Prepared<'py> {
 }
 
 impl<'py> Call<'_, 'py> {
-    /// The operands that have gradients.
-    fn operands(&self) -> impl Iterator<Item = &Bound<'py, PyAny>> {
-        let optional = [self.c, self.bias, self.row_scale, self.col_scale];
+    /// The arrays among the arguments.
+    fn arrays(&self) -> impl Iterator<Item = &Bound<'py, PyAny>> {
+        let optional = [self.c, self.bias, self.row_scale, self.col_scale, self.out];
         [self.a, self.b]
             .into_iter()
             .chain(optional.into_iter().flatten())
     }
 
     /// Whether PyTorch must see the call: to record it for gradients, or because a subclass of
-    /// its tensors is among the operands.
+    /// its tensors is among the arrays.
     pub fn belongs_to_torch(&self) -> PyResult<bool> {
         let py = self.a.py();
-        for operand in self.operands() {
-            let belongs = match Framework::of(operand)?.library {
+        for array in self.arrays() {
+            let belongs = match Framework::of(array)?.library {
                 Library::NumPy | Library::Other => false,
                 Library::TorchSubclass => true,
                 Library::Torch => {
-                    let requires_grad = operand.getattr(intern!(py, "requires_grad"))?;
+                    let requires_grad = array.getattr(intern!(py, "requires_grad"))?;
                     requires_grad.is_truthy()? && grad_enabled(py)?
                 }
             };
@@ -73,13 +73,13 @@ impl<'py> Call<'_, 'py> {
         Ok(false)
     }
 
-    /// Whether an operand stands for others, within a transform such as `torch.func.vmap`, and
+    /// Whether an array stands for others, within a transform such as `torch.func.vmap`, and
     /// has no memory of its own.
     pub fn is_transformed(&self) -> PyResult<bool> {
-        for operand in self.operands() {
-            if Framework::of(operand)?.library == Library::Torch {
-                let torch = operand.py().import("torch._C._functorch")?;
-                let wrapped = torch.call_method1("is_functorch_wrapped_tensor", (operand,))?;
+        for array in self.arrays() {
+            if Framework::of(array)?.library == Library::Torch {
+                let torch = array.py().import("torch._C._functorch")?;
+                let wrapped = torch.call_method1("is_functorch_wrapped_tensor", (array,))?;
                 if wrapped.is_truthy()? {
                     return Ok(true);
                 }
@@ -93,7 +93,7 @@ impl<'py> Call<'_, 'py> {
         let py = self.a.py();
         if self.out.is_some() {
             return Err(PyRuntimeError::new_err(
-                "out is given, and an operand requires a gradient or is a subclass of \
+                "out is given, and it or an operand requires a gradient or is a subclass of \
                  torch.Tensor; accepted there: no out",
             ));
         }

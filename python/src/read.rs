@@ -196,7 +196,9 @@ fn by_capsule<'py>(
         // The object's library makes this stream wait for the work that fills the object.
         true => {
             let arguments = PyDict::new(py);
-            arguments.set_item("stream", stream.unwrap_or(LEGACY_STREAM))?;
+            // The driver's 0 is the legacy stream too, but DLPack forbids that number.
+            let number = stream.filter(|&handle| handle != 0);
+            arguments.set_item("stream", number.unwrap_or(LEGACY_STREAM))?;
             object.call_method(method, (), Some(&arguments))?
         }
         false => object.call_method0(method)?,

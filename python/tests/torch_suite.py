@@ -307,8 +307,13 @@ class TorchSuite:
         out = torch.empty(3, 5, device=self.device)
         with pytest.raises(RuntimeError, match="out is given"):
             tilewise.matmul(a, b, out=out)
+        parameter = torch.nn.Parameter(torch.zeros(3, 5, device=self.device))
+        with pytest.raises(RuntimeError, match="out is given"):
+            tilewise.matmul(a.detach(), b, out=parameter)
         with torch.no_grad():
             tilewise.matmul(a, b, out=out)
+            tilewise.matmul(a, b, out=parameter)
+        assert torch.equal(parameter.detach(), out)
         # A gradient that needs the former values of out fails.
         leaf = torch.ones(3, 5, device=self.device, requires_grad=True)
         square = leaf * out
