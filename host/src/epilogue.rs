@@ -150,6 +150,7 @@ impl Epilogue {
                 SourceUse::None
             },
             bias: self.bias,
+            bias_type: None,
             row_scale: self.row_scale,
             col_scale: self.col_scale,
             activation: match self.activation {

@@ -24,6 +24,9 @@
 //! # }
 //! ```
 //!
+//! An [`Epilogue`] computes act(α·A·B + β·C + bias), and more, in the same launch, and every
+//! operand may be a batch of matrices.
+//!
 //! A plan is made for layouts and holds no operand, so [`Gemm::plan_for`] can make a plan
 //! before its operands exist. [`Device::matmul`] keeps the plans that it makes.
 //!
@@ -36,8 +39,9 @@
 //! | [`Device`] | a GPU or the CPU |
 //! | [`Matrix`] | elements on one device |
 //! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
-//! | [`Layout`] | a shape and strides, in elements |
-//! | [`Gemm`] | a product to plan: its device and the forced choices |
+//! | [`Layout`] | a shape and strides of a matrix or a batch, in elements |
+//! | [`Gemm`] | a product to plan: its device, its epilogue and the forced choices |
+//! | [`Epilogue`], [`Inputs`] | what is done to A·B before it becomes C; its operands in one run |
 //! | [`Plan`], [`PlanInfo`] | a product ready to run; what it will do |
 //! | [`select`] | the rule that makes the choices that are not forced |
 //! | [`Tuner`] | measurements in place of the rule, and their cache |
@@ -47,8 +51,8 @@
 //! | `emulator` | emulated GPUs, which check every kernel they run (feature `emulator`) |
 //! | [`Error`] | everything that can go wrong |
 //!
-//! Elements are [`f32`], [`struct@f16`] or [`bf16`], and accumulators are f32; C has the
-//! type of A and B or f32. Strides count elements and are not negative.
+//! Elements are [`f32`], [`struct@f16`] or [`bf16`], and accumulators are f32; C has any of
+//! these types, whatever A and B have. Strides count elements and are not negative.
 //!
 //! Building needs nothing of CUDA, and the driver is opened at run time, so one program runs
 //! with and without a GPU. Where a GPU cannot be used, [`Device::best_gpu`] says why.
@@ -129,4 +133,7 @@ mod documents {
 
     #[doc = include_str!("../../docs/tile-order.md")]
     struct TileOrder;
+
+    #[doc = include_str!("../../docs/epilogues.md")]
+    struct Epilogues;
 }

@@ -70,10 +70,10 @@ impl<'a> Epilogue<'a> {
             match form.bias {
                 BiasAxis::None => {}
                 BiasAxis::PerRow => {
-                    terms.bias = [self.row_value(form.output, arguments.bias, row); N];
+                    terms.bias = [self.row_value(form.bias_type, arguments.bias, row); N];
                 }
                 BiasAxis::PerColumn => {
-                    terms.bias = self.column_values(form.output, arguments.bias, col);
+                    terms.bias = self.column_values(form.bias_type, arguments.bias, col);
                 }
             }
             if !matches!(form.source, SourceUse::None) {

@@ -36,11 +36,12 @@ pub enum BiasAxis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Form {
-    /// Element type of C and of the bias: [`DType::F32`], [`DType::F16`] or
-    /// [`DType::Bf16`].
+    /// Element type of C: [`DType::F32`], [`DType::F16`] or [`DType::Bf16`].
     pub output: DType,
     /// Element type of the source; one of the same three.
     pub source_type: DType,
+    /// Element type of the bias; one of the same three.
+    pub bias_type: DType,
     /// What the source does.
     pub source: SourceUse,
     /// The shape of the bias.
@@ -68,6 +69,7 @@ impl Form {
         Form {
             output,
             source_type: output,
+            bias_type: output,
             source: SourceUse::None,
             bias: BiasAxis::None,
             activation: Activation::Identity,
@@ -80,10 +82,11 @@ impl Form {
     }
 
     /// The fields in the order of their addresses, four bytes each.
-    pub const fn words(&self) -> [u32; 10] {
+    pub const fn words(&self) -> [u32; 11] {
         let words = [
             self.output as u32,
             self.source_type as u32,
+            self.bias_type as u32,
             self.source as u32,
             self.bias as u32,
             self.activation as u32,
@@ -115,7 +118,7 @@ impl Form {
 pub struct EpilogueArguments {
     /// S, M×N.
     pub source: TensorRef,
-    /// Device address of the bias: contiguous elements of C's type, the same for each
+    /// Device address of the bias: contiguous elements of the bias type, the same for each
     /// matrix of a batch.
     pub bias: u64,
     /// Device address of r: M contiguous f32, the same for each matrix of a batch.

@@ -42,6 +42,8 @@ pub struct EpilogueForm {
     /// What the source does. A gate is f32.
     pub(crate) source: SourceUse,
     pub(crate) bias: Option<Bias>,
+    /// The element type of the bias, if it is not that of C.
+    pub(crate) bias_type: Option<DType>,
     pub(crate) row_scale: bool,
     pub(crate) col_scale: bool,
     pub(crate) activation: Activation,
@@ -54,6 +56,7 @@ impl EpilogueForm {
         scaled: false,
         source: SourceUse::None,
         bias: None,
+        bias_type: None,
         row_scale: false,
         col_scale: false,
         activation: Activation::Identity,
@@ -87,11 +90,12 @@ impl EpilogueForm {
         }
     }
 
-    /// The form of a launch that computes the gates of a gated product, before
-    /// [`EpilogueForm::of_ups`].
-    pub(crate) const fn of_gates(self) -> Self {
+    /// The form of a launch that computes the gates of a gated product with C of type
+    /// `output`, before [`EpilogueForm::of_ups`].
+    pub(crate) const fn of_gates(self, output: DType) -> Self {
         EpilogueForm {
             activation: Activation::Identity,
+            bias_type: Some(output),
             gated: None,
             ..self
         }
@@ -114,6 +118,7 @@ impl EpilogueForm {
                 SourceUse::None | SourceUse::Add => output,
                 SourceUse::Gate => DType::F32,
             },
+            bias_type: self.bias_type.unwrap_or(output),
             source: self.source,
             bias: match self.bias {
                 None => BiasAxis::None,
@@ -144,6 +149,8 @@ impl fmt::Display for EpilogueForm {
             scaled,
             source,
             bias,
+            // It follows from the types of the product.
+            bias_type: _,
             row_scale,
             col_scale,
             activation,

@@ -57,7 +57,7 @@ impl Gates {
         let of_gates = Problem {
             output: OutputType::F32,
             c: strides,
-            epilogue: form.of_gates(),
+            epilogue: form.of_gates(problem.output_dtype()),
             ..*half
         };
         let columns = |is_there: bool, dtype| match is_there {

@@ -68,7 +68,7 @@ fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejectio
     if !epilogue.is_plain() && !(kernel.fused && reads_source) {
         return Err(Rejection::Epilogue { epilogue });
     }
-    if batches > 1 && is_hopper && !MAPS_HAVE_PLANES {
+    if batches > 1 && !(kernel.fused && (MAPS_HAVE_PLANES || !is_hopper)) {
         return Err(Rejection::Batches { batches });
     }
     Ok(())

@@ -273,7 +273,8 @@ pub fn check<T: Element, O: Output<T>>(
         Data::Uniform => assert_eq!(expected.worst(&found), None, "{about}"),
         Data::Exact => {
             for (index, (found, value)) in found.iter().zip(&expected.values).enumerate() {
-                let value = O::from_f64(*value);
+                // A product of a gate and another value is rounded to f32 first.
+                let value = O::from_f64(f64::from(*value as f32));
                 assert_eq!(*found, value, "element {index}\n{about}");
             }
         }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use tilewise::emulator::{self, EmulatedGpu};
-use tilewise::{Device, Error, Family};
+use tilewise::{Device, Error, Family, KernelInfo};
 
 use crate::case::Case;
 use crate::test::{Test, Work};
@@ -38,6 +38,7 @@ pub fn selects(test: &Test) -> bool {
     let is_short = |case: &Case, runs: u32, limit| time(case) * runs <= limit;
     match &test.work {
         Work::Product(case) => (test.quick || test.kind == "random") && is_short(case, 1, LAUNCH),
+        Work::Epilogue(case) => time_of(case.kernel, case.shape, case.batches) <= LAUNCH,
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
         Work::Device(_) => test.kind != "endless" && !NEED_DRIVER.contains(&test.name.as_str()),
@@ -56,17 +57,26 @@ fn is_plain(case: &Case) -> bool {
 
 /// The estimated time of the product.
 fn time(case: &Case) -> Duration {
-    let (m, n, k) = case.shape;
+    time_of(case.kernel, case.shape, 1)
+}
+
+/// The estimated time of `batches` products.
+fn time_of(
+    kernel: Option<&KernelInfo>,
+    (m, n, k): (usize, usize, usize),
+    batches: usize,
+) -> Duration {
     let shape = (m as u32, n as u32, k as u32);
-    match case.kernel {
-        Some(kernel) => emulator::time(kernel, shape, 1, 1),
+    match kernel {
+        Some(kernel) => emulator::time(kernel, shape, batches as u32, 1),
         // A kernel with tiles of 64 and more.
         None => Duration::from_nanos(
             [m, n, k]
                 .map(|side| side.next_multiple_of(128) as u64)
                 .iter()
                 .product::<u64>()
-                * 4,
+                * 4
+                * batches as u64,
         ),
     }
 }

@@ -134,10 +134,13 @@ fn surroundings<T: Element>(placement: Placement) -> (Vec<T>, usize) {
     (vec![poison(); start + span + BAND], start)
 }
 
-/// Where the elements stand, row by row, from element (0, 0).
+/// Where the elements stand, matrix by matrix and row by row, from the first.
 fn places(placement: Placement) -> impl Iterator<Item = usize> {
     let layout = placement.layout;
-    (0..layout.rows).flat_map(move |row| {
-        (0..layout.cols).map(move |col| row * layout.row_stride + col * layout.col_stride)
+    (0..layout.batches).flat_map(move |batch| {
+        (0..layout.rows).flat_map(move |row| {
+            let first = batch * layout.batch_stride + row * layout.row_stride;
+            (0..layout.cols).map(move |col| first + col * layout.col_stride)
+        })
     })
 }

@@ -25,6 +25,8 @@ mod driver;
 #[cfg(feature = "emulator")]
 mod emulated;
 mod endless;
+mod epilogue;
+mod epilogue_cases;
 mod errors;
 mod graph;
 mod guarded;

@@ -8,14 +8,17 @@ use crate::args::Args;
 use crate::capture::{self, Scene};
 use crate::case::{Case, Failure, Outcome, is_fatal};
 use crate::cases;
+use crate::epilogue::EpilogueCase;
 use crate::large::{self, Large};
 use crate::shared::Shared;
-use crate::{chain, endless, errors, own, random, repeat, tune};
+use crate::{chain, endless, epilogue_cases, errors, own, random, repeat, tune};
 
 /// What one test does.
 pub enum Work {
     /// One product, once.
     Product(Case),
+    /// One product with an epilogue, or a batch, once.
+    Epilogue(EpilogueCase),
     /// One product under every walk.
     Walks(Case),
     /// One plan, a hundred times.
@@ -97,6 +100,7 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
         quick: planned.quick,
         work: Work::Product(planned.case),
     }));
+    tests.extend(epilogue_cases::unforced().into_iter().map(with_epilogue));
     tests.extend(
         capture::cases()
             .into_iter()
@@ -147,6 +151,8 @@ fn of_kernel(kernel: &'static KernelInfo, sms: u32) -> Vec<Test> {
         }
     });
     let mut tests: Vec<Test> = products.collect();
+    let epilogues = epilogue_cases::of_kernel(kernel).into_iter();
+    tests.extend(epilogues.map(with_epilogue));
     if kernel.family == Family::Hopper || is_first_of_family(kernel) {
         let case = repeat::in_many_tiles(kernel, sms);
         tests.push(Test {
@@ -167,6 +173,17 @@ fn of_kernel(kernel: &'static KernelInfo, sms: u32) -> Vec<Test> {
         }));
     }
     tests
+}
+
+/// The test of a product with an epilogue.
+fn with_epilogue(case: EpilogueCase) -> Test {
+    Test {
+        name: case.to_string(),
+        kind: "epilogues",
+        kernel: case.kernel,
+        quick: case.index % 32 == 0,
+        work: Work::Epilogue(case),
+    }
 }
 
 /// Only the first f16 kernel of each family runs large cases.
@@ -204,6 +221,7 @@ impl Test {
             (Work::Own(run), _) => run().map(|()| Outcome::Right(0.0)).map_err(Failure::Wrong),
             (_, None) => return Verdict::Skipped("no GPU"),
             (Work::Product(case), Some(device)) => case.run(device, seed),
+            (Work::Epilogue(case), Some(device)) => case.run(device, seed),
             (Work::Walks(case), Some(device)) => {
                 let walks = case.kernel.map(cases::walks).unwrap_or_default();
                 repeat::over_walks(case, device, seed, &walks)
@@ -256,12 +274,15 @@ impl Test {
             }
             _ if is_emulated(device) => None,
             (Some(kernel), _) if !is_built(kernel) => Some("not in this build"),
-            (None, Work::Product(_) | Work::Device(_)) if !KERNELS.iter().any(is_built) => {
+            (None, Work::Product(_) | Work::Epilogue(_) | Work::Device(_))
+                if !KERNELS.iter().any(is_built) =>
+            {
                 Some("no kernel in this build")
             }
-            (None, Work::Product(case)) if case.input == DType::Tf32 && major < 8 => {
-                Some("no TF32 on this device")
-            }
+            (
+                None,
+                Work::Product(Case { input, .. }) | Work::Epilogue(EpilogueCase { input, .. }),
+            ) if *input == DType::Tf32 && major < 8 => Some("no TF32 on this device"),
             _ => None,
         }
     }

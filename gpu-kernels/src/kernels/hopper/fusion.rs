@@ -124,7 +124,8 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
             // SAFETY: masked to the columns; inside the vectors in shared memory.
             unsafe {
                 if let BiasAxis::PerColumn = form.bias {
-                    let [value] = (self.epilogue()).column_values(form.output, arguments.bias, col);
+                    let [value] =
+                        (self.epilogue()).column_values(form.bias_type, arguments.bias, col);
                     shared::store_f32(bias + 4 * local, value);
                 }
                 if form.col_scale != 0 {
@@ -171,7 +172,7 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
                 terms.scale = [value(dtype, address, row), value(dtype, address, row + 8)];
             }
             if let BiasAxis::PerRow = form.bias {
-                let (dtype, address) = (form.output, arguments.bias);
+                let (dtype, address) = (form.bias_type, arguments.bias);
                 terms.bias = [value(dtype, address, row), value(dtype, address, row + 8)];
             }
         }
