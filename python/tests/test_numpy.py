@@ -144,6 +144,12 @@ READ_ONLY.flags.writeable = False
         (TypeError, "activation is 3; accepted", (X, Y), {"activation": 3}),
         (ValueError, "gated is 'thirds'", (X, Y), {"gated": "thirds"}),
         (ValueError, "b has 5 columns; accepted with gated", (X, Y), {"gated": "halves"}),
+        (
+            ValueError,
+            "beta",
+            (X, np.ones((4, 6), "f4")),
+            {"gated": "halves", "c": np.ones((3, 3), "f4")},
+        ),
         (ValueError, r"out is \[3, 4\]", (X, Y), {"out": np.ones((3, 4), "f4")}),
         (ValueError, "out is a read-only ndarray", (X, Y), {"out": READ_ONLY}),
         (
