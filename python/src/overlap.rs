@@ -1,6 +1,6 @@
 //! Whether the memory of two arrays overlaps.
 
-use crate::array::Array;
+use crate::array::{Array, MAX_RANK};
 
 /// Whether writing `x` may change an element of `y`. Parts of one buffer that repeat at one
 /// period, such as two slices of its columns, are told apart; stranger patterns whose ranges of
@@ -14,7 +14,7 @@ pub fn may_overlap(x: &Array, y: &Array) -> bool {
     if x_end <= y_first || y_end <= x_first {
         return false;
     }
-    let periods = x.extents.iter().map(|&(_, stride)| stride);
+    let periods = x.steps.iter().map(|&(_, stride)| stride);
     !periods.filter(|&period| period > 0).any(|period| {
         let ([x_first, x_end], [y_first, y_end]) = (x.range(period), y.range(period));
         // How far behind `x` the nearest repetition of `y` begins, and of `x` behind `y`.
@@ -28,30 +28,30 @@ pub fn may_overlap(x: &Array, y: &Array) -> bool {
 struct Footprint {
     address: u64,
     element: u64,
-    /// Extent and stride of each dimension that has neighbours.
-    extents: Vec<(u64, u64)>,
+    /// Steps along each dimension, and the bytes of a step; (0, 0) for a single element.
+    steps: [(u64, u64); MAX_RANK],
 }
 
 impl Footprint {
     fn of(array: &Array) -> Footprint {
         let element = array.element.bytes() as u64;
-        let dimensions = array.shape.iter().zip(array.strides);
+        let steps = |at: usize| match array.shape[at] {
+            0 | 1 => (0, 0),
+            extent => (extent as u64 - 1, array.strides[at] as u64 * element),
+        };
         Footprint {
             address: array.address,
             element,
-            extents: dimensions
-                .filter(|&(&extent, _)| extent > 1)
-                .map(|(&extent, stride)| (extent as u64, stride as u64 * element))
-                .collect(),
+            steps: [steps(0), steps(1), steps(2)],
         }
     }
 
     /// The addresses from the first to one past the last, without the dimensions whose strides
     /// are multiples of `period`; 0 leaves none out.
     fn range(&self, period: u64) -> [u64; 2] {
-        let far: u64 = (self.extents.iter())
+        let far: u64 = (self.steps.iter())
             .filter(|&&(_, stride)| period == 0 || !stride.is_multiple_of(period))
-            .map(|&(extent, stride)| (extent - 1) * stride)
+            .map(|&(count, stride)| count * stride)
             .sum();
         [self.address, self.address + far + self.element]
     }

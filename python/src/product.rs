@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -40,12 +40,14 @@ pub struct Product {
     pub col_scale: Option<Array>,
 }
 
-/// The device that holds `place`.
+/// The device that holds `place`. It stays open, because it keeps its plans no longer than
+/// its last handle lives.
 pub fn device(place: Place) -> PyResult<Device> {
+    static CPU: LazyLock<Device> = LazyLock::new(Device::cpu);
     static OPEN: Mutex<Vec<(usize, Device)>> = Mutex::new(Vec::new());
 
     let Place::Gpu(ordinal) = place else {
-        return Ok(Device::cpu());
+        return Ok(CPU.clone());
     };
     let mut open = OPEN.lock().unwrap_or_else(|poison| poison.into_inner());
     if let Some((_, device)) = open.iter().find(|(known, _)| *known == ordinal) {
