@@ -90,6 +90,7 @@ fn gemm_of<T: Element>(criterion: &mut Criterion, device: &Device) {
 
 fn gemm(criterion: &mut Criterion) {
     let device = Device::best();
+    device.make_current().expect("the device was just opened");
     let machine = Machine::of(&device);
     println!("{}  kernels by {}", machine.device, machine.toolchain);
     gemm_of::<f16>(criterion, &device);

@@ -77,6 +77,8 @@ fn row_name(case: &Case) -> String {
     let output = match case.output {
         OutputType::Input => "",
         OutputType::F32 => " to f32",
+        OutputType::F16 => " to f16",
+        OutputType::Bf16 => " to bf16",
     };
     let values = match case.values {
         Values::Uniform => "uniform in -1..1",
@@ -96,12 +98,17 @@ enum Refused {
 }
 
 fn compare_case(worlds: &Worlds, name: &str, case: &Case) -> Result<Tally, Refused> {
-    match (case.kernel().input, case.output) {
-        (DType::F16, OutputType::Input) => compare_types::<f16, f16>(worlds, name, case),
-        (DType::F16, OutputType::F32) => compare_types::<f16, f32>(worlds, name, case),
-        (DType::Bf16, OutputType::Input) => compare_types::<bf16, bf16>(worlds, name, case),
-        (DType::Bf16, OutputType::F32) => compare_types::<bf16, f32>(worlds, name, case),
-        (DType::F32 | DType::Tf32, _) => compare_types::<f32, f32>(worlds, name, case),
+    let input = case.kernel().input;
+    match (input, case.output.dtype(input)) {
+        (DType::F16, DType::F16) => compare_types::<f16, f16>(worlds, name, case),
+        (DType::F16, DType::Bf16) => compare_types::<f16, bf16>(worlds, name, case),
+        (DType::F16, _) => compare_types::<f16, f32>(worlds, name, case),
+        (DType::Bf16, DType::F16) => compare_types::<bf16, f16>(worlds, name, case),
+        (DType::Bf16, DType::Bf16) => compare_types::<bf16, bf16>(worlds, name, case),
+        (DType::Bf16, _) => compare_types::<bf16, f32>(worlds, name, case),
+        (_, DType::F16) => compare_types::<f32, f16>(worlds, name, case),
+        (_, DType::Bf16) => compare_types::<f32, bf16>(worlds, name, case),
+        (_, _) => compare_types::<f32, f32>(worlds, name, case),
     }
 }
 

@@ -55,12 +55,17 @@ pub enum Error {
 /// # Errors
 /// [`Error`].
 pub fn run(case: &Case, gpu: &EmulatedGpu) -> Result<Outcome, Error> {
-    match (case.kernel().input, case.output) {
-        (DType::F16, OutputType::Input) => run_as::<f16, f16>(case, gpu),
-        (DType::F16, OutputType::F32) => run_as::<f16, f32>(case, gpu),
-        (DType::Bf16, OutputType::Input) => run_as::<bf16, bf16>(case, gpu),
-        (DType::Bf16, OutputType::F32) => run_as::<bf16, f32>(case, gpu),
-        (DType::F32 | DType::Tf32, _) => run_as::<f32, f32>(case, gpu),
+    let input = case.kernel().input;
+    match (input, case.output.dtype(input)) {
+        (DType::F16, DType::F16) => run_as::<f16, f16>(case, gpu),
+        (DType::F16, DType::Bf16) => run_as::<f16, bf16>(case, gpu),
+        (DType::F16, _) => run_as::<f16, f32>(case, gpu),
+        (DType::Bf16, DType::F16) => run_as::<bf16, f16>(case, gpu),
+        (DType::Bf16, DType::Bf16) => run_as::<bf16, bf16>(case, gpu),
+        (DType::Bf16, _) => run_as::<bf16, f32>(case, gpu),
+        (_, DType::F16) => run_as::<f32, f16>(case, gpu),
+        (_, DType::Bf16) => run_as::<f32, bf16>(case, gpu),
+        (_, _) => run_as::<f32, f32>(case, gpu),
     }
 }
 

@@ -114,8 +114,11 @@ impl Device {
         }
     }
 
-    /// The CUDA stream on which all work of this device is enqueued. `None` for the CPU and
-    /// for emulated GPUs: there, every call finishes its work before it returns.
+    /// The CUDA stream on which all work of this device is enqueued, except by
+    /// [`Plan::run_on`](crate::Plan::run_on) and [`Gemm::run_on`](crate::Gemm::run_on). It
+    /// waits for the legacy default stream, and that for it, as any stream does that is
+    /// created without flags. `None` for the CPU and for emulated GPUs: there, every call
+    /// finishes its work before it returns.
     pub fn stream(&self) -> Option<CudaStream> {
         match self.kind() {
             Kind::Cpu => None,
@@ -149,7 +152,7 @@ impl Device {
         }
     }
 
-    /// Waits for all work enqueued so far, however long it takes.
+    /// Waits for all work enqueued so far on [`Device::stream`], however long it takes.
     ///
     /// # Errors
     /// [`Error::Driver`] when any of it failed, [`Error::TimedOut`] when the
@@ -161,8 +164,8 @@ impl Device {
         }
     }
 
-    /// Waits for all work enqueued so far, but no longer than `timeout`. The call also
-    /// waits for work that other threads enqueue meanwhile. On the CPU there is nothing to
+    /// Waits for all work enqueued so far on [`Device::stream`], but no longer than
+    /// `timeout`. The call also waits for work that other threads enqueue meanwhile. On the CPU there is nothing to
     /// wait for, because every call finishes its work before it returns.
     ///
     /// CUDA cannot cancel a kernel that never ends: only the end of the process frees the

@@ -38,7 +38,8 @@
 //! |---|---|
 //! | [`Device`] | a GPU or the CPU |
 //! | [`Matrix`] | elements on one device |
-//! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, to read or to write |
+//! | [`MatrixView`], [`MatrixViewMut`] | shape and strides over a matrix, or over memory of another library, to read or to write |
+//! | [`CudaStream`] | a stream of the CUDA driver, the library's or yours |
 //! | [`Layout`] | a shape and strides of a matrix or a batch, in elements |
 //! | [`Gemm`] | a product to plan: its device, its epilogue and the forced choices |
 //! | [`Epilogue`], [`Inputs`] | what is done to A·B before it becomes C; its operands in one run |

@@ -54,10 +54,9 @@ impl Device {
     fn multiply<T: Element>(&self, a: MatrixView<T>, b: MatrixView<T>) -> Result<Matrix<T>, Error> {
         check_shapes(a.layout(), b.layout(), (a.rows(), b.cols()))?;
         let batches = check_batches(a.layout(), b.layout(), None)?;
-        let mut c = self.zeros_batched(batches, a.rows(), b.cols())?;
-        let inputs = Inputs::<T>::new();
+        let mut c = Matrix::unwritten(self, batches, a.rows(), b.cols())?;
         // SAFETY: the stream is the library's own, and the views' memory is freed behind it.
-        unsafe { Gemm::new(self).run_views(None, a, b, c.view_mut(), &inputs)? };
+        unsafe { Gemm::new(self).run_views(None, a, b, c.view_mut(), &Inputs::new())? };
         Ok(c)
     }
 }
@@ -85,8 +84,9 @@ impl Gemm {
     /// [`Gemm::run`] on a stream of yours: like [`Gemm::plan`] and [`Plan::run_on`], but the
     /// device keeps the plan.
     ///
-    /// A kept plan serves products on whatever streams. Products that use the workspace of one plan wait for
-    /// each other on the GPU; products that two threads enqueue at once use two plans.
+    /// A kept plan serves products on whatever streams. Products that use the workspace of
+    /// one plan wait for each other on the GPU; products that two threads enqueue at once use
+    /// two plans.
     ///
     /// While `stream` captures a CUDA graph, the product is captured. If its plan has a
     /// workspace, the plan belongs to the graph from then on: it serves other products of
@@ -150,7 +150,11 @@ impl Gemm {
         // SAFETY: the caller ensures it.
         let result = unsafe { plan.run_views(stream, a, b, c, inputs) };
         // A capture holds what was enqueued before a failure, too.
-        if result.is_ok() || capture.is_some() {
+        let is_kept = match &result {
+            Ok(()) | Err(Error::OrderWhileCapturing) => true,
+            Err(_) => capture.is_some(),
+        };
+        if is_kept {
             device.plans().put(key, plan.into_untyped(), capture);
         }
         result

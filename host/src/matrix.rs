@@ -17,14 +17,34 @@ pub struct Matrix<T> {
 }
 
 impl<T: Element> Matrix<T> {
-    pub(crate) fn zeroed(device: &Device, layout: Layout) -> Result<Self, Error> {
+    fn zeroed(device: &Device, layout: Layout) -> Result<Self, Error> {
+        Matrix::allocate(device, layout, Storage::zeroed)
+    }
+
+    /// A batch of `rows`×`cols` matrices whose elements the caller writes before it lets
+    /// anybody read them.
+    pub(crate) fn unwritten(
+        device: &Device,
+        batches: usize,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Self, Error> {
+        Matrix::allocate(device, dense(batches, rows, cols), Storage::unwritten)
+    }
+
+    /// A matrix of `layout` in what `storage` allocates.
+    fn allocate(
+        device: &Device,
+        layout: Layout,
+        storage: impl Fn(&Device, Layout) -> Result<Storage<T>, Error>,
+    ) -> Result<Self, Error> {
         if layout.allocation(size_of::<T>()).is_none() {
             return Err(Error::SizeOverflow { layout });
         }
         if layout.aliases() {
             return Err(Error::Aliasing { layout });
         }
-        let storage = device.with_room(|| Storage::zeroed(device, layout))?;
+        let storage = device.with_room(|| storage(device, layout))?;
         Ok(Matrix { storage, layout })
     }
 
@@ -53,7 +73,9 @@ impl<T: Element> Matrix<T> {
         self.storage.device()
     }
 
-    /// Address of the first element in GPU memory; `None` on the CPU device.
+    /// Address of the first element in GPU memory; `None` on the CPU device. The memory is
+    /// allocated, filled and freed in the order of [`Device::stream`], so work of yours on
+    /// other streams waits for that stream, and ends before the matrix is dropped.
     pub fn device_address(&self) -> Option<u64> {
         self.device()
             .is_gpu()

@@ -102,7 +102,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// [`Device::stream`] captures.
     ///
     /// # Errors
-    /// Those of [`Plan::run_with`], and [`Error::OrderWhileCapturing`].
+    /// Those of [`Plan::run_with`].
     ///
     /// # Safety
     /// - `stream` belongs to the primary context of the plan's device, and exists until the
@@ -127,7 +127,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         unsafe { self.run_views(Some(stream), a, b, c, inputs) }
     }
 
-    /// [`Plan::run_on`], or [`Plan::run`] without a stream, compiled once for all kinds of
+    /// [`Plan::run_on`], or [`Plan::run_with`] without a stream, compiled once for all kinds of
     /// operands.
     ///
     /// # Safety
@@ -166,8 +166,8 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
                     c: c.address(),
                     epilogue: inputs.addresses(epilogue, &c),
                 };
-                // SAFETY: the views are live, on the plan's device and of the planned
-                // layouts; the caller ensures the rest.
+                // SAFETY: the views are live, on the plan's device and of the planned layouts;
+                // the caller ensures the rest.
                 unsafe { plan.run(stream, &run) }
             }
         }

@@ -1,9 +1,13 @@
 //! The memory that a matrix owns, on the host or on a GPU.
 
+use std::sync::Arc;
+
 use crate::device::{Device, Kind};
 use crate::element::Element;
 use crate::error::Error;
+use crate::gpu::backend::Streams;
 use crate::gpu::buffer::DeviceBuffer;
+use crate::gpu::opened::Gpu;
 use crate::host_memory::HostBuffer;
 use crate::layout::Layout;
 use crate::memory::{Memory, Place};
@@ -28,12 +32,28 @@ enum Buffer<T> {
 impl<T: Element> Storage<T> {
     /// Allocates zeros for a matrix of `layout`.
     pub(crate) fn zeroed(device: &Device, layout: Layout) -> Result<Self, Error> {
+        Storage::allocate(device, layout, DeviceBuffer::zeroed)
+    }
+
+    /// Allocates memory for a matrix of `layout`: undefined on a GPU, zeros on the CPU.
+    pub(crate) fn unwritten(device: &Device, layout: Layout) -> Result<Self, Error> {
+        Storage::allocate(device, layout, |gpu, bytes| {
+            DeviceBuffer::undefined(gpu, bytes, Streams::Own)
+        })
+    }
+
+    /// Allocates memory for a matrix of `layout`, on a GPU by `on_gpu`.
+    fn allocate(
+        device: &Device,
+        layout: Layout,
+        on_gpu: impl FnOnce(&Arc<Gpu>, usize) -> Result<DeviceBuffer, Error>,
+    ) -> Result<Self, Error> {
         let len = layout
             .allocation(size_of::<T>())
             .ok_or(Error::SizeOverflow { layout })?;
         let buffer = match device.kind() {
             Kind::Cpu => Buffer::Host(HostBuffer::zeroed(len)?),
-            Kind::Gpu(gpu) => Buffer::Gpu(DeviceBuffer::zeroed(gpu, len * size_of::<T>())?),
+            Kind::Gpu(gpu) => Buffer::Gpu(on_gpu(gpu, len * size_of::<T>())?),
         };
         Ok(Storage {
             device: device.clone(),

@@ -26,7 +26,7 @@
 use gpu_kernels::kernels::hopper::{box_rows, store_rows};
 use gpu_kernels::{DType, KernelInfo, Major};
 
-use crate::problem::Problem;
+use crate::problem::{Problem, Strides};
 
 /// Addresses and pitches must be multiples of this many bytes.
 pub const ALIGNMENT: u64 = 16;
@@ -64,6 +64,13 @@ pub enum Unreadable {
         /// Bytes of a line.
         line: u64,
     },
+    /// The matrices of a batch, or the halves of B, are not a multiple of 16 bytes apart, or
+    /// too far apart.
+    #[error("its matrices are {pitch} bytes apart, accepted: multiples of 16 up to 2^40 - 16")]
+    Planes {
+        /// Bytes from one matrix to the next.
+        pitch: u64,
+    },
     /// The address is not known to be a multiple of 16 bytes.
     #[error("its address is aligned to {alignment} bytes, accepted: 16 or more")]
     Alignment {
@@ -80,6 +87,55 @@ pub struct GlobalTensor {
     pub dims: [u64; 2],
     /// Bytes from one line of contiguous elements to the next.
     pub pitch_bytes: u64,
+    /// The third dimension: the matrices of a batch, or the two halves of B in a gated
+    /// product. `None` for a single matrix.
+    pub planes: Option<Planes>,
+}
+
+/// The third dimension of a tensor map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planes {
+    /// Number of planes.
+    pub count: u64,
+    /// Bytes from one plane to the next.
+    pub pitch_bytes: u64,
+}
+
+impl Planes {
+    /// `count` planes of `line` bytes a line, `stride` elements apart. A stride of 0 repeats
+    /// one plane.
+    fn new(count: u64, stride: u64, element_bytes: u32, line: u64) -> Result<Self, Unreadable> {
+        let pitch = stride.saturating_mul(element_bytes.into());
+        if stride == 0 {
+            // The kernel asks for plane 0 alone.
+            return Ok(Planes {
+                count: 1,
+                pitch_bytes: line.next_multiple_of(ALIGNMENT),
+            });
+        }
+        if !pitch.is_multiple_of(ALIGNMENT) || pitch >= MAX_PITCH {
+            return Err(Unreadable::Planes { pitch });
+        }
+        Ok(Planes {
+            count,
+            pitch_bytes: pitch,
+        })
+    }
+
+    /// The planes of an operand of `problem` with a batch; `None` for a single product.
+    fn of_batch(
+        problem: &Problem,
+        operand: &Strides,
+        element_bytes: u32,
+        dims: [u64; 2],
+    ) -> Result<Option<Self>, Unreadable> {
+        if problem.batches <= 1 {
+            return Ok(None);
+        }
+        let line = dims[0] * u64::from(element_bytes);
+        let count = problem.batches.into();
+        Planes::new(count, operand.batch_stride, element_bytes, line).map(Some)
+    }
 }
 
 impl GlobalTensor {
@@ -91,35 +147,58 @@ impl GlobalTensor {
         let along_m = (problem.m, problem.a.row_stride, "M");
         let along_k = (problem.k, problem.a.col_stride, "K");
         let bytes = problem.input.bytes();
-        match major {
+        let matrix = match major {
             Major::K => GlobalTensor::new(problem.a.alignment, bytes, along_k, along_m),
             Major::Mn => GlobalTensor::new(problem.a.alignment, bytes, along_m, along_k),
-        }
+        }?;
+        let planes = Planes::of_batch(problem, &problem.a, bytes, matrix.dims)?;
+        Ok(GlobalTensor { planes, ..matrix })
     }
 
-    /// B of `problem`, contiguous along `major`.
+    /// B of `problem`, contiguous along `major`. If the product is gated, the gates are the
+    /// first plane and the other columns the second.
     ///
     /// # Errors
     /// [`Unreadable`].
     pub fn of_b(problem: &Problem, major: Major) -> Result<GlobalTensor, Unreadable> {
+        if let (Some(gated), Some(half)) = (problem.epilogue.gated, problem.half()) {
+            let bytes = problem.input.bytes();
+            let matrix = GlobalTensor::of_b(&half, major)?;
+            let line = matrix.dims[0] * u64::from(bytes);
+            let planes = Planes::new(2, problem.up_offset(gated), bytes, line)?;
+            return Ok(GlobalTensor {
+                planes: Some(planes),
+                ..matrix
+            });
+        }
         let along_n = (problem.n, problem.b.col_stride, "N");
         let along_k = (problem.k, problem.b.row_stride, "K");
         let bytes = problem.input.bytes();
-        match major {
+        let matrix = match major {
             Major::K => GlobalTensor::new(problem.b.alignment, bytes, along_k, along_n),
             Major::Mn => GlobalTensor::new(problem.b.alignment, bytes, along_n, along_k),
-        }
+        }?;
+        let planes = Planes::of_batch(problem, &problem.b, bytes, matrix.dims)?;
+        Ok(GlobalTensor { planes, ..matrix })
     }
 
     /// C of `problem`, contiguous along N, if a hopper kernel can write it
     /// through TMA. TMA clips a store to multiples of 16 bytes, not to elements, so it would
     /// write past the end of a line that is not a multiple of 16 bytes long.
     pub fn of_c(problem: &Problem) -> Option<GlobalTensor> {
-        let along_m = (problem.m, problem.c.row_stride, "M");
-        let along_n = (problem.n, problem.c.col_stride, "N");
+        GlobalTensor::like_c(problem, &problem.c)
+    }
+
+    /// A matrix of the shape and the type of C with these strides: C itself, or a source.
+    pub(crate) fn like_c(problem: &Problem, strides: &Strides) -> Option<GlobalTensor> {
+        let cols = problem.c_cols();
+        let along_m = (problem.m, strides.row_stride, "M");
+        let along_n = (cols, strides.col_stride, "N");
         let bytes = output_dtype(problem).bytes();
-        let tensor = GlobalTensor::new(problem.c.alignment, bytes, along_n, along_m).ok()?;
-        let line = u64::from(problem.n) * u64::from(bytes);
+        let matrix = GlobalTensor::new(strides.alignment, bytes, along_n, along_m).ok()?;
+        let line = u64::from(cols) * u64::from(bytes);
+        let planes = Planes::of_batch(problem, strides, bytes, matrix.dims).ok()?;
+        let tensor = GlobalTensor { planes, ..matrix };
         line.is_multiple_of(ALIGNMENT).then_some(tensor)
     }
 
@@ -150,6 +229,7 @@ impl GlobalTensor {
         Ok(GlobalTensor {
             dims: [length.into(), lines.into()],
             pitch_bytes: pitch,
+            planes: None,
         })
     }
 }
@@ -166,13 +246,17 @@ pub fn a_box(kernel: &KernelInfo, major: Major, m: u32) -> [u32; 2] {
     }
 }
 
-/// The box of B, of `n` columns, that `kernel` copies at once, contiguous
+/// The box of B of `problem` that `kernel` copies at once, contiguous
 /// direction first.
-pub fn b_box(kernel: &KernelInfo, major: Major, n: u32) -> [u32; 2] {
+pub fn b_box(kernel: &KernelInfo, major: Major, problem: &Problem) -> [u32; 2] {
     match major {
+        // Each plane of a gated B fills half of a tile.
+        Major::K if problem.epilogue.gated.is_some() => {
+            [box_width(kernel.input), kernel.block.n / 2]
+        }
         Major::K => [
             box_width(kernel.input),
-            box_rows(kernel.block.n, kernel.cluster.m, n),
+            box_rows(kernel.block.n, kernel.cluster.m, problem.n),
         ],
         Major::Mn => [box_width(kernel.input), box_width(kernel.input)],
     }
@@ -198,7 +282,6 @@ pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
 mod tests {
     use super::*;
     use crate::epilogue::EpilogueForm;
-    use crate::problem::Strides;
     use gpu_kernels::entry::KERNELS;
     use gpu_kernels::{Family, OutputType};
 
@@ -296,13 +379,25 @@ mod tests {
         }
     }
 
+    /// A problem whose B has 4096 columns.
+    fn wide() -> Problem {
+        Problem {
+            n: 4096,
+            ..problem((200, 1), (4096, 1), (4096, 1))
+        }
+    }
+
     #[test]
     fn boxes_are_128_bytes_wide() {
         let of = |input| {
             let hopper =
                 |kernel: &&KernelInfo| kernel.family == Family::Hopper && kernel.input == input;
             let kernel = KERNELS.iter().find(hopper).unwrap();
-            let boxes = [a_box(kernel, Major::K, 4096), b_box(kernel, Major::K, 4096)];
+            let wide = wide();
+            let boxes = [
+                a_box(kernel, Major::K, 4096),
+                b_box(kernel, Major::K, &wide),
+            ];
             (kernel.block, boxes)
         };
         let (block, boxes) = of(DType::F16);
@@ -317,7 +412,7 @@ mod tests {
         for name in ["hopper_f16_am_bn_64x64x128", "hopper_f16_am_bn_64x128x64"] {
             let kernel = named(name);
             assert_eq!(a_box(kernel, Major::Mn, 4096), [64, 64], "{name}");
-            assert_eq!(b_box(kernel, Major::Mn, 4096), [64, 64], "{name}");
+            assert_eq!(b_box(kernel, Major::Mn, &wide()), [64, 64], "{name}");
         }
     }
 

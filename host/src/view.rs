@@ -94,7 +94,7 @@ impl<'a, T: Element> MatrixView<'a, T> {
     accessors!();
 
     /// A view of memory that the library does not own: a tensor of another library, or an
-    /// allocation of your own. `address` is the address of element (0, 0): a device pointer
+    /// allocation of your own. `address` is the address of the first element: a device pointer
     /// on a GPU, a pointer of this process on the CPU device.
     ///
     /// ```

@@ -93,7 +93,7 @@ fn a_source_with_beta_0_is_not_read() {
 #[test]
 fn activations_have_their_values() {
     // From the definitions, to 9 digits.
-    let cases: [(Activation, [f32; 3]); 6] = [
+    let cases: [(Activation, [f64; 3]); 6] = [
         (Activation::Identity, [-1.0, 0.5, 3.0]),
         (Activation::Relu, [0.0, 0.5, 3.0]),
         (Activation::LeakyRelu(0.1), [-0.1, 0.5, 3.0]),
@@ -112,7 +112,7 @@ fn activations_have_their_values() {
         let gemm = Gemm::new(&device).epilogue(Epilogue::new().activation(activation));
         gemm.run(&one, &x, &mut c, &Inputs::new()).unwrap();
         for (found, expected) in c.to_vec().unwrap().into_iter().zip(expected) {
-            let error = (found - expected).abs();
+            let error = (f64::from(found) - expected).abs();
             assert!(error <= 3e-7 * expected.abs(), "{activation:?}: {found}");
         }
     }

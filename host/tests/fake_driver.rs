@@ -6,12 +6,16 @@
 //! The library opens `libcuda.so.1` by name, so each test runs itself again in
 //! a process whose library path leads to the fake driver.
 
+#[path = "fake_driver/allocations.rs"]
+mod allocations;
 #[path = "fake_driver/calls.rs"]
 mod calls;
 #[path = "common/driver.rs"]
 mod driver;
 #[path = "fake_driver/overdue.rs"]
 mod overdue;
+#[path = "fake_driver/streams.rs"]
+mod streams;
 #[path = "fake_driver/tuning.rs"]
 mod tuning;
 

@@ -13,10 +13,11 @@ use tilewise::select::{
 };
 use tilewise::tma::{GlobalTensor, Unreadable};
 use tilewise::{
-    Arch, AsView, AsViewMut, Block, BuildInfo, Cluster, CodeGenerator, CpuPlanInfo, DType, Device,
-    Element, Error, Family, Gemm, GpuInfo, GpuPlanInfo, KernelInfo, Layout, Major, Matrix,
-    MatrixView, MatrixViewMut, Operand, Origin, Output, OutputType, ParseOrderError, Plan,
-    PlanInfo, Precision, Schedule, Tile, TileGrid, TileOrder, Tuner, bf16, f16,
+    Activation, Arch, AsView, AsViewMut, Bias, Block, BuildInfo, Cluster, CodeGenerator,
+    CpuPlanInfo, DType, Device, Element, Epilogue, Error, Family, Gated, Gemm, GpuInfo,
+    GpuPlanInfo, Inputs, KernelInfo, Layout, Major, Matrix, MatrixView, MatrixViewMut, Operand,
+    Origin, Output, OutputType, ParseOrderError, Plan, PlanInfo, Precision, Schedule, Tile,
+    TileGrid, TileOrder, Tuner, bf16, f16,
 };
 
 /// The types of forced choices and of plans.
@@ -115,6 +116,8 @@ struct Named<'a> {
     refused: (Rejected, Rejection, Unreadable, GlobalTensor),
     modelled: (Bound, Limit, Replayed, WaveLoads),
     tuner: Tuner,
+    epilogue: (Epilogue, Activation, Bias, Gated, Inputs<'a, bf16>),
+    oracle: (tilewise::oracle::Product, tilewise::oracle::Finished),
 }
 
 #[test]

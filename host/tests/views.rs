@@ -3,7 +3,9 @@
 mod common;
 
 use common::Random;
-use tilewise::{Device, Error, Matrix, MatrixView};
+use tilewise::{
+    CudaStream, Device, Error, Gemm, Inputs, Layout, Matrix, MatrixView, MatrixViewMut,
+};
 
 /// Rows of elements.
 type Table = Vec<Vec<f32>>;
@@ -158,4 +160,79 @@ fn a_matrix_may_have_any_strides_that_do_not_alias() {
     let flat = column_major.view().with_strides(1, 6, 6, 1).unwrap();
     assert_eq!(flat.to_vec().unwrap(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
     assert_eq!(column_major.device_address(), None);
+}
+
+/// A product of slices of vectors of the caller's, into another.
+#[test]
+fn views_over_memory_of_the_process_are_operands() {
+    let device = Device::cpu();
+    // Two rows of three elements, four elements apart; its transpose, stored by columns.
+    let a: Vec<f32> = (0..8).map(|place| place as f32).collect();
+    let mut c = vec![-1.0_f32; 7];
+    let layout = Layout::strided(2, 3, 4, 1);
+    let address = |first: *const f32| first.expose_provenance() as u64;
+    let (first_a, first_c) = (address(a.as_ptr()), address(c.as_mut_ptr()));
+    // SAFETY: the vectors outlive the views, which nothing else uses meanwhile.
+    unsafe {
+        let a = MatrixView::<f32>::from_raw(&device, first_a, layout).unwrap();
+        let mut c =
+            MatrixViewMut::<f32>::from_raw(&device, first_c + 4, Layout::strided(2, 2, 3, 1));
+        let c = c.as_mut().unwrap();
+        assert_eq!(a.address(), first_a);
+        assert_eq!(table(a), [[0.0, 1.0, 2.0], [4.0, 5.0, 6.0]]);
+        let gemm = Gemm::new(&device);
+        let mut plan = gemm.plan(a, a.t(), c.reborrow()).unwrap();
+        plan.run(a, a.t(), c.reborrow()).unwrap();
+        assert_eq!(table(c.as_view()), [[5.0, 17.0], [17.0, 77.0]]);
+        // The CPU has no streams, and takes any.
+        let stream = CudaStream::from_raw(std::ptr::null_mut());
+        c.fill(0.0).unwrap();
+        plan.run_on(stream, a, a.t(), c.reborrow(), &Inputs::new())
+            .unwrap();
+        assert_eq!(table(c.as_view()), [[5.0, 17.0], [17.0, 77.0]]);
+        c.fill(0.0).unwrap();
+        gemm.run_on(stream, a, a.t(), c.reborrow(), &Inputs::new())
+            .unwrap();
+    }
+    assert_eq!(c, [-1.0, 5.0, 17.0, -1.0, 17.0, 77.0, -1.0]);
+}
+
+#[test]
+fn addresses_that_memory_cannot_have_are_refused() {
+    let device = Device::cpu();
+    let layout = Layout::row_major(2, 3);
+    let element_bytes = 4;
+    for address in [0, 2, 0x1001, u64::MAX - 23, u64::MAX - 3] {
+        // SAFETY: the views are refused, or never read.
+        let refused = unsafe { MatrixView::<f32>::from_raw(&device, address, layout) };
+        let error = Error::Address {
+            address,
+            layout,
+            element_bytes,
+        };
+        assert_eq!(refused.err(), Some(error), "{address:#x}");
+    }
+    let message = Error::Address {
+        address: 2,
+        layout,
+        element_bytes,
+    };
+    assert_eq!(
+        message.to_string(),
+        "a matrix of 2×3 with strides (3, 1) at address 0x2; accepted: a multiple of 4 bytes \
+         that is not 0, with the whole matrix below 2^64"
+    );
+    // Nothing is behind an empty view, so it may be anywhere.
+    let empty = Layout::row_major(0, 3);
+    // SAFETY: an empty view reads nothing.
+    let view = unsafe { MatrixView::<f32>::from_raw(&device, 0, empty) }.unwrap();
+    assert_eq!(view.to_vec().unwrap(), [0.0_f32; 0]);
+    let broadcast = Layout::strided(2, 3, 0, 1);
+    // SAFETY: the view is refused.
+    let refused = unsafe { MatrixViewMut::<f32>::from_raw(&device, 4096, broadcast) };
+    assert_eq!(refused.err(), Some(Error::Aliasing { layout: broadcast }));
+    let vast = Layout::strided(2, 1, usize::MAX / 4, 1);
+    // SAFETY: the view is refused.
+    let refused = unsafe { MatrixView::<f32>::from_raw(&device, 4096, vast) };
+    assert_eq!(refused.err(), Some(Error::SizeOverflow { layout: vast }));
 }

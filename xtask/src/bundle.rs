@@ -48,7 +48,6 @@ NVIDIA driver. Its kernels were compiled by
   ./tilewise-bench bench      measure tile orders, kernels and peers (--help for the choices)
   ./tilewise-bench study      measure tile orders for the study, bytes with Nsight Compute
   ./gpu-tests                 the GPU tests; a name as argument selects some
-  ./gpu-tests-loaded          the same, without cust: function pointers loaded at run time
 {proof}
 bench uses cuBLASLt where the system has it, and Triton where python3 has it.
 ",
@@ -57,8 +56,9 @@ bench uses cuBLASLt where the system has it, and Triton where python3 has it.
     }
 }
 
-/// Fills the folder `bundle/`.
-pub fn run() -> Result<()> {
+/// Fills the folder `bundle/`. The GPU tests are those of the library with the feature `cust`,
+/// as the workspace's programs have it, or `without_cust`, as a crate that depends on it has it.
+pub fn run(without_cust: bool) -> Result<()> {
     let generator = ptx::compiled_by().context("a bundle without device code is of no use")?;
     let contents = Contents::of(&generator);
     let dir = project::root().join("bundle");
@@ -74,10 +74,10 @@ pub fn run() -> Result<()> {
         "--bin",
         "tilewise-bench",
     ];
-    // By both bindings of the driver: that of `cust`, and that of a crate that depends on
-    // the library.
-    let tests = ["test", "--package", "tilewise", "--test", "gpu", "--no-run"];
-    let cust_tests = [&tests[..], &["--features", "cust"]].concat();
+    let mut tests = vec!["test", "--package", "tilewise", "--test", "gpu", "--no-run"];
+    if !without_cust {
+        tests.extend(["--features", "cust"]);
+    }
     let proof = [
         "build",
         "--package",
@@ -89,8 +89,7 @@ pub fn run() -> Result<()> {
         add_program(&generator, build, target, &dir.join(name))
     };
     add(&bench, "tilewise-bench", "tilewise-bench")?;
-    add(&cust_tests, "gpu", "gpu-tests")?;
-    add(&tests, "gpu", "gpu-tests-loaded")?;
+    add(&tests, "gpu", "gpu-tests")?;
     if contents.proof {
         add(&proof, "emulator-proof", "emulator-proof")?;
     }

@@ -101,7 +101,12 @@ enum Command {
         compare: Option<PathBuf>,
     },
     /// Collect the benchmark and the GPU tests in bundle/, to run on a machine without Rust
-    Bundle,
+    Bundle {
+        /// Build the GPU tests without `cust`: with the driver's functions loaded at run time, as
+        /// a crate that depends on the library has them
+        #[arg(long)]
+        without_cust: bool,
+    },
     /// Build the Python package as a wheel, and say how large it is
     Wheel,
 }
@@ -140,7 +145,7 @@ fn main() -> ExitCode {
         Command::Test { coverage: false } => test::run(),
         Command::Package { check: true, .. } => package::dependent::test(),
         Command::Package { compare, .. } => package::run(compare.as_deref()),
-        Command::Bundle => bundle::run(),
+        Command::Bundle { without_cust } => bundle::run(without_cust),
         Command::Wheel => wheel::run(),
     };
     match result {

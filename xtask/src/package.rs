@@ -31,6 +31,10 @@ const LIBRARY: &str = "tilewise";
 /// The folder of the PTX in that package.
 const PREBUILT: &str = "prebuilt";
 
+/// The most bytes that a package may have on crates.io ("Publishing on crates.io" in cargo's
+/// book).
+const LIMIT_BYTES: u64 = 10 << 20;
+
 /// The version of all packages, which the workspace gives them.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -59,15 +63,20 @@ pub fn run(compared: Option<&Path>) -> Result<()> {
 fn make(kernels: &Kernels) -> Result<()> {
     let dir = project::root().join("host").join(PREBUILT);
     prebuilt::write(&dir, &kernels.toolchain, &kernels.programs)?;
-    // The PTX is not committed, which alone makes the folder dirty.
+    // The PTX is not committed, which alone makes the folder dirty. Cargo's own verification
+    // would build each package with what it has once unpacked under the name and version of
+    // the others, which may have changed since: `dependent` builds them all instead.
     let mut package = project::cargo();
-    package.args(["package", "--allow-dirty"]);
+    package.args(["package", "--allow-dirty", "--no-verify"]);
     package.args(PACKAGES.iter().flat_map(|name| ["--package", name]));
     project::run(&mut package)?;
     for name in PACKAGES {
         let file = package_file(name)?;
-        let kilobytes = fs::metadata(&file)?.len().div_ceil(1000);
-        println!("{kilobytes:>6} kB  {}", file.display());
+        let bytes = fs::metadata(&file)?.len();
+        println!("{:>6} kB  {}", bytes.div_ceil(1000), file.display());
+        if bytes > LIMIT_BYTES {
+            bail!("the package {name} has {bytes} bytes; crates.io takes {LIMIT_BYTES}");
+        }
     }
     Ok(())
 }

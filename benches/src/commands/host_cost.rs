@@ -62,6 +62,7 @@ pub fn run(args: &HostCostArgs) -> Result<(), Error> {
     let watch = Watch::new(&args.wait, || ());
     watch.begin(Duration::ZERO, "opening the GPU");
     let device = Device::gpu(0)?;
+    device.make_current()?;
     let result = on_gpu(args, &device, &watch);
     watch.close();
     result

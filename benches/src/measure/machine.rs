@@ -14,16 +14,19 @@ pub enum DeviceChoice {
     Cpu,
 }
 
-/// The device that was asked for; by default the first GPU, else the CPU.
+/// The device that was asked for; by default the first GPU, else the CPU. Its context stays
+/// current on the calling thread, for calls of the driver.
 ///
 /// # Errors
 /// A GPU was asked for and there is none.
 pub fn open(choice: Option<DeviceChoice>) -> Result<Device, Error> {
-    Ok(match choice {
+    let device = match choice {
         None => Device::best(),
         Some(DeviceChoice::Cpu) => Device::cpu(),
         Some(DeviceChoice::Gpu) => Device::gpu(0)?,
-    })
+    };
+    device.make_current()?;
+    Ok(device)
 }
 
 /// The machine as records describe it.

@@ -105,20 +105,16 @@ pub fn parse_dtype(text: &str) -> Result<DType, String> {
     named(text, "type", &dtypes, DType::name)
 }
 
-/// `input` (the type of A and B), `f32`, `f16` or `bf16`.
+/// `input` (the type of A and B) or `f32`.
 pub fn parse_output(text: &str) -> Result<OutputType, String> {
-    use OutputType::{Bf16, F16, F32, Input};
-    named(
-        text,
-        "type of C",
-        &[Input, F32, F16, Bf16],
-        |output| match output {
-            Input => "input",
-            F32 => DType::F32.name(),
-            F16 => DType::F16.name(),
-            Bf16 => DType::Bf16.name(),
-        },
-    )
+    // The types that the peers have too.
+    let outputs = [OutputType::Input, OutputType::F32];
+    named(text, "type of C", &outputs, |output| match output {
+        OutputType::Input => "input",
+        OutputType::F32 => "f32",
+        OutputType::F16 => "f16",
+        OutputType::Bf16 => "bf16",
+    })
 }
 
 /// The type of C.

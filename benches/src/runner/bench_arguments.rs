@@ -77,7 +77,7 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',')]
     pub layouts: Vec<BlasLayout>,
 
-    /// Type of C: input (as A and B), f32, f16 or bf16.
+    /// Type of C: input (as A and B) or f32.
     #[arg(long, value_parser = names::parse_output, default_value = "input")]
     pub output: OutputType,
 

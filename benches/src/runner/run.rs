@@ -19,7 +19,7 @@ use crate::measure::watch::{self, Expected, Watch, Watched};
 use crate::problem::spec::ProblemSpec;
 use crate::records::record::{Record, Status};
 use crate::runner::bench_arguments::BenchArgs;
-use gpu_kernels::DType;
+use gpu_kernels::{DType, OutputType};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 use tilewise::{Device, Element, Output, Tuner, bf16, f16};
@@ -111,17 +111,16 @@ impl<'a> Runner<'a> {
     }
 
     fn problem(&mut self, problem: ProblemSpec, rows: &mut Rows) -> Result<(), Error> {
-        use DType::{Bf16, F16, F32, Tf32};
         match (problem.dtype, problem.output.dtype(problem.dtype)) {
-            (F16, F16) => self.typed::<f16, f16>(problem, rows),
-            (F16, Bf16) => self.typed::<f16, bf16>(problem, rows),
-            (F16, F32 | Tf32) => self.typed::<f16, f32>(problem, rows),
-            (Bf16, F16) => self.typed::<bf16, f16>(problem, rows),
-            (Bf16, Bf16) => self.typed::<bf16, bf16>(problem, rows),
-            (Bf16, F32 | Tf32) => self.typed::<bf16, f32>(problem, rows),
-            (F32 | Tf32, F16) => self.typed::<f32, f16>(problem, rows),
-            (F32 | Tf32, Bf16) => self.typed::<f32, bf16>(problem, rows),
-            (F32 | Tf32, F32 | Tf32) => self.typed::<f32, f32>(problem, rows),
+            (DType::F16, DType::F16) => self.typed::<f16, f16>(problem, rows),
+            (DType::F16, DType::Bf16) => self.typed::<f16, bf16>(problem, rows),
+            (DType::F16, _) => self.typed::<f16, f32>(problem, rows),
+            (DType::Bf16, DType::F16) => self.typed::<bf16, f16>(problem, rows),
+            (DType::Bf16, DType::Bf16) => self.typed::<bf16, bf16>(problem, rows),
+            (DType::Bf16, _) => self.typed::<bf16, f32>(problem, rows),
+            (_, DType::F16) => self.typed::<f32, f16>(problem, rows),
+            (_, DType::Bf16) => self.typed::<f32, bf16>(problem, rows),
+            (_, _) => self.typed::<f32, f32>(problem, rows),
         }
     }
 

@@ -37,7 +37,7 @@ pub enum Activation {
 const MINUS_LOG2_E: f32 = -core::f32::consts::LOG2_E;
 
 /// 2·√(2/π).
-const TWICE_ROOT_2_OVER_PI: f32 = 1.595_769_1;
+const TWICE_ROOT_2_OVER_PI: f32 = core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::SQRT_2;
 
 /// Coefficients of Q, lowest first. Q(u)·√u is the logit of Φ(√u): x·σ(x·Q(x²)) differs
 /// from x·Φ(x) by at most 6.8·10⁻⁸ for |x| ≤ 5.5, and by less than 2·10⁻⁷ elsewhere

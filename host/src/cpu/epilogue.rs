@@ -118,7 +118,7 @@ fn wide<O: Element>(element: O) -> f32 {
 /// The activation of `x`.
 fn activate(activation: Activation, slope: f32, x: f32) -> f32 {
     /// 2·√(2/π).
-    const TWICE_ROOT_2_OVER_PI: f32 = 1.595_769_1;
+    const TWICE_ROOT_2_OVER_PI: f32 = std::f32::consts::FRAC_2_SQRT_PI * std::f32::consts::SQRT_2;
 
     // Unlike 1 + tanh or 1 + erf, these forms keep their precision for large negative x.
     let times_sigmoid = |t: f32| x / (1.0 + (-t).exp());

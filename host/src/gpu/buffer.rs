@@ -85,18 +85,18 @@ impl DeviceBuffer {
         let backend = self.gpu.backend();
         backend.leave_undefined(self.address() + offset as u64, len as u64);
     }
-}
 
-impl DeviceBuffer {
-    /// Frees `allocation`, which is the buffer's, behind the work that uses it.
+    /// Frees `allocation`, which is the buffer's, behind the work that uses it. While the
+    /// library's stream records a graph, it stays allocated.
     fn free(&self, allocation: Allocation) -> Result<(), Error> {
         let _current = self.gpu.make_current()?;
         let backend = self.gpu.backend();
+        if backend.capture(None)?.is_some() {
+            // The graph may use it later, and waiting would break the capture.
+            return Ok(());
+        }
         if !allocation.is_ordered {
             backend.synchronize()?;
-        } else if backend.capture(None)?.is_some() {
-            // The graph may use it later, so it stays allocated.
-            return Ok(());
         }
         // SAFETY: allocated by `undefined`, and freed once, after the work that uses it.
         unsafe { backend.free(allocation) };
@@ -107,8 +107,8 @@ impl DeviceBuffer {
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         if let Some(allocation) = self.allocation {
-            // This fails when the context is broken, the GPU is overdue, or the stream
-            // records a graph. The memory then stays allocated.
+            // This fails when the context is broken or the GPU is overdue. The memory then
+            // stays allocated.
             let _ = self.free(allocation);
         }
     }

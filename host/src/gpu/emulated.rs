@@ -13,7 +13,7 @@ use gpu_kernels::entry::{FUNCTIONS, KERNELS};
 use gpu_kernels::problem::MapAddress;
 use gpu_kernels::{Form, GemmParams, KernelInfo, Schedule, TensorMaps};
 use tilewise_emulator::semantics::swizzle::Swizzle;
-use tilewise_emulator::semantics::tensor_map::TensorMap;
+use tilewise_emulator::semantics::tensor_map::{Planes, TensorMap};
 use tilewise_emulator::{self as machine, Counts, Grid, Memory, NoSuchMemory, Options};
 
 use super::backend::{
@@ -196,7 +196,10 @@ impl Backend for Emulated {
             dtype: spec.dtype.into(),
             dims: spec.dims,
             pitch_bytes: spec.pitch_bytes,
-            planes: None,
+            planes: spec.planes.map(|planes| Planes {
+                count: planes.count,
+                pitch_bytes: planes.pitch_bytes,
+            }),
             box_dims: spec.box_dims,
             swizzle: match spec.swizzle_bytes {
                 128 => Swizzle::Bytes128,

@@ -10,7 +10,7 @@ use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
 use super::pack::Copy;
 use super::product::{ProductLaunch, Run};
-use super::stream::CudaStream;
+use super::run_order::Turn;
 use crate::epilogue::{Bias, Gated};
 use crate::error::Error;
 use crate::inputs::BoundEpilogue;
@@ -83,31 +83,17 @@ impl Gates {
             + self.col_scale.workspace_bytes()
     }
 
-    /// Enqueues what the workspace needs before its first use.
-    pub(super) fn clear_flags(
-        &mut self,
-        stream: Option<CudaStream>,
-        is_captured: bool,
-    ) -> Result<(), Error> {
-        self.launch.clear_flags(stream, is_captured)
-    }
-
-    /// Enqueues the gates of `run`. Returns the operands of the second launch.
+    /// Enqueues the gates of `run` on the stream of `turn`. Returns the operands of the second launch.
     ///
     /// # Safety
     /// As for [`ProductLaunch::run`].
-    pub(super) unsafe fn run(
-        &mut self,
-        stream: Option<CudaStream>,
-        run: &Run,
-    ) -> Result<Run, Error> {
+    pub(super) unsafe fn run(&mut self, turn: Turn, run: &Run) -> Result<Run, Error> {
         let epilogue = &run.epilogue;
         // SAFETY: the caller ensures it; the workspaces belong to `self`.
         let ([gate_bias, up_bias], [gate_scale, up_scale]) = unsafe {
             (
-                self.bias.split(&self.gpu, stream, epilogue.bias)?,
-                self.col_scale
-                    .split(&self.gpu, stream, epilogue.col_scale)?,
+                self.bias.split(&self.gpu, turn, epilogue.bias)?,
+                self.col_scale.split(&self.gpu, turn, epilogue.col_scale)?,
             )
         };
         let gates = Run {
@@ -120,7 +106,7 @@ impl Gates {
             ..*run
         };
         // SAFETY: as above.
-        unsafe { self.launch.run(stream, &gates) }?;
+        unsafe { self.launch.run(turn, &gates) }?;
         Ok(Run {
             b: run.b + self.up_offset,
             epilogue: BoundEpilogue {
@@ -183,18 +169,13 @@ impl Columns {
     ///
     /// # Safety
     /// The vector is live, and stays allocated until the stream has finished.
-    unsafe fn split(
-        &self,
-        gpu: &Gpu,
-        stream: Option<CudaStream>,
-        address: u64,
-    ) -> Result<[u64; 2], Error> {
+    unsafe fn split(&self, gpu: &Gpu, turn: Turn, address: u64) -> Result<[u64; 2], Error> {
         match self {
             Columns::None => Ok([address; 2]),
             Columns::Halves(bytes) => Ok([address, address + bytes]),
             Columns::Interleaved(apart) => {
                 // SAFETY: the caller ensures it.
-                unsafe { apart.copy.run(gpu, stream, address) }?;
+                unsafe { apart.copy.run(gpu, turn.stream(), address) }?;
                 let gates = apart.workspace.address();
                 Ok([gates, gates + apart.pitch])
             }

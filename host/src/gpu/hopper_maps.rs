@@ -3,18 +3,18 @@
 //! The plan fixes the shapes, but a map also holds an address, so new operands need new
 //! maps. The maps are a parameter of the launch, so nothing is copied to the device.
 
-use gpu_kernels::{KernelInfo, TensorMaps};
+use gpu_kernels::{DType, KernelInfo, TensorMaps};
 
 use super::opened::Gpu;
 use super::tensor_map::TensorMapSpec;
 use crate::error::Error;
 use crate::operand::Operand;
-use crate::problem::{Problem, Strides};
+use crate::problem::{CACHE_LINE, Problem, Strides};
 use crate::rejection::Rejection;
 use crate::select::check::{a_major, b_major};
 use crate::tma::{self, GlobalTensor};
 
-/// The maps of one plan, in the order A, B, C.
+/// The maps of one plan, in the order A, B, C and source.
 #[derive(Debug)]
 pub(crate) struct HopperMaps {
     kernel: &'static str,
@@ -24,9 +24,13 @@ pub(crate) struct HopperMaps {
     b: TensorMapSpec,
     /// `None` when C cannot be written through TMA.
     c: Option<TensorMapSpec>,
+    /// The problem as the kernel sees it, and the box of C: the source of a run may have
+    /// other strides than that of the run before.
+    problem: Problem,
+    c_box: [u32; 2],
     maps: TensorMaps,
-    /// The addresses in `maps`.
-    encoded: [Option<u64>; 3],
+    /// What `maps` were encoded from.
+    encoded: [Option<(TensorMapSpec, u64)>; 4],
 }
 
 /// The launch parameters for the maps.
@@ -36,6 +40,20 @@ pub(crate) struct MapsInUse {
     pub(crate) maps: TensorMaps,
     /// Whether there is a map of C.
     pub(crate) store_by_tma: bool,
+    /// Whether there is a map of the source.
+    pub(crate) source_by_tma: bool,
+}
+
+/// The map of a matrix of elements `dtype` that is copied in boxes of `box_dims`.
+fn spec(dtype: DType, tensor: GlobalTensor, box_dims: [u32; 2]) -> TensorMapSpec {
+    TensorMapSpec {
+        dtype,
+        dims: tensor.dims,
+        pitch_bytes: tensor.pitch_bytes,
+        planes: tensor.planes,
+        box_dims,
+        swizzle_bytes: tma::BOX_BYTES,
+    }
 }
 
 impl HopperMaps {
@@ -51,33 +69,36 @@ impl HopperMaps {
         let b_major = b_major(kernel, problem);
         let a = GlobalTensor::of_a(problem, a_major).map_err(unreadable(Operand::A))?;
         let b = GlobalTensor::of_b(problem, b_major).map_err(unreadable(Operand::B))?;
-        // The alignment of C is left out here, because `update` checks each new address.
+        // The alignment of C is left out here, because `encode` checks each new address.
         let c = GlobalTensor::of_c(&Problem {
-            c: Strides::new(problem.c.row_stride, problem.c.col_stride),
+            c: Strides {
+                alignment: CACHE_LINE,
+                ..problem.c
+            },
             ..*problem
         });
         let c_dtype = tma::output_dtype(problem);
-        let spec = |dtype, tensor: GlobalTensor, box_dims| TensorMapSpec {
-            dtype,
-            dims: tensor.dims,
-            pitch_bytes: tensor.pitch_bytes,
-            box_dims,
-            swizzle_bytes: tma::BOX_BYTES,
-        };
+        let c_box = tma::c_box(kernel, c_dtype);
         Ok(HopperMaps {
             kernel: kernel.name,
             c_by_tma_only: kernel.c_by_tma_only,
             a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
-            b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem.n)),
-            c: c.map(|tensor| spec(c_dtype, tensor, tma::c_box(kernel, c_dtype))),
+            b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem)),
+            c: c.map(|tensor| spec(c_dtype, tensor, c_box)),
             maps: TensorMaps::NONE,
-            encoded: [None; 3],
+            problem: *problem,
+            c_box,
+            encoded: [None; 4],
         })
     }
 
-    /// The maps of operands at these addresses.
-    pub(crate) fn encode(&mut self, gpu: &Gpu, addresses: [u64; 3]) -> Result<MapsInUse, Error> {
-        let [a, b, c] = addresses;
+    /// The maps of A, B and C at these addresses, and of `source`, which has the shape of C.
+    pub(crate) fn encode(
+        &mut self,
+        gpu: &Gpu,
+        [a, b, c]: [u64; 3],
+        source: Option<(Strides, u64)>,
+    ) -> Result<MapsInUse, Error> {
         let through_tma = [
             (Operand::A, a, true),
             (Operand::B, b, true),
@@ -93,24 +114,41 @@ impl HopperMaps {
             }
         }
         let c_map = self.c.filter(|_| c.is_multiple_of(tma::ALIGNMENT));
+        // Where C is not stored through TMA, all threads read the staged tiles, and a load
+        // through TMA would have to wait for all of them.
+        let source_map = source
+            .filter(|_| c_map.is_some())
+            .and_then(|source| self.source(source));
         let maps = [
-            (Operand::A, Some(self.a)),
-            (Operand::B, Some(self.b)),
-            (Operand::C, c_map),
+            (Operand::A, Some((self.a, a))),
+            (Operand::B, Some((self.b, b))),
+            (Operand::C, c_map.map(|map| (map, c))),
+            (Operand::C, source_map),
         ];
-        for (index, (operand, spec)) in maps.into_iter().enumerate() {
-            let address = addresses[index];
-            if let Some(spec) = spec
-                && self.encoded[index] != Some(address)
+        for (index, (operand, map)) in maps.into_iter().enumerate() {
+            if let Some((spec, address)) = map
+                && self.encoded[index] != map
             {
-                let map = gpu.backend().encode(operand, &spec, address)?;
-                self.maps.0[index] = map.words();
-                self.encoded[index] = Some(address);
+                let encoded = gpu.backend().encode(operand, &spec, address)?;
+                self.maps.0[index] = encoded.words();
+                self.encoded[index] = map;
             }
         }
         Ok(MapsInUse {
             maps: self.maps,
             store_by_tma: c_map.is_some(),
+            source_by_tma: source_map.is_some(),
         })
+    }
+
+    /// The map of a source with these strides at this address, if TMA can read it.
+    fn source(&self, (strides, address): (Strides, u64)) -> Option<(TensorMapSpec, u64)> {
+        let strides = Strides {
+            alignment: Strides::alignment_of(address),
+            ..strides
+        };
+        let tensor = GlobalTensor::like_c(&self.problem, &strides)?;
+        let dtype = tma::output_dtype(&self.problem);
+        Some((spec(dtype, tensor, self.c_box), address))
     }
 }

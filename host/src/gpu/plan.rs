@@ -1,6 +1,6 @@
 //! A product on a GPU, ready to launch.
 
-use std::mem;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::gates::Gates;
 use super::opened::Gpu;
 use super::product::ProductLaunch;
 pub(crate) use super::product::Run;
-use super::run_order::RunOrder;
+use super::run_order::{RunOrder, Turn};
 use super::stream::CudaStream;
 use crate::error::Error;
 use crate::plan_info::{GpuPlanInfo, Origin};
@@ -19,11 +19,19 @@ use crate::select::choice::Choice;
 #[derive(Debug)]
 pub(crate) struct GpuPlan {
     gpu: Arc<Gpu>,
+    launches: ManuallyDrop<Launches>,
+    /// Whether the launches use memory of the plan.
+    has_workspace: bool,
+    /// The order of the runs, which matters where there is a workspace.
+    order: ManuallyDrop<RunOrder>,
+}
+
+/// The launches of one product, with their workspaces.
+#[derive(Debug)]
+struct Launches {
     /// The launch that computes the gates of a gated product, where `launch` cannot.
     gates: Option<Gates>,
     launch: ProductLaunch,
-    /// The order of the runs, which matters where there is a workspace.
-    order: RunOrder,
 }
 
 impl GpuPlan {
@@ -35,24 +43,96 @@ impl GpuPlan {
             Some(half) if !half.is_empty() => Some(Gates::new(gpu, choice, problem, &half)?),
             _ => None,
         };
+        let launch = ProductLaunch::new(gpu, choice, half.as_ref().unwrap_or(problem))?;
+        let launches = Launches { gates, launch };
         Ok(GpuPlan {
             gpu: gpu.clone(),
-            gates,
-            launch: ProductLaunch::new(gpu, choice, half.as_ref().unwrap_or(problem))?,
-            order: RunOrder::default(),
+            has_workspace: launches.info(Origin::Rule).workspace_bytes > 0,
+            launches: ManuallyDrop::new(launches),
+            order: ManuallyDrop::default(),
         })
     }
 
     /// The estimated time of the product, at the GPU's highest clock.
     pub(crate) fn estimate(&self) -> Duration {
+        self.launches.estimate()
+    }
+
+    /// The description of the plan, whose choices were made by `origin`.
+    pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
+        self.launches.info(origin)
+    }
+
+    /// Enqueues the product of the operands of `run`, on `stream` or on the library's own.
+    ///
+    /// # Safety
+    /// The operands are live on the plan's GPU, in the planned layouts, and stay allocated
+    /// until the stream has finished. `stream` belongs to the GPU's context.
+    pub(crate) unsafe fn run(
+        &mut self,
+        stream: Option<CudaStream>,
+        run: &Run,
+    ) -> Result<(), Error> {
+        if self.launches.launch.is_empty() {
+            return Ok(());
+        }
+        let _current = self.gpu.make_current()?;
+        let backend = self.gpu.backend();
+        // The caller may have named the library's own stream.
+        let stream = stream.filter(|_| backend.stream() != stream);
+        if !self.has_workspace {
+            let turn = Turn::unordered(stream);
+            // SAFETY: the caller ensures it.
+            return unsafe { self.launches.run(turn, run) };
+        }
+        let turn = self.order.before(backend, stream)?;
+        // SAFETY: the caller ensures it; the runs of this plan are in order.
+        let enqueued = unsafe { self.launches.run(turn, run) };
+        self.order.after(turn)?;
+        enqueued
+    }
+
+    /// Whether a graph has captured a run and uses memory of the plan.
+    pub(crate) fn belongs_to_graph(&self) -> bool {
+        self.order.is_captured()
+    }
+}
+
+impl Drop for GpuPlan {
+    fn drop(&mut self) {
+        let is_free = || -> Result<bool, Error> {
+            if !self.has_workspace {
+                return Ok(true);
+            }
+            let _current = self.gpu.make_current()?;
+            if self.gpu.backend().capture(None)?.is_some() {
+                // The graph may use the workspace, and waiting would break the capture.
+                return Ok(false);
+            }
+            // The buffers wait for the library's own stream by themselves.
+            self.order.finish().map(|()| true)
+        };
+        // This fails when the context is broken or the GPU is overdue. Workspaces and events
+        // then stay allocated.
+        if is_free().unwrap_or(false) {
+            // SAFETY: both are dropped here, and this value is gone.
+            unsafe {
+                ManuallyDrop::drop(&mut self.launches);
+                ManuallyDrop::drop(&mut self.order);
+            }
+        }
+    }
+}
+
+impl Launches {
+    fn estimate(&self) -> Duration {
         match self.gates {
             None => self.launch.estimate(),
             Some(_) => 2 * self.launch.estimate(),
         }
     }
 
-    /// The description of the plan, whose choices were made by `origin`.
-    pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
+    fn info(&self, origin: Origin) -> GpuPlanInfo {
         let launch = self.launch.info(origin);
         match &self.gates {
             None => launch,
@@ -66,80 +146,20 @@ impl GpuPlan {
         }
     }
 
-    /// Enqueues the product of the operands of `run`, on `stream` or on the library's own.
+    /// Enqueues the product of the operands of `run`. The GPU's context is current.
     ///
     /// # Safety
-    /// The operands are live on the plan's GPU, in the planned layouts, and stay allocated
-    /// until the stream has finished. `stream` belongs to the GPU's context.
-    pub(crate) unsafe fn run(
-        &mut self,
-        stream: Option<CudaStream>,
-        run: &Run,
-    ) -> Result<(), Error> {
-        if self.launch.is_empty() {
-            return Ok(());
-        }
-        let gpu = self.gpu.clone();
-        let _current = gpu.make_current()?;
-        let backend = gpu.backend();
-        // The library's own stream may be named, or meant.
-        let stream = stream.filter(|_| backend.stream() != stream);
-        if !self.has_workspace() {
-            // SAFETY: the caller ensures it.
-            return unsafe { self.enqueue(stream, run) };
-        }
-        let turn = self.order.before(backend, stream)?;
-        let is_captured = turn.is_captured();
-        self.launch.clear_flags(stream, is_captured)?;
-        if let Some(gates) = &mut self.gates {
-            gates.clear_flags(stream, is_captured)?;
-        }
-        // SAFETY: the caller ensures it; the runs of this plan are in order.
-        let enqueued = unsafe { self.enqueue(stream, run) };
-        self.order.after(turn)?;
-        enqueued
-    }
-
-    /// Enqueues the launches of [`GpuPlan::run`]. The context is current.
-    ///
-    /// # Safety
-    /// What [`GpuPlan::run`] asks for, and no other run of this plan uses the workspace at
-    /// the same time.
-    unsafe fn enqueue(&mut self, stream: Option<CudaStream>, run: &Run) -> Result<(), Error> {
+    /// What [`GpuPlan::run`] asks for, and no other run uses the workspaces at the same time.
+    unsafe fn run(&mut self, turn: Turn, run: &Run) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         unsafe {
             match &mut self.gates {
-                None => self.launch.run(stream, run),
+                None => self.launch.run(turn, run),
                 Some(gates) => {
-                    let rest = gates.run(stream, run)?;
-                    self.launch.run(stream, &rest)
+                    let rest = gates.run(turn, run)?;
+                    self.launch.run(turn, &rest)
                 }
             }
-        }
-    }
-
-    /// Whether the runs use memory of the plan.
-    fn has_workspace(&self) -> bool {
-        self.gates.is_some() || self.launch.has_workspace()
-    }
-
-    /// Whether a graph has captured a run and uses memory of the plan.
-    pub(crate) fn belongs_to_graph(&self) -> bool {
-        self.order.is_captured()
-    }
-}
-
-impl Drop for GpuPlan {
-    fn drop(&mut self) {
-        if !self.has_workspace() {
-            return;
-        }
-        // The library's own stream is waited for by each buffer.
-        let finished = (self.gpu.make_current()).and_then(|_current| self.order.finish());
-        if finished.is_err() {
-            // The context is broken, or the GPU is overdue: the workspace stays allocated.
-            self.launch.leak_workspace();
-            mem::forget((self.gates.take(), mem::take(&mut self.order)));
         }
     }
 }

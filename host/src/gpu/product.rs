@@ -1,6 +1,5 @@
 //! One launch of a product, with the copies of operands that go before it.
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use super::backend::{Function, LaunchConfig};
 use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
-use super::stream::CudaStream;
+use super::run_order::Turn;
 use super::sums::Sums;
 use crate::epilogue::Gated;
 use crate::error::Error;
@@ -187,41 +186,14 @@ impl ProductLaunch {
         m == 0 || n == 0 || batches == 0
     }
 
-    /// Whether the launch uses memory of its own.
-    pub(super) fn has_workspace(&self) -> bool {
-        self.sums.is_some() || self.packs.iter().any(Option::is_some)
-    }
-
-    /// Leaves the workspace allocated for ever.
-    pub(super) fn leak_workspace(&mut self) {
-        let [pack_a, pack_b] = &mut self.packs;
-        mem::forget((pack_a.take(), pack_b.take(), self.sums.take()));
-    }
-
-    /// Enqueues what the workspace needs before its first use, as [`Sums::clear_flags`].
-    pub(super) fn clear_flags(
-        &mut self,
-        stream: Option<CudaStream>,
-        is_captured: bool,
-    ) -> Result<(), Error> {
-        match &mut self.sums {
-            None => Ok(()),
-            Some(sums) => sums.clear_flags(self.gpu.backend(), stream, is_captured),
-        }
-    }
-
-    /// Enqueues the product of the operands of `run`, which is not empty, on `stream` or on
-    /// the library's own.
+    /// Enqueues the product of the operands of `run`, which is not empty, on the stream of
+    /// `turn`.
     ///
     /// # Safety
     /// The operands are live on the GPU, in the planned layouts, and stay allocated
-    /// until the stream has finished. The GPU's context is current, and `stream` belongs to
-    /// it. No other launch uses the workspace at the same time.
-    pub(super) unsafe fn run(
-        &mut self,
-        stream: Option<CudaStream>,
-        run: &Run,
-    ) -> Result<(), Error> {
+    /// until the stream has finished. The GPU's context is current. No other run uses the
+    /// workspace at the same time.
+    pub(super) unsafe fn run(&mut self, turn: Turn, run: &Run) -> Result<(), Error> {
         let params = &mut self.params;
         let run = if self.choice.transposed {
             run.transposed()
@@ -244,22 +216,25 @@ impl ProductLaunch {
         let mut tensor_maps = TensorMaps::NONE;
         if let Some(maps) = &mut self.maps {
             let addresses = [params.a.address, params.b.address, run.c];
-            // The source has no map yet: `run.epilogue.source` has its strides, as the kernel
-            // sees them, and its address. Hopper kernels read it element by element.
-            let maps = maps.encode(&self.gpu, addresses)?;
+            let maps = maps.encode(&self.gpu, addresses, run.epilogue.source)?;
             tensor_maps = maps.maps;
             params.store_by_tma = maps.store_by_tma.into();
+            params.source_by_tma = maps.source_by_tma.into();
         }
+        let (backend, stream) = (self.gpu.backend(), turn.stream());
         for (pack, address) in [(pack_a, run.a), (pack_b, run.b)] {
             if let Some(pack) = pack {
                 // SAFETY: the caller ensures it.
                 unsafe { pack.run(&self.gpu, stream, address) }?;
             }
         }
-        let (backend, function) = (self.gpu.backend(), &self.function);
+        if let Some(sums) = &mut self.sums {
+            sums.clear_flags(backend, turn)?;
+        }
+        let (function, config) = (&self.function, self.config);
         // SAFETY: the caller ensures it; the function takes these two parameters like every
         // entry point.
-        unsafe { backend.launch(stream, function, self.config, params, &tensor_maps) }
+        unsafe { backend.launch(stream, function, config, &self.params, &tensor_maps) }
     }
 }
 

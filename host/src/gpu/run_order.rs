@@ -65,6 +65,20 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// A run on `stream` of a plan without a workspace.
+    pub(crate) fn unordered(stream: Option<CudaStream>) -> Self {
+        Turn {
+            stream,
+            last: Last::Own,
+            capture: None,
+        }
+    }
+
+    /// The stream of the run; `None` for the library's own.
+    pub(crate) fn stream(self) -> Option<CudaStream> {
+        self.stream
+    }
+
     /// Whether the run is captured.
     pub(crate) fn is_captured(self) -> bool {
         self.capture.is_some()

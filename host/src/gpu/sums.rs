@@ -7,7 +7,7 @@ use gpu_kernels::KernelInfo;
 use super::backend::{Backend, Streams};
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
-use super::stream::CudaStream;
+use super::run_order::Turn;
 use crate::error::Error;
 
 /// Bytes of the flag at the end of each CTA's part. The flag has a cache line of its own.
@@ -37,23 +37,19 @@ impl Sums {
 
     /// Enqueues zeros for the flags, unless that has happened. It happens on the stream of
     /// the first launch, so that the launch need not wait for another stream. A capture
-    /// does not run now, so a captured launch takes the zeros into its graph.
-    pub(crate) fn clear_flags(
-        &mut self,
-        backend: &dyn Backend,
-        stream: Option<CudaStream>,
-        is_captured: bool,
-    ) -> Result<(), Error> {
+    /// does not run now, so a captured launch takes the zeros into its graph. The context is
+    /// current.
+    pub(crate) fn clear_flags(&mut self, backend: &dyn Backend, turn: Turn) -> Result<(), Error> {
         if self.is_clear {
             return Ok(());
         }
         let (address, bytes) = (self.buffer.address(), self.buffer.bytes());
         // SAFETY: the buffer has that many bytes; the caller's stream is valid.
-        unsafe { backend.zero(stream, address, bytes)? };
+        unsafe { backend.zero(turn.stream(), address, bytes)? };
         for part in (0..bytes).step_by(self.each) {
             self.buffer.leave_undefined(part, self.each - FLAG_BYTES);
         }
-        self.is_clear = !is_captured;
+        self.is_clear = !turn.is_captured();
         Ok(())
     }
 

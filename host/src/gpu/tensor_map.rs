@@ -6,6 +6,8 @@
 
 use gpu_kernels::DType;
 
+use crate::tma::Planes;
+
 /// An encoded map. The driver requires 64-byte alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -18,7 +20,7 @@ impl EncodedMap {
     }
 }
 
-/// A matrix as TMA sees it, without its address. Index 0 is the direction in which
+/// A matrix, or a number of them, as TMA sees it, without its address. Index 0 is the direction in which
 /// elements are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TensorMapSpec {
@@ -29,6 +31,8 @@ pub(crate) struct TensorMapSpec {
     /// Bytes from one line of contiguous elements to the next: a multiple of
     /// 16, below 2⁴⁰.
     pub(crate) pitch_bytes: u64,
+    /// The third dimension, if there is one.
+    pub(crate) planes: Option<Planes>,
     /// Elements that one copy moves in each direction, at most 256. Along the first
     /// direction, they have at most as many bytes as the swizzle spans.
     pub(crate) box_dims: [u32; 2],

@@ -51,24 +51,21 @@ pub fn check(
     Ok(())
 }
 
-/// Whether the tensor maps of a hopper launch have planes, which hold the matrices of a batch
-/// or the two halves of a gated product.
-const MAPS_HAVE_PLANES: bool = false;
-
 /// Checks that `kernel` can compute the epilogue and the batch of `problem` in one launch.
 fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
     let (epilogue, batches) = (problem.epilogue, problem.batches);
     let is_hopper = kernel.family == Family::Hopper;
-    if epilogue.gated.is_some() && !(kernel.takes_gated() && batches <= 1 && MAPS_HAVE_PLANES) {
+    if epilogue.gated.is_some() && !(kernel.takes_gated() && batches <= 1) {
         return Err(Rejection::Gated);
     }
     // A hopper kernel reads a source of C's type only, and gates are f32.
     let reads_source =
         !is_hopper || epilogue.source != SourceUse::Gate || problem.output_dtype() == DType::F32;
-    if !epilogue.is_plain() && !(kernel.fused && reads_source) {
+    let has_code = epilogue.is_plain() || kernel.fused && reads_source;
+    if !has_code {
         return Err(Rejection::Epilogue { epilogue });
     }
-    if batches > 1 && !(kernel.fused && (MAPS_HAVE_PLANES || !is_hopper)) {
+    if batches > 1 && !kernel.fused {
         return Err(Rejection::Batches { batches });
     }
     Ok(())
@@ -89,17 +86,9 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
     }
     tma::GlobalTensor::of_a(problem, a_major(kernel, problem))
         .map_err(|reason| tma(Operand::A, reason))?;
-    of_b(kernel, problem).map_err(|reason| tma(Operand::B, reason))?;
+    tma::GlobalTensor::of_b(problem, b_major(kernel, problem))
+        .map_err(|reason| tma(Operand::B, reason))?;
     Ok(())
-}
-
-/// B of `problem` as `kernel` reads it: each half of it, if the product is gated.
-pub(super) fn of_b(
-    kernel: &KernelInfo,
-    problem: &Problem,
-) -> Result<tma::GlobalTensor, tma::Unreadable> {
-    let seen = problem.half().unwrap_or(*problem);
-    tma::GlobalTensor::of_b(&seen, b_major(kernel, problem))
 }
 
 /// The direction along which `kernel` reads A of `problem`.

@@ -68,7 +68,7 @@ pub(super) fn needed(
     let rounds = kernel.input == DType::Tf32;
     let packed = Packed {
         a: rounds || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
-        b: rounds || check::of_b(kernel, problem).is_err(),
+        b: rounds || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
     };
     // A packed B whose lines are rows still has the columns of gated pairs side by side.
     if packed.b && problem.epilogue.gated.is_some() && kernel.b_major == Some(Major::Mn) {

@@ -6,6 +6,7 @@ use super::*;
 use crate::tma;
 
 mod choices;
+mod epilogues;
 mod packing;
 mod stream_k;
 

@@ -1,9 +1,10 @@
-//! The tests' own calls of the driver, on the stream of a device.
+//! The tests' own calls of the driver.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::ffi::{CString, c_void};
 use std::ptr;
 
-use tilewise::{Device, Error};
+use tilewise::{CudaStream, Device, Error};
 
 #[cfg(not(feature = "cust"))]
 pub use cudarc::driver::sys;
@@ -48,6 +49,23 @@ impl Module {
         (ctas, threads): (u32, u32),
         params: &mut [*mut c_void],
     ) -> Result<(), Error> {
+        // SAFETY: the caller ensures it.
+        unsafe { self.launch_on(device, stream(device), name, (ctas, threads), params) }
+    }
+
+    /// The same on another stream of the device.
+    ///
+    /// # Safety
+    /// As for [`Module::launch`], and the stream exists.
+    pub unsafe fn launch_on(
+        &self,
+        device: &Device,
+        stream: sys::CUstream,
+        name: &str,
+        (ctas, threads): (u32, u32),
+        params: &mut [*mut c_void],
+    ) -> Result<(), Error> {
+        device.make_current()?;
         let name = CString::new(name).expect("an identifier holds no NUL");
         let mut function = ptr::null_mut();
         // SAFETY: the module is loaded; name and handle outlive the call.
@@ -66,7 +84,7 @@ impl Module {
                 1,
                 1,
                 no_shared_bytes,
-                stream(device),
+                stream,
                 params.as_mut_ptr(),
                 no_extra,
             )
@@ -78,6 +96,51 @@ impl Drop for Module {
     fn drop(&mut self) {
         // SAFETY: loaded once, unloaded once.
         unsafe { sys::cuModuleUnload(self.0) };
+    }
+}
+
+/// A stream of the test's own, destroyed on drop. It does not wait for the legacy default
+/// stream.
+pub struct Stream(sys::CUstream);
+
+impl Stream {
+    /// A stream in the context of `device`.
+    pub fn new(device: &Device) -> Result<Self, Error> {
+        const NON_BLOCKING: u32 = 1;
+        device.make_current()?;
+        let mut stream = ptr::null_mut();
+        // SAFETY: the handle outlives the call.
+        check("cuStreamCreateWithPriority", unsafe {
+            sys::cuStreamCreateWithPriority(&mut stream, NON_BLOCKING, 0)
+        })?;
+        Ok(Stream(stream))
+    }
+
+    /// The driver's handle.
+    pub fn as_raw(&self) -> sys::CUstream {
+        self.0
+    }
+
+    /// The stream as the library takes it.
+    pub fn as_cuda(&self) -> CudaStream {
+        // SAFETY: the stream belongs to the device's primary context; the tests keep it until
+        // their calls have returned.
+        unsafe { CudaStream::from_raw(self.0.cast()) }
+    }
+
+    /// Waits for all work on the stream.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        // SAFETY: the stream exists.
+        check("cuStreamSynchronize", unsafe {
+            sys::cuStreamSynchronize(self.0)
+        })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: created once, destroyed once; the driver finishes its work first.
+        unsafe { sys::cuStreamDestroy_v2(self.0) };
     }
 }
 

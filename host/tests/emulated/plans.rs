@@ -3,7 +3,8 @@
 
 use tilewise::emulator::EmulatedGpu;
 use tilewise::{
-    Device, Element, Error, Family, Gemm, Layout, Matrix, MatrixView, Operand, bf16, f16, oracle,
+    CudaStream, Device, Element, Error, Family, Gemm, Inputs, Layout, Matrix, MatrixView,
+    MatrixViewMut, Operand, bf16, f16, oracle,
 };
 
 use super::common::Random;
@@ -131,4 +132,34 @@ fn workspaces_of_kept_plans_are_in_nobodys_way() {
     let left = (1 << 20) - 2 * (m * k + k * n) - (16 << 10);
     let matrix = device.zeros::<f16>(left / 2, 1);
     assert!(matrix.is_ok(), "{}", matrix.unwrap_err());
+}
+
+/// Views by address, in the memory of an emulated GPU, on a stream that it ignores. A view
+/// that leaves the memory is reported by the emulator.
+#[test]
+fn foreign_memory_is_checked_at_every_access() {
+    let device = small();
+    let mut random = Random::new(33);
+    let (m, n, k) = (40, 56, 65);
+    let a = random.integers::<f16>(&device, m, k);
+    let b = random.integers::<f16>(&device, k, n);
+    let mut c = device.zeros::<f16>(m, n).unwrap();
+    let gemm = Gemm::new(&device);
+    let [address_a, address_b] = [&a, &b].map(|matrix| matrix.device_address().unwrap());
+    let address_c = c.device_address().unwrap();
+    let run = |layout_a: Layout| {
+        // SAFETY: an emulated GPU looks every access up, and does its work at once.
+        unsafe {
+            let a = MatrixView::<f16>::from_raw(&device, address_a, layout_a).unwrap();
+            let b = MatrixView::<f16>::from_raw(&device, address_b, Layout::row_major(k, n));
+            let c = MatrixViewMut::<f16>::from_raw(&device, address_c, Layout::row_major(m, n));
+            let stream = CudaStream::from_raw(std::ptr::null_mut());
+            gemm.run_on(stream, a, b.unwrap(), c.unwrap(), &Inputs::new())
+        }
+    };
+    run(Layout::row_major(m, k)).unwrap();
+    assert!(is_right(a.view(), b.view(), &c));
+    let error = run(Layout::strided(m, k, 2 * k, 1)).unwrap_err();
+    assert!(matches!(error, Error::KernelBroken { .. }), "{error}");
+    c.copy_from_slice(&vec![f16::ZERO; m * n]).unwrap();
 }

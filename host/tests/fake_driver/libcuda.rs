@@ -2,14 +2,16 @@
 //! a launch computes nothing.
 //!
 //! `FAKE_DRIVER` names what goes wrong: `old_ptx` and `bad_ptx` refuse modules, `old_gpu` is
-//! of compute capability 5.0, `no_gpu` and `broken` do not initialise,
+//! of compute capability 5.0, `no_gpu` and `broken` do not initialise, `pool` has
+//! memory pools,
 //! `capturing` has a stream that records a graph, `endless_others` and
 //! `endless_tiled` have kernels that never end: those of another grid than the first, and
 //! the tiled ones. A kernel named `endless` never ends anywhere, and one named `slow` takes
 //! 0.4 s. What a driver may wait in, or for, ends the process while one of them runs
 //! ([`busy`]). Compiled with `--cfg old_driver`, a function is missing.
 //!
-//! `FAKE_DRIVER_LOG` names a file that gets a line for each call that works on the stream.
+//! `FAKE_DRIVER_LOG` names a file that gets a line for each call that works on a stream, and
+//! a line that begins with `?` for some calls that only ask.
 
 #![allow(non_snake_case, dead_code)]
 #![allow(
@@ -32,9 +34,7 @@ const NO_DEVICE: u32 = 100;
 const INVALID_PTX: u32 = 218;
 const UNSUPPORTED_PTX_VERSION: u32 = 222;
 const NOT_FOUND: u32 = 500;
-const NOT_READY: u32 = 600;
 const SYSTEM_DRIVER_MISMATCH: u32 = 803;
-const STREAM_CAPTURE_UNSUPPORTED: u32 = 900;
 
 /// Bytes the fake GPU has, and those it says are free.
 const MEMORY: usize = 64 << 20;
@@ -58,15 +58,32 @@ static BUSY: Mutex<Option<Busy>> = Mutex::new(None);
 /// The first grid of a kernel.
 static FIRST: Mutex<Option<[c_uint; 2]>> = Mutex::new(None);
 
+/// Writes a line of the log.
+fn write_line(line: std::fmt::Arguments) {
+    if let Some(path) = std::env::var_os("FAKE_DRIVER_LOG") {
+        let mut file = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+}
+
 /// Writes down a call.
 macro_rules! log {
-    ($($text:tt)*) => {
-        if let Some(path) = std::env::var_os("FAKE_DRIVER_LOG") {
-            let mut file = File::options().create(true).append(true).open(path).unwrap();
-            writeln!(file, $($text)*).unwrap();
-        }
-    };
+    ($($text:tt)*) => { crate::write_line(format_args!($($text)*)) };
 }
+
+/// Writes down a call that asks something and enqueues nothing.
+macro_rules! query {
+    ($($text:tt)*) => { log!("? {}", format_args!($($text)*)) };
+}
+
+#[path = "fake_streams.rs"]
+mod fake_streams;
+
+use fake_streams::{capture_fault, context_fault, on, stream_fault};
 
 /// Whether a kernel runs.
 fn busy() -> bool {
@@ -109,19 +126,7 @@ macro_rules! block {
 
 block! {
     cuDevicePrimaryCtxRelease_v2(device: c_int);
-    cuStreamDestroy_v2(stream: *mut c_void);
-    cuStreamSynchronize(stream: *mut c_void);
-    cuEventSynchronize(event: *mut c_void);
     cuModuleUnload(module: *mut c_void);
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamQuery(_: *mut c_void) -> u32 {
-    match busy() {
-        _ if scenario() == "capturing" => STREAM_CAPTURE_UNSUPPORTED,
-        true => NOT_READY,
-        false => SUCCESS,
-    }
 }
 
 #[unsafe(no_mangle)]
@@ -134,7 +139,6 @@ unsafe extern "C" fn cuInit(_: c_uint) -> u32 {
 }
 
 succeed! {
-    cuCtxSetCurrent(context: *mut c_void);
     cuFuncSetAttribute(function: *mut c_void, attribute: c_uint, value: c_int);
 }
 
@@ -152,8 +156,6 @@ answer! {
     cuDriverGetVersion(c_int) = 12_020;
     cuDeviceGetCount(c_int) = 2;
     cuDeviceTotalMem_v2(usize, c_int) = MEMORY;
-    cuDevicePrimaryCtxRetain(*mut c_void, c_int) = std::ptr::dangling_mut();
-    cuStreamCreateWithPriority(*mut c_void, c_uint, c_int) = std::ptr::dangling_mut();
 }
 
 #[cfg(not(old_driver))]
@@ -180,9 +182,16 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
         13 => 1_980_000, // clock rate
         16 => 3,         // multiprocessors
         38 => 4 << 20,   // L2
-        75 => if scenario() == "old_gpu" { 5 } else { 9 }, // compute capability, major
+        75 => {
+            if scenario() == "old_gpu" {
+                5
+            } else {
+                9
+            }
+        } // compute capability, major
         76 => 0,         // compute capability, minor
         97 => 232_448,   // shared memory, opt-in
+        115 => (scenario() == "pool").into(),
         _ => return INVALID_VALUE,
     };
     *value = answer;
@@ -190,56 +199,19 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamIsCapturing(_: *mut c_void, status: *mut c_uint) -> u32 {
-    *status = (scenario() == "capturing").into();
-    SUCCESS
-}
-
-/// When an event was recorded; work is done by then.
-type Event = Option<Instant>;
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventCreate(event: *mut *mut Event, _: c_uint) -> u32 {
-    *event = Box::into_raw(Box::new(None));
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventRecord(event: *mut Event, _: *mut c_void) -> u32 {
-    log!("cuEventRecord");
-    *event = Some(Instant::now());
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventElapsedTime(
-    milliseconds: *mut f32,
-    start: *const Event,
-    stop: *const Event,
-) -> u32 {
-    match (*start, *stop) {
-        (Some(start), Some(stop)) => {
-            *milliseconds = (stop - start).as_secs_f32() * 1e3;
-            SUCCESS
-        }
-        _ => INVALID_VALUE,
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventDestroy_v2(event: *mut Event) -> u32 {
-    must_not_block("cuEventDestroy");
-    drop(Box::from_raw(event));
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
     must_not_block("cuMemAlloc");
+    if let Some(fault) = context_fault().or_else(capture_fault) {
+        return fault;
+    }
+    allocate(address, bytes, "cuMemAlloc")
+}
+
+unsafe fn allocate(address: *mut u64, bytes: usize, call: &str) -> u32 {
     if bytes > FREE {
         return OUT_OF_MEMORY;
     }
-    log!("cuMemAlloc {bytes}");
+    log!("{call} {bytes}");
     let layout = Layout::from_size_align(bytes, 256).unwrap();
     let memory = alloc(layout) as u64;
     let mut allocations = ALLOCATIONS.lock().unwrap();
@@ -251,7 +223,14 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFree_v2(address: u64) -> u32 {
     must_not_block("cuMemFree");
-    log!("cuMemFree");
+    if let Some(fault) = capture_fault() {
+        return fault;
+    }
+    free(address, "cuMemFree")
+}
+
+unsafe fn free(address: u64, call: &str) -> u32 {
+    log!("{call}");
     let mut allocations = ALLOCATIONS.lock().unwrap();
     match allocations.get_or_insert_default().remove(&address) {
         Some(layout) => {
@@ -262,6 +241,80 @@ unsafe extern "C" fn cuMemFree_v2(address: u64) -> u32 {
     }
 }
 
+/// `CUmemPoolProps`: the kind of memory and its device.
+#[repr(C)]
+struct PoolProperties {
+    allocation_type: u32,
+    handle_types: u32,
+    location_type: u32,
+    location: u32,
+    rest: [u64; 9],
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolCreate(
+    pool: *mut *mut c_void,
+    properties: *const PoolProperties,
+) -> u32 {
+    let PoolProperties {
+        allocation_type,
+        handle_types,
+        location_type,
+        location,
+        rest,
+    } = &*properties;
+    if (*allocation_type, *handle_types, *location_type, rest) != (1, 0, 1, &[0; 9]) {
+        return INVALID_VALUE;
+    }
+    log!("cuMemPoolCreate on device {location}");
+    *pool = std::ptr::dangling_mut();
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolSetAttribute(
+    _: *mut c_void,
+    attribute: u32,
+    value: *const u64,
+) -> u32 {
+    log!("cuMemPoolSetAttribute {attribute} {}", *value);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAllocFromPoolAsync(
+    address: *mut u64,
+    bytes: usize,
+    _: *mut c_void,
+    stream: *mut c_void,
+) -> u32 {
+    if let Some(fault) = stream_fault(stream) {
+        return fault;
+    }
+    allocate(address, bytes, "cuMemAllocFromPoolAsync")
+}
+
+/// Frees at once, which shows later uses.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: *mut c_void) -> u32 {
+    if let Some(fault) = stream_fault(stream) {
+        return fault;
+    }
+    free(address, "cuMemFreeAsync")
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolTrimTo(_: *mut c_void, bytes: usize) -> u32 {
+    log!("cuMemPoolTrimTo {bytes}");
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolDestroy(_: *mut c_void) -> u32 {
+    log!("cuMemPoolDestroy");
+    SUCCESS
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32 {
     (*free, *total) = (FREE, MEMORY);
@@ -269,8 +322,11 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemsetD8Async(at: u64, byte: u8, bytes: usize, _: *mut c_void) -> u32 {
-    log!("cuMemsetD8Async {byte} x {bytes}");
+unsafe extern "C" fn cuMemsetD8Async(at: u64, byte: u8, bytes: usize, stream: *mut c_void) -> u32 {
+    if let Some(fault) = stream_fault(stream) {
+        return fault;
+    }
+    log!("cuMemsetD8Async {byte} x {bytes}{}", on(stream));
     (at as *mut u8).write_bytes(byte, bytes);
     SUCCESS
 }
@@ -352,6 +408,9 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     values: *const *mut c_void,
 ) -> u32 {
     must_not_block("cuModuleLoadData");
+    if let Some(fault) = context_fault().or_else(capture_fault) {
+        return fault;
+    }
     match scenario().as_str() {
         "old_ptx" => UNSUPPORTED_PTX_VERSION,
         "bad_ptx" => {
@@ -395,17 +454,23 @@ unsafe extern "C" fn cuLaunchKernel(
     threads_y: c_uint,
     threads_z: c_uint,
     shared: c_uint,
-    _: *mut c_void,
+    stream: *mut c_void,
     _params: *const *const c_void,
     _: *const *const c_void,
 ) -> u32 {
     must_not_block("cuLaunchKernel");
+    if let Some(fault) = stream_fault(stream) {
+        return fault;
+    }
     let entry = (*function.cast::<Module>()).entry.as_str();
     // What the driver refuses, too: a grid without CTAs.
     if [grid_x, grid_y].contains(&0) || [grid_z, threads_y, threads_z] != [1, 1, 1] {
         return INVALID_VALUE;
     }
-    log!("cuLaunchKernel {entry} {grid_x}x{grid_y} threads {threads} shared {shared}");
+    log!(
+        "cuLaunchKernel {entry} {grid_x}x{grid_y} threads {threads} shared {shared}{}",
+        on(stream)
+    );
     let grid = [grid_x, grid_y];
     let busy = match (entry, scenario().as_str()) {
         ("endless", _) => Some(Busy::ForEver),

@@ -94,6 +94,7 @@ impl Comparer {
 pub fn copy<T: Element>(from: &Matrix<T>, to: &mut Matrix<T>) -> Result<(), Error> {
     assert_eq!((from.rows(), from.cols()), (to.rows(), to.cols()));
     let stream = driver::stream(from.device());
+    from.device().make_current()?;
     // SAFETY: both have that many bytes, and are freed behind the stream.
     driver::check("cuMemcpyDtoDAsync", unsafe {
         sys::cuMemcpyDtoDAsync_v2(address(to), address(from), bytes(from), stream)

@@ -1,7 +1,7 @@
 //! The selection of tests that also run on emulated GPUs, and the GPUs that they run on.
 //!
-//! Every test runs that does not need the driver itself (captures, kernels that never end
-//! and comparisons by a kernel of the tests' own need it), with the products that take a
+//! Every test runs that does not need the driver itself (captures, foreign streams, kernels
+//! that never end and comparisons by a kernel of the tests' own need it), with the products that take a
 //! moment to emulate. The guard bands, the bounds and the checks are the same as on a GPU,
 //! and the emulator checks every access as well.
 
@@ -41,7 +41,10 @@ pub fn selects(test: &Test) -> bool {
         Work::Epilogue(case) => time_of(case.kernel, case.shape, case.batches) <= LAUNCH,
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
-        Work::Device(_) => test.kind != "endless" && !NEED_DRIVER.contains(&test.name.as_str()),
+        Work::Device(_) => {
+            !["endless", "foreign"].contains(&test.kind)
+                && !NEED_DRIVER.contains(&test.name.as_str())
+        }
         Work::Capture(..) | Work::Large(..) | Work::Own(_) => false,
     }
 }

@@ -6,12 +6,13 @@ use std::ptr;
 use tilewise::{Device, Error};
 
 use crate::case::Failure;
-use crate::driver::sys::{self, CUgraph, CUgraphExec, CUstreamCaptureMode};
+use crate::driver::sys::{self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureMode};
 use crate::driver::{self, check};
 
-/// A CUDA graph of the work of a device's stream, ready to be replayed.
+/// A CUDA graph of the work of a stream, ready to be replayed.
 pub struct Graph<'d> {
     device: &'d Device,
+    stream: CUstream,
     graph: CUgraph,
     executable: CUgraphExec,
 }
@@ -23,7 +24,16 @@ impl<'d> Graph<'d> {
         device: &'d Device,
         enqueue: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
-        Graph::capture(device, enqueue).map_err(|failure| match failure {
+        Graph::captured_on(device, driver::stream(device), enqueue)
+    }
+
+    /// The same for any stream of the device. Launches go to that stream, too.
+    pub fn captured_on(
+        device: &'d Device,
+        stream: CUstream,
+        enqueue: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        Graph::capture(device, stream, enqueue).map_err(|failure| match failure {
             // An operation that is refused in a capture leaves the device unchanged.
             Failure::Error(error @ Error::Driver { .. }) => {
                 Failure::Wrong(format!("not captured: {error}"))
@@ -34,10 +44,10 @@ impl<'d> Graph<'d> {
 
     fn capture(
         device: &'d Device,
+        stream: CUstream,
         enqueue: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
         device.make_current()?;
-        let stream = driver::stream(device);
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
         // SAFETY: the stream lives; the capture ends below, whatever happens.
         let begun = unsafe { sys::cuStreamBeginCapture_v2(stream, mode) };
@@ -45,6 +55,7 @@ impl<'d> Graph<'d> {
         let enqueued = enqueue();
         let mut captured = Graph {
             device,
+            stream,
             graph: ptr::null_mut(),
             executable: ptr::null_mut(),
         };
@@ -74,9 +85,10 @@ impl<'d> Graph<'d> {
     /// # Safety
     /// The memory that the graph uses is still allocated.
     pub unsafe fn launch(&self) -> Result<(), Error> {
+        self.device.make_current()?;
         // SAFETY: the graph was instantiated in this context; the rest is the
         // caller's duty.
-        let launched = unsafe { sys::cuGraphLaunch(self.executable, driver::stream(self.device)) };
+        let launched = unsafe { sys::cuGraphLaunch(self.executable, self.stream) };
         check("cuGraphLaunch", launched)
     }
 }

@@ -4,8 +4,9 @@
 //! The program tests every kernel of the library against f64, with every element type, in
 //! all layouts, tile orders and schedules, and around the edges of its tiles. It also tests
 //! as many random products as the command line asks for, guard bands around every operand,
-//! bitwise repeats, CUDA graphs, tuning, the errors that need a GPU, and kernels that never
-//! end. Without a GPU, every case is skipped and the program succeeds.
+//! bitwise repeats, CUDA graphs, memory and streams that the library does not own, tuning,
+//! the errors that need a GPU, and kernels that never end. Without a GPU, every case is
+//! skipped and the program succeeds.
 //!
 //! Tests run on all cores and take turns with the device ([`shared`]). A
 //! failing case prints one line with its name and the seed; both together
@@ -28,6 +29,7 @@ mod endless;
 mod epilogue;
 mod epilogue_cases;
 mod errors;
+mod foreign;
 mod graph;
 mod guarded;
 mod large;

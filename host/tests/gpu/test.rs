@@ -11,7 +11,7 @@ use crate::cases;
 use crate::epilogue::EpilogueCase;
 use crate::large::{self, Large};
 use crate::shared::Shared;
-use crate::{chain, endless, epilogue_cases, errors, own, random, repeat, tune};
+use crate::{chain, endless, epilogue_cases, errors, foreign, own, random, repeat, tune};
 
 /// What one test does.
 pub enum Work {
@@ -27,7 +27,7 @@ pub enum Work {
     Capture(Case, Scene),
     /// Operands past 2³¹ elements.
     Large(&'static KernelInfo, Large),
-    /// Errors that need a GPU, tuning, chains, kernels that never end.
+    /// Errors that need a GPU, tuning, chains, foreign streams, kernels that never end.
     Device(fn(&Device) -> Result<(), String>),
     /// A test of the test program itself, without a GPU.
     Own(fn() -> Result<(), String>),
@@ -85,8 +85,11 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     let errors = errors::CASES.into_iter().map(on_device("errors"));
     let tuning = tune::CASES.into_iter().map(on_device("tuning"));
     let chains = chain::CASES.into_iter().map(on_device("chains"));
+    let foreign = foreign::CASES.into_iter().map(on_device("foreign"));
     let endless = endless::CASES.into_iter().map(on_device("endless"));
-    let on_device = errors.chain(tuning).chain(chains).chain(endless);
+    let on_device = (errors.chain(tuning).chain(chains))
+        .chain(foreign)
+        .chain(endless);
     let mut tests: Vec<Test> = own.chain(on_device).collect();
     // A kernel that packs is tested with the kernels that read the packed operand.
     let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
@@ -181,7 +184,7 @@ fn with_epilogue(case: EpilogueCase) -> Test {
         name: case.to_string(),
         kind: "epilogues",
         kernel: case.kernel,
-        quick: case.index % 32 == 0,
+        quick: case.index.is_multiple_of(32),
         work: Work::Epilogue(case),
     }
 }

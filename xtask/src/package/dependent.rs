@@ -130,17 +130,20 @@ fn write_dependent(folder: &Path) -> Result<PathBuf> {
     Ok(dependent)
 }
 
-/// The manifest of the crate. The packages' own dependencies on each other are those of a
-/// registry, which has them when they are published.
+/// The manifest of the crate, which depends on every package, so that each is built. The
+/// packages' own dependencies on each other are those of a registry, which has them when they
+/// are published.
 fn manifest() -> String {
-    let path = |name: &str| format!("{{ path = \"../packages/{}\" }}", directory(name));
-    let patches = PACKAGES.iter().filter(|&&name| name != LIBRARY);
-    let patches = patches.map(|name| format!("{name} = {}\n", path(name)));
+    let path = |name| {
+        format!(
+            "{name} = {{ path = \"../packages/{}\" }}\n",
+            directory(name)
+        )
+    };
+    let packages: String = PACKAGES.into_iter().map(path).collect();
     format!(
         "[package]\nname = \"dependent\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-         [dependencies]\n{LIBRARY} = {}\n\n[patch.crates-io]\n{}\n[workspace]\n",
-        path(LIBRARY),
-        patches.collect::<String>()
+         [dependencies]\n{packages}\n[patch.crates-io]\n{packages}\n[workspace]\n"
     )
 }
 

@@ -480,7 +480,10 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         // Two 16-bit elements are copied as one word where that access is aligned.
         let packed = step == 2 && (matrix.address | pitch) & 3 == 0;
         let mut i = first;
-        while i < first + 16 && origin.row + i < self.params.m {
+        // Rows past the last have a source of zeros, as columns past the last do.
+        let is_source = matches!(transfer, Transfer::FromSource);
+        while i < first + 16 && (is_source || origin.row + i < self.params.m) {
+            let is_row = origin.row + i < self.params.m;
             let address = start + (origin.row + i) as u64 * pitch;
             let whole = bytes == 4 || packed && col + 1 < cols;
             // SAFETY: masked to the rows and columns of the matrix.
@@ -489,9 +492,9 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                 match transfer {
                     Transfer::FromSource => {
                         let mut value = 0;
-                        if whole && col < cols {
+                        if is_row && whole && col < cols {
                             value = global::load_written_u32(address);
-                        } else if !whole && col < cols {
+                        } else if is_row && !whole && col < cols {
                             value = global::load_written_u16(address);
                             if col + 1 < cols {
                                 value |= global::load_written_u16(address + step) << 16;

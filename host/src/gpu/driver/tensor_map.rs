@@ -67,18 +67,25 @@ pub(super) fn encode(
         _ => cuda_h::TENSOR_MAP_SWIZZLE_NONE,
     };
     let mut map = EncodedMap([0; 16]);
-    let element_strides = [1, 1];
-    // SAFETY: all arrays have `rank` elements (the strides one fewer) and
+    // A box has one plane.
+    let planes = spec
+        .planes
+        .map_or((1, 0), |planes| (planes.count, planes.pitch_bytes));
+    let dims = [spec.dims[0], spec.dims[1], planes.0];
+    let strides = [spec.pitch_bytes, planes.1];
+    let box_dims = [spec.box_dims[0], spec.box_dims[1], 1];
+    let element_strides = [1, 1, 1];
+    // SAFETY: all arrays have three elements (the strides one fewer) and
     // outlive the call; the address is only encoded.
     let code = unsafe {
         encode(
             (&raw mut map).cast(),
             data_type,
-            2,
+            if spec.planes.is_some() { 3 } else { 2 },
             address as *mut c_void,
-            spec.dims.as_ptr(),
-            &spec.pitch_bytes,
-            spec.box_dims.as_ptr(),
+            dims.as_ptr(),
+            strides.as_ptr(),
+            box_dims.as_ptr(),
             element_strides.as_ptr(),
             cuda_h::TENSOR_MAP_INTERLEAVE_NONE,
             swizzle,
