@@ -58,10 +58,16 @@ pub fn test() -> Result<()> {
     let environment = Environment::ready(&packages)?;
     let wheel = environment.build(Profile::Dev)?;
     let mut pip = environment.pip();
-    pip.args(["--force-reinstall", "--no-deps", "--no-index"]).arg(wheel);
+    pip.args(["--force-reinstall", "--no-deps", "--no-index"])
+        .arg(wheel);
     project::run(&mut pip)?;
     let tests = project::root().join("python/tests");
-    project::run(environment.python().args(["-m", "pytest", "-q", "-rs"]).arg(tests))
+    project::run(
+        environment
+            .python()
+            .args(["-m", "pytest", "-q", "-rs"])
+            .arg(tests),
+    )
 }
 
 /// A virtual environment of Python.
@@ -105,7 +111,13 @@ impl Environment {
     /// pip, about to install.
     fn pip(&self) -> Command {
         let mut pip = self.python();
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]);
         pip
     }
 

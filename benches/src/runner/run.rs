@@ -19,7 +19,7 @@ use crate::measure::watch::{self, Expected, Watch, Watched};
 use crate::problem::spec::ProblemSpec;
 use crate::records::record::{Record, Status};
 use crate::runner::bench_arguments::BenchArgs;
-use gpu_kernels::{DType, OutputType};
+use gpu_kernels::DType;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 use tilewise::{Device, Element, Output, Tuner, bf16, f16};
