@@ -5,4 +5,5 @@ pub mod host_cost;
 pub mod matmul;
 pub mod order;
 pub mod page;
+pub mod rows;
 pub mod study;

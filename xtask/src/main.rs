@@ -20,6 +20,7 @@ mod project;
 mod ptx;
 mod setup;
 mod test;
+mod wheel;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -106,6 +107,8 @@ enum Command {
         #[arg(long)]
         without_cust: bool,
     },
+    /// Build the Python package as a wheel, and say how large it is
+    Wheel,
 }
 
 /// What another program reads.
@@ -143,6 +146,7 @@ fn main() -> ExitCode {
         Command::Package { check: true, .. } => package::dependent::test(),
         Command::Package { compare, .. } => package::run(compare.as_deref()),
         Command::Bundle { without_cust } => bundle::run(without_cust),
+        Command::Wheel => wheel::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,7 @@
 //! WebAssembly and Chromium, which only the HTML page and its test want, setup is
 //! complete too.
 
-mod install;
+pub mod install;
 mod rust_cuda;
 
 use anyhow::{Result, bail};

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use ptx_builder::OptLevel;
 
 use crate::project::{self, cargo};
-use crate::{bench, book, emulate, package, ptx, setup};
+use crate::{bench, book, emulate, package, ptx, setup, wheel};
 
 /// One shape, small: CI has two cores and no GPU.
 const SMOKE_SHAPE: &str = "512x512x512";
@@ -75,6 +75,7 @@ const STEPS: &[Step] = &[
     ),
     ("adapters", adapters),
     ("book", book::test),
+    ("Python package", wheel::test),
     ("kernels and library in the emulator", emulate::test),
     // Its kernel on the emulator is the program that the step above has built.
     ("benchmark without a GPU", || {

@@ -26,6 +26,7 @@ const CRATES: &[&str] = &[
     "host",
     "model",
     "ptx-builder",
+    "python",
     "watchdog",
     "xtask",
 ];

@@ -192,7 +192,7 @@ fn print_head(args: &BenchArgs, device: &Device) {
 }
 
 /// Adds Triton's records, which its own process measures.
-fn with_triton(
+pub(super) fn with_triton(
     args: &BenchArgs,
     problems: &[ProblemSpec],
     machine: &Machine,

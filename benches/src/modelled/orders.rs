@@ -133,6 +133,18 @@ impl ModelledProblem {
         format!("\n{shape}  {}\n{body}{}", self.heading(), self.notes)
     }
 
+    /// The kernel, the order and the bytes from and to DRAM (in GB) of each launch.
+    pub fn figures(&self) -> impl Iterator<Item = (&'static str, String, f64)> {
+        let launches = self.launches.iter();
+        launches.map(|launch| {
+            (
+                launch.kernel.name,
+                launch.order.to_string(),
+                launch.dram_gb(),
+            )
+        })
+    }
+
     /// What a table of several shapes says above them.
     fn heading(&self) -> String {
         let ProblemSpec { layout, dtype, .. } = self.problem;

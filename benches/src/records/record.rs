@@ -28,6 +28,8 @@ pub enum Status {
     Wrong,
     /// It cannot run this problem; `note` says why.
     Skipped,
+    /// It was not run: the figures are those of the model.
+    Modelled,
 }
 
 /// One candidate on one problem in one regime.

@@ -25,6 +25,7 @@ pub fn render(records: &[Record]) -> String {
                 Status::Timed => "note",
                 Status::Wrong => "WRONG RESULT, not timed",
                 Status::Skipped => "not run",
+                Status::Modelled => "modelled",
             };
             let note = shorten(&record.note);
             let note = format!("  {verdict}: {}: {note}\n", record.launch_name());
