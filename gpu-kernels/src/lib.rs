@@ -61,14 +61,16 @@ pub mod probe;
 pub mod problem;
 pub mod schedule;
 pub mod stream_k;
+pub mod tensor_ref;
 mod unroll;
 
 pub use dtype::{DType, Major};
 pub use epilogue::{EpilogueArguments, Form};
 pub use kernel::{Arch, Block, Cluster, Family, KernelInfo};
 pub use order::{Tile, TileGrid, TileOrder};
-pub use problem::{GemmParams, OutputType, TensorMaps, TensorRef};
+pub use problem::{GemmParams, OutputType, TensorMaps};
 pub use schedule::Schedule;
+pub use tensor_ref::TensorRef;
 
 /// The panic handler that the language requires. Kernels cannot panic: the build gate
 /// refuses PTX with a panic path. Where this crate is only a part of the device program,

@@ -3,7 +3,7 @@
 
 use super::activation::Activation;
 use crate::dtype::DType;
-use crate::problem::TensorRef;
+use crate::tensor_ref::TensorRef;
 
 /// What the source does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

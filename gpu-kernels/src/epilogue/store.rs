@@ -4,7 +4,8 @@ use crate::dtype::{DType, ElementType};
 use crate::element::{Bf16, F16, F32};
 use crate::isa::hint::compute_here_u64;
 use crate::isa::{convert, global};
-use crate::problem::{GemmParams, TensorRef};
+use crate::problem::GemmParams;
+use crate::tensor_ref::TensorRef;
 use crate::unroll::unroll;
 
 /// C of product `batch`, as if it were the only one.

@@ -10,7 +10,8 @@ use core::marker::PhantomData;
 use crate::dtype::ElementType;
 use crate::epilogue::{self, Epilogue};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
-use crate::problem::{GemmParams, MapAddress, TensorRef};
+use crate::problem::{GemmParams, MapAddress};
+use crate::tensor_ref::TensorRef;
 
 /// Threads along M and along N of one CTA.
 const SIDE: u32 = 16;

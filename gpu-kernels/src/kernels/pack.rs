@@ -84,7 +84,8 @@ mod device {
     use crate::dtype::DType;
     use crate::dtype::ElementType;
     use crate::isa::{convert, global, shared, thread};
-    use crate::problem::{GemmParams, TensorRef};
+    use crate::problem::GemmParams;
+    use crate::tensor_ref::TensorRef;
     use crate::unroll::unroll;
 
     /// Elements of a tile that one thread moves.

@@ -36,7 +36,8 @@ use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{global, shared, thread, tma, warpgroup};
 use crate::kernel::Cluster;
-use crate::problem::{GemmParams, MapAddress, MapOf, TensorRef};
+use crate::problem::{GemmParams, MapAddress, MapOf};
+use crate::tensor_ref::TensorRef;
 use crate::unroll::unroll;
 
 /// Rows of C that one TMA store writes: the 64 rows of a warpgroup, or the 16 rows of a

@@ -5,7 +5,8 @@ use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
 use super::traits::{KernelTraits, Origin, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
 use crate::isa::tma;
-use crate::problem::{GemmParams, MapAddress, MapOf, TensorRef};
+use crate::problem::{GemmParams, MapAddress, MapOf};
+use crate::tensor_ref::TensorRef;
 
 /// Rows (of A; columns of B) of one box, for an operand contiguous along K. The tile has
 /// `tile` rows, `sharing` CTAs load it together, and the operand has `extent` rows.

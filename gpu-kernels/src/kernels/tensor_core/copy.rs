@@ -1,7 +1,7 @@
 //! Global to shared memory: one thread's share of copying one operand.
 
 use crate::dtype::Major;
-use crate::problem::TensorRef;
+use crate::tensor_ref::TensorRef;
 
 use super::layout::Panel;
 use crate::isa::{

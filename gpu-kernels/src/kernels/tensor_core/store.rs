@@ -8,7 +8,8 @@
 
 use crate::epilogue::{self, Epilogue, pack_pair};
 use crate::isa::{global, shared, thread};
-use crate::problem::{GemmParams, TensorRef};
+use crate::problem::GemmParams;
+use crate::tensor_ref::TensorRef;
 
 use super::fragment::Accumulators;
 use super::layout::{WARP, accumulator_position, staging_offset};

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::kernels::tensor_core::copy::{Copier, Source};
-use crate::problem::TensorRef;
+use crate::tensor_ref::TensorRef;
 
 /// The hardware serves 16-byte stores eight lanes at a time.
 #[test]
