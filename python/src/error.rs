@@ -18,7 +18,7 @@ pub fn to_python(error: Error) -> PyErr {
         | Error::NoPtx { .. }
         | Error::Compile { .. }
         | Error::TensorMap { .. }
-        | Error::OrderWhileCapturing { .. } => PyRuntimeError::new_err(text),
+        | Error::OrderWhileCapturing => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

@@ -149,9 +149,10 @@ unsafe fn described(argument: &str, tensor: &Tensor) -> PyResult<Array> {
         }
     };
     let rank = tensor.rank.max(0) as usize;
-    // SAFETY: the caller ensures it; a tensor without dimensions may have no shape.
     let list = |first: *const i64| match rank {
+        // Such a tensor may have no shape.
         0 => &[][..],
+        // SAFETY: the caller ensures it.
         _ => unsafe { std::slice::from_raw_parts(first, rank) },
     };
     let shape = list(tensor.shape);
