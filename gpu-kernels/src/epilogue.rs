@@ -3,10 +3,11 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`form`] | which parts of the formula a launch has, and what they read |
 //! | [`apply`] | the formula |
 //! | [`activation`] | act |
 //! | [`store`] | conversion and stores for the kernels that do not use TMA |
+//!
+//! Which parts of the formula a launch has, and what they read, is its [`form`](crate::form).
 //!
 //! # No kernel of its own for each epilogue
 //!
@@ -18,10 +19,8 @@
 
 pub mod activation;
 pub mod apply;
-pub mod form;
 pub mod store;
 
-pub use activation::Activation;
+pub use crate::form::{Activation, BiasAxis, EpilogueArguments, Form, SourceUse};
 pub use apply::{Epilogue, Terms, times};
-pub use form::{BiasAxis, EpilogueArguments, Form, SourceUse};
 pub use store::{c_of, pack_pair, store, store_4x4};

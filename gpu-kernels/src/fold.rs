@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt::Write as _;
 use core::mem::offset_of;
 
-use crate::epilogue::Form;
+use crate::form::Form;
 use crate::problem::GemmParams;
 
 /// Offset of the form in the first parameter.

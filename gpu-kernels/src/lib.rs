@@ -16,6 +16,7 @@
 //!
 //! | module | question it answers |
 //! |---|---|
+//! | [`mod@form`] | which parts has the epilogue of a launch? |
 //! | [`problem`] | what does a launch receive? |
 //! | [`order`] | which tile of C does a linear id mean? |
 //! | [`schedule`] | which ids does one CTA run, and when does it stop? |
@@ -53,6 +54,7 @@ pub mod entry;
 pub mod epilogue;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod fold;
+pub mod form;
 pub mod isa;
 pub mod kernel;
 pub mod kernels;
@@ -65,7 +67,7 @@ pub mod tensor_ref;
 mod unroll;
 
 pub use dtype::{DType, Major};
-pub use epilogue::{EpilogueArguments, Form};
+pub use form::{EpilogueArguments, Form};
 pub use kernel::{Arch, Block, Cluster, Family, KernelInfo};
 pub use order::{Tile, TileGrid, TileOrder};
 pub use problem::{GemmParams, OutputType, TensorMaps};

@@ -7,7 +7,7 @@
 //! is [`TensorMaps`].
 
 use crate::dtype::DType;
-use crate::epilogue::form::{EpilogueArguments, Form};
+use crate::form::{EpilogueArguments, Form};
 use crate::order::TileOrder;
 use crate::schedule::Schedule;
 use crate::tensor_ref::TensorRef;

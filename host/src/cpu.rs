@@ -5,17 +5,17 @@
 //! GPU; an element of a 16-bit C is rounded once, from its finished accumulator. An
 //! epilogue is computed in f32, from the accumulators.
 
-mod epilogue;
+pub(crate) mod epilogue;
 
+use epilogue::HostEpilogue;
 use gemm::Parallelism;
 use gpu_kernels::DType;
 
 use crate::element::{Element, Output};
-use crate::epilogue::{EpilogueForm, Gated};
+use crate::epilogue_form::{EpilogueForm, Gated};
 use crate::error::Error;
 use crate::host_matrix::HostMatrix;
 use crate::host_memory::HostBuffer;
-use crate::inputs::HostEpilogue;
 use crate::layout::Layout;
 
 /// Number of rows of A that are widened at once. Widening them takes little time compared

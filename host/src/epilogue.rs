@@ -1,12 +1,10 @@
 //! [`Epilogue`]: what a product does with A·B before it becomes C.
 
-mod form;
+use gpu_kernels::epilogue::{Activation as Function, SourceUse};
 
-pub use form::{Bias, EpilogueForm, Gated};
-
+use crate::epilogue_form::{Bias, EpilogueForm, Gated};
 use crate::error::Error;
 use crate::layout::Layout;
-use gpu_kernels::epilogue::{Activation as Function, SourceUse};
 
 /// An activation function, computed in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -16,6 +16,7 @@
 //! | [`tensor_map`] | the description of a matrix from which a tensor map is encoded |
 //! | [`hopper_maps`] | the three tensor maps of a hopper launch |
 //! | [`pack`] | the launch that copies an operand for TMA |
+//! | [`mod@epilogue`] | the epilogue of one run, as a launch takes it |
 //! | [`product`] | one launch of a product |
 //! | [`gates`] | the first launch of a gated product that takes two |
 //! | [`plan`] | a product, ready to launch |
@@ -30,6 +31,7 @@ pub(crate) mod current;
 mod driver;
 #[cfg(feature = "emulator")]
 pub(crate) mod emulated;
+pub(crate) mod epilogue;
 mod gates;
 mod hopper_maps;
 pub(crate) mod opened;

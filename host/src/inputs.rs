@@ -1,12 +1,14 @@
 //! [`Inputs`]: the matrices and vectors that the epilogue of one run reads.
 
-use gpu_kernels::EpilogueArguments;
 use gpu_kernels::epilogue::SourceUse;
 
+use crate::cpu::epilogue::HostEpilogue;
 use crate::device::Device;
 use crate::element::Element;
-use crate::epilogue::{Bias, Epilogue, EpilogueForm, Values};
+use crate::epilogue::Epilogue;
+use crate::epilogue_form::{Bias, EpilogueForm};
 use crate::error::Error;
+use crate::gpu::epilogue::BoundEpilogue;
 use crate::host_matrix::HostMatrix;
 use crate::layout::Layout;
 use crate::problem::Strides;
@@ -259,63 +261,6 @@ pub(crate) struct InputElements {
     pub(crate) bias: Option<Vec<f64>>,
     pub(crate) row_scale: Option<Vec<f64>>,
     pub(crate) col_scale: Option<Vec<f64>>,
-}
-
-/// The epilogue of one run on a GPU: numbers and addresses.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BoundEpilogue {
-    pub(crate) values: Values,
-    /// The source, in the orientation of C.
-    pub(crate) source: Option<(Strides, u64)>,
-    /// 0 where there is no bias; so for the others.
-    pub(crate) bias: u64,
-    pub(crate) row_scale: u64,
-    pub(crate) col_scale: u64,
-}
-
-impl BoundEpilogue {
-    /// The same epilogue for Cᵀ.
-    pub(crate) fn transposed(self) -> Self {
-        BoundEpilogue {
-            source: (self.source).map(|(strides, address)| (strides.transposed(), address)),
-            row_scale: self.col_scale,
-            col_scale: self.row_scale,
-            ..self
-        }
-    }
-
-    /// The launch parameters.
-    pub(crate) fn arguments(&self) -> EpilogueArguments {
-        let Values { alpha, beta, slope } = self.values;
-        EpilogueArguments {
-            source: match self.source {
-                None => EpilogueArguments::NONE.source,
-                Some((strides, address)) => strides.at(address),
-            },
-            bias: self.bias,
-            row_scale: self.row_scale,
-            col_scale: self.col_scale,
-            alpha,
-            beta,
-            slope,
-            ..EpilogueArguments::NONE
-        }
-    }
-}
-
-/// The epilogue of one run on the CPU.
-#[derive(Clone, Copy)]
-pub(crate) struct HostEpilogue<O> {
-    pub(crate) form: EpilogueForm,
-    pub(crate) values: Values,
-    /// M×N, for each matrix of C or for all.
-    pub(crate) source: Option<HostMatrix<O>>,
-    /// M or N elements, as the form says.
-    pub(crate) bias: Option<*const O>,
-    /// M elements.
-    pub(crate) row_scale: Option<*const f32>,
-    /// N elements.
-    pub(crate) col_scale: Option<*const f32>,
 }
 
 /// Checks that `vector` is there if, and only if, it has a shape, and that it is contiguous

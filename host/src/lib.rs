@@ -71,6 +71,7 @@ mod embedded;
 #[cfg(feature = "emulator")]
 pub mod emulator;
 mod epilogue;
+mod epilogue_form;
 mod error;
 mod gemm;
 mod gpu;
@@ -106,7 +107,8 @@ pub use tilewise_model as l2;
 pub use device::Device;
 pub use element::{Element, Output, bf16, f16};
 pub use embedded::{BuildInfo, CodeGenerator, build_info};
-pub use epilogue::{Activation, Bias, Epilogue, Gated};
+pub use epilogue::{Activation, Epilogue};
+pub use epilogue_form::{Bias, Gated};
 pub use error::Error;
 pub use gemm::{Gemm, Precision};
 pub use gpu::opened::GpuInfo;

@@ -3,7 +3,8 @@
 
 use gpu_kernels::{DType, GemmParams, OutputType};
 
-use crate::epilogue::{Epilogue, EpilogueForm};
+use crate::epilogue::Epilogue;
+use crate::epilogue_form::EpilogueForm;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::operand::Operand;

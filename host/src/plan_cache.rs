@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpu_kernels::DType;
 
-use crate::epilogue::EpilogueForm;
+use crate::epilogue_form::EpilogueForm;
 use crate::operands::Operands;
 use crate::select::choice::Request;
 use crate::untyped_plan::UntypedPlan;

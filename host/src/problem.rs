@@ -2,7 +2,7 @@
 
 use gpu_kernels::{DType, Form, KernelInfo, Major, OutputType, TensorRef};
 
-use crate::epilogue::{EpilogueForm, Gated};
+use crate::epilogue_form::{EpilogueForm, Gated};
 use crate::l2::Machine;
 use crate::l2::gpu::l2_partitions;
 

@@ -2,7 +2,7 @@
 
 use gpu_kernels::{Arch, Block, DType, Family, Schedule};
 
-use crate::epilogue::EpilogueForm;
+use crate::epilogue_form::EpilogueForm;
 use crate::operand::Operand;
 use crate::tma;
 

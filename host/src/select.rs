@@ -68,7 +68,7 @@ pub use choice::{Choice, Packed, Packing, Request};
 pub use grid::{ctas, tile_grid};
 pub use place::workload;
 
-pub use crate::epilogue::EpilogueForm;
+pub use crate::epilogue_form::EpilogueForm;
 use crate::error::Error;
 pub use crate::problem::{Catalog, Problem, Strides, Target};
 pub use crate::rejection::{Rejected, Rejection};

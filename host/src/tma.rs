@@ -281,7 +281,7 @@ pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::epilogue::EpilogueForm;
+    use crate::epilogue_form::EpilogueForm;
     use gpu_kernels::entry::KERNELS;
     use gpu_kernels::{Family, OutputType};
 

@@ -11,27 +11,9 @@
 //! so they share one exponential and one reciprocal, both of the special function unit.
 //! Unlike 1 + tanh or 1 + erf, σ(t) keeps its relative precision for large negative x.
 
+use crate::form::Activation;
 use crate::isa::arithmetic::{exp2, fma, reciprocal};
 use crate::unroll::unroll;
-
-/// An activation function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Activation {
-    /// x.
-    Identity = 0,
-    /// max(x, 0).
-    Relu = 1,
-    /// x for x > 0, else slope·x.
-    LeakyRelu = 2,
-    /// x·Φ(x), with Φ the standard normal distribution function (Hendrycks and Gimpel,
-    /// arXiv 1606.08415).
-    Gelu = 3,
-    /// x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2 (the same paper).
-    GeluTanh = 4,
-    /// x·σ(x).
-    Silu = 5,
-}
 
 /// −log₂ e: σ(t) = 1 / (1 + 2^(−t·log₂ e)).
 const MINUS_LOG2_E: f32 = -core::f32::consts::LOG2_E;

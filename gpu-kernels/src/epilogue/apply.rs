@@ -1,8 +1,8 @@
 //! The formula, for the sums that one thread holds.
 
 use super::activation::activate;
-use super::form::{BiasAxis, SourceUse};
 use crate::dtype::DType;
+use crate::form::{BiasAxis, SourceUse};
 use crate::isa::arithmetic::fma;
 use crate::isa::global;
 use crate::problem::GemmParams;

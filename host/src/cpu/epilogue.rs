@@ -3,9 +3,24 @@
 use gpu_kernels::epilogue::{Activation, SourceUse};
 
 use crate::element::Element;
-use crate::epilogue::{Bias, Values};
+use crate::epilogue::Values;
+use crate::epilogue_form::{Bias, EpilogueForm};
 use crate::host_matrix::HostMatrix;
-use crate::inputs::HostEpilogue;
+
+/// The epilogue of one run on the CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct HostEpilogue<O> {
+    pub(crate) form: EpilogueForm,
+    pub(crate) values: Values,
+    /// M×N, for each matrix of C or for all.
+    pub(crate) source: Option<HostMatrix<O>>,
+    /// M or N elements, as the form says.
+    pub(crate) bias: Option<*const O>,
+    /// M elements.
+    pub(crate) row_scale: Option<*const f32>,
+    /// N elements.
+    pub(crate) col_scale: Option<*const f32>,
+}
 
 impl<O: Element> HostEpilogue<O> {
     /// The epilogue of product `index` of a batch.

@@ -7,13 +7,13 @@ use gpu_kernels::{DType, OutputType};
 
 use super::backend::Streams;
 use super::buffer::DeviceBuffer;
+use super::epilogue::BoundEpilogue;
 use super::opened::Gpu;
 use super::pack::Copy;
 use super::product::{ProductLaunch, Run};
 use super::run_order::Turn;
-use crate::epilogue::{Bias, Gated};
+use crate::epilogue_form::{Bias, Gated};
 use crate::error::Error;
-use crate::inputs::BoundEpilogue;
 use crate::layout::Layout;
 use crate::plan_info::Origin;
 use crate::problem::{CACHE_LINE, Problem, Strides};

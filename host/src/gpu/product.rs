@@ -6,14 +6,14 @@ use std::time::Duration;
 use gpu_kernels::{EpilogueArguments, Family, GemmParams, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
+use super::epilogue::BoundEpilogue;
 use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
 use super::run_order::Turn;
 use super::sums::Sums;
-use crate::epilogue::Gated;
+use crate::epilogue_form::Gated;
 use crate::error::Error;
-use crate::inputs::BoundEpilogue;
 use crate::plan_info::{GpuPlanInfo, Origin};
 use crate::problem::Problem;
 use crate::select::choice::Choice;

@@ -7,7 +7,8 @@ use gpu_kernels::epilogue::Activation;
 
 use super::{Product, rounding, worst};
 use crate::element::Element;
-use crate::epilogue::{Bias, Epilogue, Gated, Values};
+use crate::epilogue::{Epilogue, Values};
+use crate::epilogue_form::{Bias, Gated};
 use crate::error::Error;
 use crate::inputs::{InputElements, Inputs};
 

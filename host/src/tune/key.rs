@@ -121,7 +121,8 @@ fn forced(request: &Request) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::epilogue::{Epilogue, EpilogueForm, Gated};
+    use crate::epilogue::Epilogue;
+    use crate::epilogue_form::{EpilogueForm, Gated};
     use gpu_kernels::{DType, Family, Schedule};
 
     fn problem() -> Problem {

@@ -1,7 +1,7 @@
 //! The estimate of this library's kernels, for an H200.
 
 use super::*;
-use crate::epilogue::EpilogueForm;
+use crate::epilogue_form::EpilogueForm;
 use crate::problem::Strides;
 use gpu_kernels::OutputType;
 use gpu_kernels::entry::KERNELS;

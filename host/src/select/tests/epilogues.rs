@@ -1,7 +1,8 @@
 //! Epilogues and batches: the kernels that can compute them, and gated pairs in two launches.
 
 use super::*;
-use crate::epilogue::{Activation, Epilogue, Gated};
+use crate::epilogue::{Activation, Epilogue};
+use crate::epilogue_form::Gated;
 
 /// An M×N×K product of f16 with `epilogue`, all row-major.
 fn with(epilogue: Epilogue, m: u32, n: u32, k: u32) -> Problem {

@@ -1,7 +1,6 @@
-//! Which parts of the formula a launch has ([`Form`]), and what they read
-//! ([`EpilogueArguments`]).
+//! Which parts of the [`epilogue`](crate::epilogue) a launch has ([`Form`]), and what they
+//! read ([`EpilogueArguments`]).
 
-use super::activation::Activation;
 use crate::dtype::DType;
 use crate::tensor_ref::TensorRef;
 
@@ -28,6 +27,25 @@ pub enum BiasAxis {
     PerRow = 1,
     /// The bias has N elements, one for each column.
     PerColumn = 2,
+}
+
+/// An activation function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Activation {
+    /// x.
+    Identity = 0,
+    /// max(x, 0).
+    Relu = 1,
+    /// x for x > 0, else slope·x.
+    LeakyRelu = 2,
+    /// x·Φ(x), with Φ the standard normal distribution function (Hendrycks and Gimpel,
+    /// arXiv 1606.08415).
+    Gelu = 3,
+    /// x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2 (the same paper).
+    GeluTanh = 4,
+    /// x·σ(x).
+    Silu = 5,
 }
 
 /// The structure of a launch: what its epilogue does, C's type, and whether it has a batch.
