@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`apply`] | the formula |
 //! | [`activation`] | act |
-//! | [`store`] | conversion and stores for the kernels that do not use TMA |
+//! | [`mod@store`] | conversion and stores for the kernels that do not use TMA |
 //!
 //! Which parts of the formula a launch has, and what they read, is its [`form`](crate::form).
 //!

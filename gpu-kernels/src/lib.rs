@@ -16,7 +16,7 @@
 //!
 //! | module | question it answers |
 //! |---|---|
-//! | [`mod@form`] | which parts has the epilogue of a launch? |
+//! | [`form`] | which parts has the epilogue of a launch? |
 //! | [`problem`] | what does a launch receive? |
 //! | [`order`] | which tile of C does a linear id mean? |
 //! | [`schedule`] | which ids does one CTA run, and when does it stop? |

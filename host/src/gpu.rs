@@ -16,7 +16,7 @@
 //! | [`tensor_map`] | the description of a matrix from which a tensor map is encoded |
 //! | [`hopper_maps`] | the three tensor maps of a hopper launch |
 //! | [`pack`] | the launch that copies an operand for TMA |
-//! | [`mod@epilogue`] | the epilogue of one run, as a launch takes it |
+//! | [`epilogue`] | the epilogue of one run, as a launch takes it |
 //! | [`product`] | one launch of a product |
 //! | [`gates`] | the first launch of a gated product that takes two |
 //! | [`plan`] | a product, ready to launch |
