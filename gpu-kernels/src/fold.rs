@@ -173,7 +173,10 @@ mod tests {
             at(offset_of!(Form, scaled))
         );
         assert_eq!(folded(&load), "mov.b64 %rd1, 7;");
-        let load = format!("ld.param.v2.b32 \t{{%r1, %r2}}, [k_param_0+{}];", at(24));
+        let load = format!(
+            "ld.param.v2.b32 \t{{%r1, %r2}}, [k_param_0+{}];",
+            at(offset_of!(Form, scaled))
+        );
         assert_eq!(folded(&load), "mov.b32 %r1, 7; mov.b32 %r2, 0;");
         let last = at(size_of::<Form>() - 4);
         let load = format!("ld.param.v2.b32 \t{{%r1, %r2}}, [k_param_0+{last}];");

@@ -144,7 +144,7 @@ impl Launch {
         let operand = |bytes: &[u8]| {
             let buffer = DeviceBuffer::zeroed(gpu, bytes.len())?;
             if !bytes.is_empty() {
-                buffer.write(0, bytes)?;
+                buffer.all().write(0, bytes)?;
             }
             Ok::<_, Error>(buffer)
         };
@@ -159,6 +159,7 @@ impl Launch {
                     dtype: map.dtype.into(),
                     dims: map.dims,
                     pitch_bytes: map.pitch_bytes,
+                    planes: None,
                     box_dims: map.box_dims,
                     swizzle_bytes: map.swizzle.span_bytes(),
                 };
@@ -177,7 +178,7 @@ impl Launch {
         // SAFETY: the operands are allocated, and outlive the read below, which waits.
         unsafe { (gpu.backend()).launch(None, &function, config, &params, &maps)? };
         let mut result = vec![0; self.c.len()];
-        c.read(0, &mut result)?;
+        c.all().read(0, &mut result)?;
         Ok(result)
     }
 

@@ -38,7 +38,7 @@ enum Last {
     /// On the library's own stream.
     Own,
     /// On a caller's stream. The number of that stream is unique in the process; a driver
-    /// before CUDA 12.0 gives none.
+    /// before CUDA 12.0 gives none, and no driver does while the stream is captured.
     Foreign(Option<u64>),
 }
 
@@ -102,7 +102,11 @@ impl RunOrder {
         let capture = backend.capture(stream)?;
         let turn = Turn {
             stream,
-            last: Last::on(backend, stream)?,
+            last: match capture {
+                // The driver gives no number of a stream that is captured.
+                Some(_) if stream.is_some() => Last::Foreign(None),
+                _ => Last::on(backend, stream)?,
+            },
             capture,
         };
         match (capture, self.launched, self.captured) {

@@ -178,7 +178,8 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// main loop.
     ///
     /// # Safety
-    /// All threads that [`TileStore::sync`] together call this.
+    /// All threads that store together call this: a warpgroup, or a warp where a cluster splits
+    /// K.
     #[inline(always)]
     pub unsafe fn prepare(&mut self, origin: Origin) {
         if !K::FUSED {
