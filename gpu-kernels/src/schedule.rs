@@ -18,7 +18,7 @@ use crate::order::{Tile, TileGrid, TileOrder, div_rem};
 #[repr(u32)]
 pub enum Schedule {
     /// One CTA a tile on a 2-D grid: x along N, y along M. The hardware's own
-    /// order, x fastest, is row-major; the [`TileOrder`] is ignored.
+    /// order, x fastest, is row-major, so the [`TileOrder`] is row-major, too.
     Grid2d = 0,
     /// One CTA a tile on a 1-D grid, through a [`TileOrder`].
     Grid1d = 1,
@@ -73,10 +73,12 @@ impl TileScheduler {
             Some(batches) => grid.tiles().wrapping_mul(batches),
         };
         match schedule {
-            // On the 2-D grid the linear id of a CTA is its row-major tile id.
+            // On the 2-D grid the linear id of a CTA is its row-major tile id. The host gives
+            // such a launch the row-major order: to choose it here would take a register
+            // from the main loop.
             Schedule::Grid2d => TileScheduler {
                 grid,
-                order: TileOrder::RowMajor,
+                order,
                 batches,
                 id: cta.y.wrapping_mul(cta.grid_x).wrapping_add(cta.x),
                 step: tiles,

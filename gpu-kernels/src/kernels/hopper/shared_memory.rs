@@ -275,25 +275,34 @@ impl Staging {
     /// Tile `index`.
     #[inline(always)]
     pub fn tile(self, index: u32) -> StagedTile {
-        StagedTile(self.0 + index * M64_TILE_BYTES)
+        StagedTile {
+            staging: self.0,
+            offset: index * M64_TILE_BYTES,
+        }
     }
 }
 
 /// 64 rows of 128 bytes of C, in the 128-byte swizzle.
 #[derive(Clone, Copy)]
-pub struct StagedTile(u32);
+pub struct StagedTile {
+    staging: u32,
+    offset: u32,
+}
 
 impl StagedTile {
     /// Shared address of `row` of 64.
     #[inline(always)]
     pub fn row(self, row: u32) -> u32 {
-        self.0 + row * ROW_BYTES
+        self.staging + row * ROW_BYTES + self.offset
     }
 
     /// Shared address of 16-byte chunk `chunk` of 8 in `row`: the swizzle XORs the
     /// chunk with the row (PTX ISA, "Swizzling Modes").
     #[inline(always)]
     pub fn chunk(self, row: u32, chunk: u32) -> u32 {
-        self.row(row) + ((chunk ^ (row % 8)) * 16)
+        // The offset of the tile is added last, because it is a constant: the tiles then share
+        // registers, and `stmatrix` adds it.
+        let in_tile = row * ROW_BYTES + ((chunk ^ (row % 8)) * 16);
+        self.staging + in_tile + self.offset
     }
 }
