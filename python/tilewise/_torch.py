@@ -16,12 +16,13 @@ Activation = str | tuple[str, float] | None
 # PyTorch's slope of leaky ReLU.
 _SLOPE = 0.01
 
+# The forced kernel is `entry_point` here: TorchInductor has a parameter `kernel` of its own.
 torch.library.define(
     "tilewise::matmul",
     "(Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float? beta=None, Tensor? bias=None, "
     "Tensor? row_scale=None, Tensor? col_scale=None, str? activation=None, float slope=0.01, "
     "str? gated=None, ScalarType? out_dtype=None, str? order=None, str? schedule=None, "
-    "str? kernel=None, str? precision=None) -> Tensor",
+    "str? entry_point=None, str? precision=None) -> Tensor",
     tags=torch.Tag.pt2_compliant_tag,
 )
 
@@ -42,7 +43,7 @@ def _kernel(
     out_dtype: torch.dtype | None = None,
     order: str | None = None,
     schedule: str | None = None,
-    kernel: str | None = None,
+    entry_point: str | None = None,
     precision: str | None = None,
 ) -> Tensor:
     return _tilewise.matmul(
@@ -59,7 +60,7 @@ def _kernel(
         out_dtype=out_dtype,
         order=order,
         schedule=schedule,
-        kernel=kernel,
+        kernel=entry_point,
         precision=precision,
     )
 
