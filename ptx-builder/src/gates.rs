@@ -323,7 +323,7 @@ mod tests {
     fn a_note_of_ptxas_fails() {
         let messages = "ptxas info    : (C7510) Potential Performance Loss: \
             wgmma.mma_async instructions are serialized due to non wgmma instructions";
-        let violations = check_report(&Report::parse(messages));
+        let violations = check_report("one", &Report::parse(messages));
         assert!(matches!(violations[..], [Violation::Note { .. }]));
     }
 
