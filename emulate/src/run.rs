@@ -1,6 +1,6 @@
 //! Runs a case on an emulated GPU, through the library, and compares with f64.
 
-use gpu_kernels::{DType, Family, OutputType};
+use gpu_kernels::{DType, Family};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise::emulator::{self, Counts, EmulatedGpu};
