@@ -78,7 +78,7 @@ pub fn write(dir: &Path, toolchain: &Toolchain, programs: &[Program]) -> Result<
 ///
 /// # Errors
 /// [`Error::File`] where a file cannot be read, and [`Error::Prebuilt`] where one is not
-/// what [`write`] has written.
+/// what [`write()`] has written.
 pub fn read(dir: &Path) -> Result<Prebuilt, Error> {
     let path = dir.join(MANIFEST);
     let manifest = fs::read_to_string(&path).map_err(file_error(&path))?;
