@@ -1,6 +1,6 @@
 //! The native module of the Python package `tilewise`.
 //!
-//! A call of `tilewise.matmul` is read ([`read`]), checked and run ([`product`]) here, because
+//! A call of `tilewise.matmul` is read (`read`), checked and run (`product`) here, because
 //! it should cost microseconds. What PyTorch wants to know of it, and what is only convenient,
 //! is written in Python (`tilewise/`).
 
