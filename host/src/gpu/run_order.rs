@@ -103,9 +103,12 @@ impl RunOrder {
         let turn = Turn {
             stream,
             last: match capture {
-                // The driver gives no number of a stream that is captured.
-                Some(_) if stream.is_some() => Last::Foreign(None),
-                _ => Last::on(backend, stream)?,
+                // The driver gives no number of a stream that is captured, but such a stream
+                // outlives its capture, so the handle tells it from others.
+                Some(_) => stream.map_or(Last::Own, |stream| {
+                    Last::Foreign(Some(stream.as_raw() as u64))
+                }),
+                None => Last::on(backend, stream)?,
             },
             capture,
         };
