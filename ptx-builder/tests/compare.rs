@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{GemmParams, KernelInfo};
+use gpu_kernels::{GemmParams, KernelInfo, TensorMaps};
 use ptx_builder::compare::{Difference, Parameter, differences, read};
 use ptx_builder::ptx::Module;
 use ptx_builder::{Error, gates, launch_bounds};
@@ -44,8 +44,12 @@ fn both_generators_have_the_same_entry_points() {
         bytes: size_of::<GemmParams>().try_into().unwrap(),
         align: align_of::<GemmParams>().try_into().unwrap(),
     };
+    let maps = Parameter {
+        bytes: size_of::<TensorMaps>().try_into().unwrap(),
+        align: 64,
+    };
     for parameters in rustc.values().chain(rust_cuda.values()) {
-        assert_eq!(parameters, &[parameter]);
+        assert_eq!(parameters, &[parameter, maps]);
     }
 }
 
