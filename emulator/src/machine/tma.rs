@@ -62,14 +62,21 @@ struct Start {
     plane: Option<i32>,
 }
 
+impl Start {
+    /// The coordinates as an instruction's arguments.
+    fn new(x: u64, y: u64, plane: Option<u64>) -> Self {
+        Start {
+            at: (x as i32, y as i32),
+            plane: plane.map(|plane| plane as i32),
+        }
+    }
+}
+
 /// A load to the executing thread's CTA.
 pub fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
     let arguments = [shared.into(), map, x.into(), y.into(), barrier.into()];
     if let Some([shared, map, x, y, barrier]) = issue(Instruction::TensorLoad, arguments) {
-        let start = Start {
-            at: (x as i32, y as i32),
-            plane: None,
-        };
+        let start = Start::new(x, y, None);
         load_here((shared as u32, map, start, barrier as u32));
     }
 }
@@ -79,10 +86,7 @@ pub fn load_3d(shared: u32, map: u64, (x, y, z): (u32, u32, u32), barrier: u32) 
     let [shared, x, y, z, barrier] = [shared, x, y, z, barrier].map(u64::from);
     let arguments = [shared, map, x, y, z, barrier];
     if let Some([shared, map, x, y, z, barrier]) = issue(Instruction::TensorLoad, arguments) {
-        let start = Start {
-            at: (x as i32, y as i32),
-            plane: Some(z as i32),
-        };
+        let start = Start::new(x, y, Some(z));
         load_here((shared as u32, map, start, barrier as u32));
     }
 }
@@ -102,10 +106,7 @@ pub fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas:
         issue(Instruction::TensorLoadMulticast, arguments)
     {
         checked(|cluster, thread| {
-            let start = Start {
-                at: (x as i32, y as i32),
-                plane: None,
-            };
+            let start = Start::new(x, y, None);
             let copy = (shared as u32, map, start, barrier as u32);
             cluster.start_loads(thread, copy, ctas as u32)
         });
@@ -126,10 +127,7 @@ pub fn load_multicast_3d(
         issue(Instruction::TensorLoadMulticast, arguments)
     {
         checked(|cluster, thread| {
-            let start = Start {
-                at: (x as i32, y as i32),
-                plane: Some(z as i32),
-            };
+            let start = Start::new(x, y, Some(z));
             let copy = (shared as u32, map, start, barrier as u32);
             cluster.start_loads(thread, copy, ctas as u32)
         });
@@ -140,10 +138,7 @@ pub fn load_multicast_3d(
 pub fn store(map: u64, shared: u32, x: u32, y: u32) {
     let arguments = [map, shared.into(), x.into(), y.into()];
     if let Some([map, shared, x, y]) = issue(Instruction::TensorStore, arguments) {
-        let start = Start {
-            at: (x as i32, y as i32),
-            plane: None,
-        };
+        let start = Start::new(x, y, None);
         checked(|cluster, thread| cluster.start_store(thread, map, shared as u32, start));
     }
 }
@@ -152,10 +147,7 @@ pub fn store(map: u64, shared: u32, x: u32, y: u32) {
 pub fn store_3d(map: u64, shared: u32, (x, y, z): (u32, u32, u32)) {
     let arguments = [map, shared.into(), x.into(), y.into(), z.into()];
     if let Some([map, shared, x, y, z]) = issue(Instruction::TensorStore, arguments) {
-        let start = Start {
-            at: (x as i32, y as i32),
-            plane: Some(z as i32),
-        };
+        let start = Start::new(x, y, Some(z));
         checked(|cluster, thread| cluster.start_store(thread, map, shared as u32, start));
     }
 }
