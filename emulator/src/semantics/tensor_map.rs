@@ -63,9 +63,9 @@ pub enum PlaneError {
     #[error("an instruction for {instruction} dimensions and a map of {map}")]
     Rank {
         /// Dimensions of the instruction.
-        instruction: u32,
+        instruction: u64,
         /// Dimensions of the map.
-        map: u32,
+        map: u64,
     },
     /// A plane outside the tensor. (The hardware fills such a box with zeros, but no kernel
     /// here means to ask for one.)
@@ -190,7 +190,7 @@ impl TensorMap {
             self.dims[1],
             self.pitch_bytes,
             u64::from(self.box_dims[0]) | u64::from(self.box_dims[1]) << 32,
-            dtype | u64::from(swizzle) << 32,
+            dtype | self.rank() << 8 | u64::from(swizzle) << 32,
             self.planes.map_or(0, |planes| planes.count),
             self.planes.map_or(0, |planes| planes.pitch_bytes),
         ];
@@ -212,16 +212,18 @@ impl TensorMap {
         if words[0] != MAGIC || bytes[9 * 8..].iter().any(|&byte| byte != 0) {
             return Err(junk);
         }
+        let planes = match (word(6) as u32 >> 8, word(7), word(8)) {
+            (2, 0, 0) => None,
+            (3, count, pitch_bytes) => Some(Planes { count, pitch_bytes }),
+            _ => return Err(junk),
+        };
         let map = TensorMap {
             address: word(1),
             dims: [word(2), word(3)],
             pitch_bytes: word(4),
-            planes: (word(7) != 0).then(|| Planes {
-                count: word(7),
-                pitch_bytes: word(8),
-            }),
+            planes,
             box_dims: [word(5) as u32, (word(5) >> 32) as u32],
-            dtype: match word(6) as u32 {
+            dtype: match word(6) as u8 {
                 0 => Format::F32,
                 1 => Format::Tf32,
                 2 => Format::F16,
@@ -281,6 +283,11 @@ impl TensorMap {
         }
     }
 
+    /// Number of dimensions.
+    fn rank(&self) -> u64 {
+        2 + u64::from(self.planes.is_some())
+    }
+
     /// The tensor as an instruction sees it: itself, for an instruction of two dimensions, or
     /// a plane of it.
     ///
@@ -297,9 +304,9 @@ impl TensorMap {
                 }),
                 _ => Err(PlaneError::Outside { plane, count }),
             },
-            (planes, plane) => Err(PlaneError::Rank {
-                instruction: 2 + u32::from(plane.is_some()),
-                map: 2 + u32::from(planes.is_some()),
+            (_, plane) => Err(PlaneError::Rank {
+                instruction: 2 + u64::from(plane.is_some()),
+                map: self.rank(),
             }),
         }
     }
