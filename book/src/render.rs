@@ -92,18 +92,21 @@ fn with_links_to_sources(
             continue;
         };
         let file = link.target.split('#').next().unwrap_or_default();
-        if let Some(folder) = file.strip_suffix("README.md") {
-            // mdBook makes such a page the index of its folder, and leaves links to it alone.
-            turned.replace_range(
-                span.start..span.start + file.len(),
-                &format!("{folder}index.md"),
-            );
-            continue;
-        }
-        let outside = |path: &String| !file.is_empty() && !path.starts_with("docs/");
-        let Some(file) = resolve(page, file).filter(outside) else {
+        let Some(resolved) = resolve(page, file).filter(|_| !file.is_empty()) else {
             continue;
         };
+        if resolved.starts_with("docs/") {
+            if let Some(folder) = file.strip_suffix("README.md") {
+                // mdBook makes such a page the index of its folder, and leaves links to it
+                // alone.
+                turned.replace_range(
+                    span.start..span.start + file.len(),
+                    &format!("{folder}index.md"),
+                );
+            }
+            continue;
+        }
+        let file = resolved;
         if !repository.has_file(&file) {
             bail!("`{}` is no file", link.target);
         }
@@ -166,6 +169,7 @@ mod tests {
             ("docs/one.md", "# One\n"),
             ("docs/two/README.md", text),
             ("src/a.rs", "//! ``````\nfn marked_function() {}\n"),
+            ("src/README.md", "marked text\n"),
         ];
         for (path, text) in files {
             let path = root.path().join(path);
@@ -178,12 +182,16 @@ mod tests {
 
     #[test]
     fn a_source_that_a_page_links_to_is_a_page_of_the_book() {
-        let (_root, folder) = rendered("# Two\n[`a`](../../src/a.rs) and [one](../one.md)\n");
+        let (_root, folder) = rendered(
+            "# Two\n[`a`](../../src/a.rs), [its page](../../src/README.md), [one](../one.md)\n",
+        );
         let folder = folder.unwrap();
         let page = std::fs::read_to_string(folder.join("two/index.html")).unwrap();
         assert!(page.contains("href=\"../sources/src/a.rs.html\""), "{page}");
         let source = std::fs::read_to_string(folder.join("sources/src/a.rs.html")).unwrap();
         assert!(source.contains("marked_function"), "{source}");
+        let source = std::fs::read_to_string(folder.join("sources/src/README.md.html")).unwrap();
+        assert!(source.contains("marked text"), "{source}");
     }
 
     #[test]
