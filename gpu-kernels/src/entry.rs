@@ -73,7 +73,7 @@ macro_rules! for_each_entry {
                 128 256 64, 4, Cooperative, false, "_stages4";
                 128 256 64, 3, StreamK, true, "_streamk";
                 128 256 64, 3, Clusters<2, 1>, false, "_cluster2x1";
-                256 128 64, 3, Cooperative, true, "";
+                256 128 64, 3, Cooperative, false, "";
                 256 192 64, 3, Cooperative, false, "";
                 256 192 64, 3, Clusters<1, 2>, false, "_cluster1x2";
                 128 192 64, 4, Cooperative, false, "";
@@ -84,9 +84,9 @@ macro_rules! for_each_entry {
                 128 128 64, 6, StreamK, true, "_streamk";
                 64 256 64, 4, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
-                128 64 64, 8, Cooperative, false, "";
+                128 64 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
-                64 64 128, 6, Cooperative, false, "";
+                64 64 128, 6, Cooperative, true, "";
                 64 64 64, 8, SplitK<2>, true, "_split2";
                 64 64 64, 8, SplitK<4>, true, "_split4";
             }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tilewise::l2::{Bound, Limit, Machine, Replayed, Traffic, WaveLoads, Workload};
-use tilewise::select::cost::{Cost, MidLine};
+use tilewise::select::cost::{Cost, MidLine, Task};
 use tilewise::select::{
     Catalog, Choice, EpilogueForm, Packed, Packing, Problem, Rejected, Rejection, Request, Strides,
     Target,
@@ -99,9 +99,14 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
     let kernel: &KernelInfo = &choice.kernel;
     let (input, output) = (DType::F16, OutputType::Input);
     let workload = tilewise::select::workload(kernel, [64; 3], input, output);
-    let mid_line = MidLine::default();
-    let cost =
-        tilewise::select::cost::estimate(kernel, choice.grid, choice.batches, 64, mid_line, target);
+    let task = Task {
+        grid: choice.grid,
+        batches: choice.batches,
+        k: 64,
+        mid_line: MidLine::default(),
+        epilogue: EpilogueForm::PLAIN,
+    };
+    let cost = tilewise::select::cost::estimate(kernel, &task, target);
     let machine: Machine = target.machine(kernel);
     let traffic = tilewise::l2::traffic(&workload, choice.order, machine);
     (choice.grid, choice.packed, workload, cost, traffic)

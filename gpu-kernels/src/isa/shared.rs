@@ -74,6 +74,26 @@ pub unsafe fn load_f32x4(address: u32) -> [f32; 4] {
     )
 }
 
+/// `ld.volatile.shared.u32`: stays where it stands among accesses to shared memory.
+///
+/// # Safety
+/// See [`load_f32`].
+#[inline(always)]
+pub unsafe fn load_in_place_u32(address: u32) -> u32 {
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm!("ld.volatile.shared.u32 {}, [{}];", out(reg32) value, in(reg32) address,
+                     options(nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = machine::shared::load::<1>(address)[0]
+    )
+}
+
 /// `st.shared.f32`.
 ///
 /// # Safety

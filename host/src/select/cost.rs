@@ -30,15 +30,20 @@
 //! takes the number of CTAs with the fewest cycles. (The paper's "grid size selection",
 //! section 5.1, makes the same trade-off.)
 //!
+//! `store` includes the arithmetic of the epilogue (`cost/epilogue.rs`).
+//!
 //! The number of waves decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates below
 //! are the rates of an SM of an H100 or H200. Other devices have other rates, but
 //! similar ratios between their units, and a comparison needs only the ratios.
 
+mod epilogue;
+
 use gpu_kernels::{DType, Family, KernelInfo, TileGrid};
 
 use super::check;
 use super::choice::{Choice, Packed};
+use crate::epilogue_form::EpilogueForm;
 use crate::problem::{CACHE_LINE, Problem, Target};
 use crate::tma::{GlobalTensor, Unreadable};
 
@@ -168,34 +173,53 @@ pub struct Cost {
     pub loads: u64,
 }
 
-/// The estimate for `choice` and `problem`.
-pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> Cost {
-    let (kernel, packed) = (&choice.kernel, choice.packed);
-    let mid_line = match choice.transposed {
-        true => MidLine::of(kernel, &problem.transposed(), packed),
-        false => MidLine::of(kernel, problem, packed),
-    };
-    estimate(
-        kernel,
-        choice.grid,
-        choice.batches,
-        problem.k,
-        mid_line,
-        target,
-    )
+/// What a kernel has to compute, as it sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// The (cluster) tiles of one product.
+    pub grid: TileGrid,
+    /// Number of products.
+    pub batches: u32,
+    /// Depth of the products.
+    pub k: u32,
+    /// The operands whose lines begin in the middle of a cache line.
+    pub mid_line: MidLine,
+    /// What is done to the products.
+    pub epilogue: EpilogueForm,
 }
 
-/// The estimate for `kernel`, `batches` times a `grid` of (cluster) tiles, and a depth of `k`. For a
-/// stream-K kernel, the estimate includes the margin by which it has to be better.
-pub fn estimate(
-    kernel: &KernelInfo,
-    grid: TileGrid,
-    batches: u32,
-    k: u32,
-    mid_line: MidLine,
-    target: &Target,
-) -> Cost {
-    let work = Work::of(kernel, grid, batches, k, mid_line, target);
+impl Task {
+    /// `kernel`'s task if it runs `problem` in tiles of `grid`.
+    pub(super) fn of(
+        kernel: &KernelInfo,
+        problem: &Problem,
+        grid: TileGrid,
+        packed: Packed,
+    ) -> Task {
+        Task {
+            grid,
+            batches: problem.batches,
+            k: problem.k,
+            mid_line: MidLine::of(kernel, problem, packed),
+            epilogue: problem.epilogue,
+        }
+    }
+}
+
+/// The estimate for `choice` and `problem`.
+pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> Cost {
+    let (kernel, grid, packed) = (&choice.kernel, choice.grid, choice.packed);
+    let task = match choice.transposed {
+        true => Task::of(kernel, &problem.transposed(), grid, packed),
+        false => Task::of(kernel, problem, grid, packed),
+    };
+    estimate(kernel, &task, target)
+}
+
+/// The estimate for `kernel` and its `task`. For a stream-K kernel, the estimate includes the
+/// margin by which it has to be better.
+pub fn estimate(kernel: &KernelInfo, task: &Task, target: &Target) -> Cost {
+    let work = Work::of(kernel, task, target);
     let cycles = if kernel.stream_k_bytes > 0 {
         let (cycles, _) = work.stream_k();
         cycles * 100 / (100 - STREAM_K_MARGIN)
@@ -217,9 +241,10 @@ pub fn estimate(
 ///
 /// Each of these tiles gets at least one CTA, and at least two where it has two k-blocks
 /// and there are enough CTAs. The number is at most the number of CTAs that run at once,
-/// and 1 where no tile remains. The estimate assumes that operands begin on cache lines,
-/// whether they do or not: the place at which a tile is cut decides the order in which
-/// its products are added up, and the result must not depend on an address.
+/// and 1 where no tile remains. The estimate assumes that operands begin on cache lines and
+/// that the product is plain, whether they do and it is or not: the place at which a tile is
+/// cut decides the order in which its products are added up, and the result must not depend
+/// on an address, nor the sums on the epilogue.
 pub fn stream_k_ctas(
     kernel: &KernelInfo,
     grid: TileGrid,
@@ -227,7 +252,14 @@ pub fn stream_k_ctas(
     k: u32,
     target: &Target,
 ) -> u32 {
-    let (_, ctas) = Work::of(kernel, grid, batches, k, MidLine::default(), target).stream_k();
+    let task = Task {
+        grid,
+        batches,
+        k,
+        mid_line: MidLine::default(),
+        epilogue: EpilogueForm::PLAIN,
+    };
+    let (_, ctas) = Work::of(kernel, &task, target).stream_k();
     ctas as u32
 }
 
@@ -279,14 +311,14 @@ struct Work {
 }
 
 impl Work {
-    fn of(
-        kernel: &KernelInfo,
-        grid: TileGrid,
-        batches: u32,
-        k: u32,
-        mid_line: MidLine,
-        target: &Target,
-    ) -> Work {
+    fn of(kernel: &KernelInfo, task: &Task, target: &Target) -> Work {
+        let Task {
+            grid,
+            batches,
+            k,
+            mid_line,
+            ..
+        } = *task;
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
@@ -324,6 +356,7 @@ impl Work {
             store: BETWEEN_TILES
                 + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
                 + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
+                + epilogue::cycles(kernel, &task.epilogue)
                 + exchange,
             ping_pong: kernel.ping_pong,
             accumulators: 4 * m * n,

@@ -7,7 +7,7 @@ use gpu_kernels::{Family, KernelInfo, Major};
 
 use super::check;
 use super::choice::{Packed, Request};
-use super::cost::{self, Cost, MidLine};
+use super::cost::{self, Cost, Task};
 use super::grid::tile_grid;
 use super::pack;
 use crate::error::Error;
@@ -201,7 +201,6 @@ impl Rank {
         target: &Target,
     ) -> Rank {
         let grid = tile_grid(kernel, problem.m, problem.n);
-        let mid_line = MidLine::of(kernel, problem, packed);
         let matches = |reads: Option<Major>, is: Major, packed| {
             let best = if packed { Major::K } else { is };
             u32::from(reads == Some(best))
@@ -215,10 +214,7 @@ impl Rank {
                 + matches(kernel.b_major, problem.b_major(), packed.b),
             cost: Reverse(cost::estimate(
                 kernel,
-                grid,
-                problem.batches,
-                problem.k,
-                mid_line,
+                &Task::of(kernel, problem, grid, packed),
                 target,
             )),
         }

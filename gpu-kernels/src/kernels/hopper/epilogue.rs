@@ -23,21 +23,22 @@
 //! Where a cluster splits K, each warp begins, fills and sends its 16 rows by itself,
 //! because some warps of its warpgroup have no rows to store.
 
+mod transfer;
+
 use core::marker::PhantomData;
 
 use super::fusion::{Fragment, Fusion};
 use super::pipeline::Consumer;
-use super::shared_memory::{M64_TILE_BYTES, Mbarrier, SharedMemory, StagedTile, Staging};
-use super::tma_load::{is_gated, plane};
+use super::shared_memory::{Mbarrier, SharedMemory, StagedTile, Staging};
+use super::tma_load::is_gated;
 use super::traits::{Accumulators, KernelTraits, Origin};
-use crate::epilogue::{SourceUse, pack_pair, times};
-use crate::isa::hint::{compute_here, compute_here_u64};
+use crate::epilogue::{Activation, SourceUse, pack_pair, times};
+use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
-use crate::isa::{global, shared, thread, tma, warpgroup};
+use crate::isa::{shared, tma, warpgroup};
 use crate::kernel::Cluster;
-use crate::problem::{GemmParams, MapAddress, MapOf};
-use crate::tensor_ref::TensorRef;
+use crate::problem::{GemmParams, MapAddress};
 use crate::unroll::unroll;
 
 /// Rows of C that one TMA store writes: the 64 rows of a warpgroup, or the 16 rows of a
@@ -61,6 +62,8 @@ pub struct TileStore<'a, K: KernelTraits> {
     /// The mbarrier on which the source lands, and the parity of its phase.
     landed: Mbarrier,
     parity: u32,
+    /// See [`SharedMemory::zero`].
+    zero: u32,
     kernel: PhantomData<K>,
 }
 
@@ -142,6 +145,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
             first: 0,
             landed: smem.source(consumer.index),
             parity: 0,
+            zero: smem.zero(),
             kernel: PhantomData,
         }
     }
@@ -161,6 +165,12 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     #[inline(always)]
     fn has_source(&self) -> bool {
         K::FUSED && !matches!(self.params.form.source, SourceUse::None)
+    }
+
+    /// Whether the arithmetic must not begin before the last stage is released.
+    #[inline(always)]
+    fn begins_late(&self) -> bool {
+        SharedMemory::<K>::HAS_ZERO && !matches!(self.params.form.activation, Activation::Identity)
     }
 
     /// Tiles of a batch.
@@ -241,6 +251,11 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         // SAFETY: each batch begins before it is filled, and is sent when it is full.
         unsafe {
             let rows = self.fusion.row_terms(origin.row + fragment.row);
+            let zero = if self.begins_late() {
+                shared::load_in_place_u32(compute_here(self.zero))
+            } else {
+                0
+            };
             unroll!(GROUP < 16, {
                 let group = GROUP as u32;
                 if group < K::BLOCK_N / 16 {
@@ -258,6 +273,9 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                         self.begin(place.batch, target, prepared && place.col == 0);
                     }
                     let mut values = accumulator.columns(GROUP);
+                    if self.begins_late() {
+                        values = values.map(|value| f32::from_bits(value.to_bits() ^ zero));
+                    }
                     if K::FUSED {
                         let source = if self.has_source() {
                             self.read_source(fragment, place)
@@ -340,236 +358,11 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         }
     }
 
-    /// Waits until the next `batch` buffers are free or, where there is a source, hold the
-    /// source of C(origin..). `prepared`: its load is on the way.
-    ///
-    /// # Safety
-    /// All threads that [`TileStore::sync`] together call this.
-    #[inline(always)]
-    unsafe fn begin(&mut self, batch: u32, origin: Origin, prepared: bool) {
-        // SAFETY: the caller's duty.
-        unsafe {
-            if self.source_by_tma() {
-                if !prepared {
-                    self.load_source(origin);
-                }
-                self.landed.wait(self.parity);
-                self.parity ^= 1;
-                return;
-            }
-            self.wait_read(batch);
-            self.sync();
-            if self.has_source() {
-                let mut tile = 0;
-                while tile < batch {
-                    self.copy(tile, origin, Transfer::FromSource);
-                    tile += 1;
-                }
-                self.sync();
-            }
-        }
-    }
-
-    /// Starts the TMA loads of the source of C(origin..) into the next batch of buffers.
-    ///
-    /// # Safety
-    /// See [`TileStore::begin`].
-    #[inline(always)]
-    unsafe fn load_source(&self, origin: Origin) {
-        let batch = self.batch();
-        let sends = self.sends();
-        let source = &self.params.epilogue.source;
-        let plane = plane::<K>(self.params, source, origin.batch);
-        let bytes = self.params.form.output.bytes();
-        self.wait_read(batch);
-        // SAFETY: the buffers are free: the thread that waits is the one that loads, and all
-        // threads have read and written their parts before the barrier of the last `send`.
-        unsafe {
-            let landing = batch * M64_TILE_BYTES;
-            self.landed.arrive_expecting_if(sends, landing);
-            let mut tile = 0;
-            while tile < batch {
-                let to = self.buffer(tile).row(0);
-                let at = (origin.col + tile * (128 / bytes), origin.row);
-                let map = self.maps.of(MapOf::Source);
-                tma::load_if(sends, to, map, at, plane, self.landed.address());
-                tile += 1;
-            }
-        }
-    }
-
-    /// Waits, in the thread that sends, until the copy engine has read the last contents of
-    /// the next `batch` buffers. The stores of the other batches may still be in flight.
-    #[inline(always)]
-    fn wait_read(&self, batch: u32) {
-        match Self::BUFFERS / batch {
-            1 => tma::wait_stores_read_if::<0>(self.sends()),
-            2 => tma::wait_stores_read_if::<1>(self.sends()),
-            3 => tma::wait_stores_read_if::<2>(self.sends()),
-            _ => tma::wait_stores_read_if::<3>(self.sends()),
-        }
-    }
-
-    /// Sends the filled batch to C(origin..), and goes on to the next one.
-    ///
-    /// # Safety
-    /// All threads that [`TileStore::sync`] together call this; each has filled its part.
-    #[inline(always)]
-    unsafe fn send(&mut self, batch: u32, origin: Origin) {
-        // SAFETY: all threads have written their part before the barrier.
-        unsafe {
-            if K::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
-                tma::fence_shared();
-                self.sync();
-                let map = self.maps.of(MapOf::C);
-                let plane = plane::<K>(self.params, &self.params.c, origin.batch);
-                let width = if self.is_wide() { 32 } else { 64 };
-                let first_row = self.first_row();
-                let mut tile = 0;
-                while tile < batch {
-                    let from = self.buffer(tile).row(first_row);
-                    let (x, y) = (origin.col + tile * width, origin.row + first_row);
-                    match plane {
-                        None => tma::store_if(self.sends(), map, from, x, y),
-                        Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
-                    }
-                    tile += 1;
-                }
-                tma::commit_stores_if(self.sends());
-            } else {
-                self.sync();
-                let mut tile = 0;
-                while tile < batch {
-                    self.copy(tile, origin, Transfer::ToC);
-                    tile += 1;
-                }
-            }
-        }
-        self.first += batch;
-        if self.first == Self::BUFFERS {
-            self.first = 0;
-        }
-    }
-
-    /// Copies buffer `tile` of the batch at `origin` to C, or from the source, element by
-    /// element, for any strides and any edge. A warp copies 16 rows, one 128-byte row at a
-    /// time.
-    ///
-    /// # Safety
-    /// See [`TileStore::send`]; a barrier separates this from other uses of the buffer.
-    #[inline(always)]
-    unsafe fn copy(&self, tile: u32, origin: Origin, transfer: Transfer) {
-        let dtype = self.params.form.output;
-        let bytes = if self.is_wide() { 4 } else { 2 };
-        let matrix: TensorRef = match transfer {
-            Transfer::ToC => self.params.c,
-            Transfer::FromSource => self.params.epilogue.source,
-        };
-        let matrix = matrix.of_batch(origin.batch, dtype);
-        let cols = if is_gated::<K>(self.params) {
-            self.params.n / 2
-        } else {
-            self.params.n
-        };
-        // Without `compute_here` LLVM would compute the lane and the strides once, before
-        // the main loop, which has no registers to keep them in.
-        let lane = compute_here(self.lane);
-        let (first, word) = (lane / 32 * 16, lane % 32);
-        let col = origin.col + tile * (128 / bytes) + word * 4 / bytes;
-        let start = matrix.address + bytes as u64 * (col as u64 * matrix.col_stride);
-        let pitch = bytes as u64 * compute_here_u64(matrix.row_stride);
-        let step = 2 * compute_here_u64(matrix.col_stride);
-        // Two 16-bit elements are copied as one word where that access is aligned.
-        let packed = step == 2 && (matrix.address | pitch) & 3 == 0;
-        let mut i = first;
-        // Rows past the last have a source of zeros, as columns past the last do.
-        let is_source = matches!(transfer, Transfer::FromSource);
-        while i < first + 16 && (is_source || origin.row + i < self.params.m) {
-            let is_row = origin.row + i < self.params.m;
-            let address = start + (origin.row + i) as u64 * pitch;
-            let whole = bytes == 4 || packed && col + 1 < cols;
-            // SAFETY: masked to the rows and columns of the matrix.
-            unsafe {
-                let staged = self.buffer(tile).chunk(i, word / 4) + word % 4 * 4;
-                match transfer {
-                    Transfer::FromSource => {
-                        let mut value = 0;
-                        if is_row && whole && col < cols {
-                            value = global::load_written_u32(address);
-                        } else if is_row && !whole && col < cols {
-                            value = global::load_written_u16(address);
-                            if col + 1 < cols {
-                                value |= global::load_written_u16(address + step) << 16;
-                            }
-                        }
-                        shared::store_u32(staged, value);
-                    }
-                    Transfer::ToC => {
-                        let value = shared::load_u32(staged);
-                        if whole && col < cols {
-                            global::store_u32(address, value);
-                        } else if !whole && col < cols {
-                            global::store_u16(address, value & 0xffff);
-                            if col + 1 < cols {
-                                global::store_u16(address + step, value >> 16);
-                            }
-                        }
-                    }
-                }
-            }
-            i += 1;
-        }
-    }
-
     /// Buffer `tile` of the batch.
     #[inline(always)]
     fn buffer(&self, tile: u32) -> StagedTile {
         self.staging.tile(self.first + tile)
     }
-
-    /// First row, of a tile's 64, of the TMA store that this thread takes part in.
-    #[inline(always)]
-    fn first_row(&self) -> u32 {
-        if Self::BY_WARP {
-            self.lane / 32 * 16
-        } else {
-            0
-        }
-    }
-
-    /// Whether this thread starts the TMA copies for all threads of its
-    /// [`TileStore::sync`]. Computed each time: kept, it would take a register from the
-    /// main loop.
-    #[inline(always)]
-    fn sends(&self) -> bool {
-        compute_here(self.lane).is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP })
-    }
-
-    /// A barrier of the threads whose rows one TMA store writes: a warpgroup, or a warp
-    /// where a cluster splits K.
-    ///
-    /// # Safety
-    /// All of these threads call this.
-    #[inline(always)]
-    unsafe fn sync(&self) {
-        // SAFETY: the caller's duty.
-        unsafe {
-            if Self::BY_WARP {
-                thread::sync_warp();
-            } else {
-                warpgroup::sync(self.barrier);
-            }
-        }
-    }
-}
-
-/// The direction of [`TileStore::copy`].
-#[derive(Clone, Copy)]
-enum Transfer {
-    /// Staged tiles to C.
-    ToC,
-    /// The source to staged tiles.
-    FromSource,
 }
 
 const _: () = assert!(WARPGROUP == 128, "four warps of 16 rows fill a tile");

@@ -13,7 +13,7 @@ use super::shared_memory::SharedMemory;
 use super::traits::KernelTraits;
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
-use crate::isa::{mbarrier, thread, tma};
+use crate::isa::{mbarrier, shared, thread, tma};
 use crate::problem::{MapAddress, MapOf};
 
 /// Registers that a thread of the producer's warpgroup keeps.
@@ -74,14 +74,14 @@ impl PipelineState {
     }
 }
 
-/// Initialises the mbarriers. `readers` CTAs read the data that one CTA loads into a stage.
+/// Initialises the mbarriers and the zero. `readers` CTAs read the data that one CTA loads into a stage.
 ///
 /// # Safety
 /// All threads of the CTA call this, once; a barrier follows before any use of the
 /// mbarriers.
 #[inline(always)]
 pub unsafe fn set_up<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>, readers: u32) {
-    // SAFETY: one thread initialises the mbarriers before any thread uses them.
+    // SAFETY: one thread initialises them before any thread uses them.
     unsafe {
         if thread::thread_index() == 0 {
             tma::prefetch_map(maps.of(MapOf::A));
@@ -103,6 +103,9 @@ pub unsafe fn set_up<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>, r
             while consumer < SharedMemory::<K>::SOURCE_BARRIERS {
                 smem.source(consumer).init(1);
                 consumer += 1;
+            }
+            if SharedMemory::<K>::HAS_ZERO {
+                shared::store_u32(smem.zero(), 0);
             }
             mbarrier::fence_init();
         }

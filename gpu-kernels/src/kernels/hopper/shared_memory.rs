@@ -9,6 +9,7 @@
 //! vectors          of each group of threads that stores together: its bias, its scales
 //! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
 //!                  source[CONSUMERS]
+//! zero             ping-pong alone: a word (`SharedMemory::zero`)
 //! ```
 //!
 //! An operand tile is a stack of m64 tiles (of B: 64 columns), 64 rows of 128 bytes each.
@@ -58,7 +59,8 @@ impl<K: KernelTraits> SharedMemory<K> {
             - Self::STAGING
             - 2 * Self::EXCHANGE_BYTES
             - Self::VECTOR_BYTES
-            - Self::BARRIER_BYTES;
+            - Self::BARRIER_BYTES
+            - Self::ZERO_BYTES;
         let fit = room / (K::CONSUMERS * M64_TILE_BYTES);
         let (row, all) = (K::BLOCK_N / 64, K::BLOCK_N / 64 * K::M64_TILES);
         let wanted = if all <= fit {
@@ -88,6 +90,10 @@ impl<K: KernelTraits> SharedMemory<K> {
     const BARRIER_BYTES: u32 =
         (2 * K::STAGES + Self::ORDER_BARRIERS + Self::SOURCE_BARRIERS) * mbarrier::BYTES;
 
+    /// Whether there is a [`SharedMemory::zero`].
+    pub const HAS_ZERO: bool = K::FUSED && K::Schedule::PING_PONG;
+    const ZERO_BYTES: u32 = if Self::HAS_ZERO { 4 } else { 0 };
+
     /// Threads that store together, of a consumer: all, or each warp by itself where the CTAs
     /// of a cluster split K.
     const STORING_GROUPS: u32 = if K::CLUSTER.k > 1 { 4 } else { 1 };
@@ -104,10 +110,11 @@ impl<K: KernelTraits> SharedMemory<K> {
     const EXCHANGE: u32 = Self::STAGING + Self::STAGING_BYTES;
     const VECTORS: u32 = Self::EXCHANGE + 2 * Self::EXCHANGE_BYTES;
     const BARRIERS: u32 = Self::VECTORS + Self::VECTOR_BYTES;
+    const ZERO: u32 = Self::BARRIERS + Self::BARRIER_BYTES;
 
     /// Dynamic shared memory of a CTA.
     pub const BYTES: u32 = {
-        let bytes = Self::BARRIERS + Self::BARRIER_BYTES;
+        let bytes = Self::ZERO + Self::ZERO_BYTES;
         assert!(
             bytes <= LIMIT,
             "stages, staging and mbarriers must fit in shared memory"
@@ -160,6 +167,19 @@ impl<K: KernelTraits> SharedMemory<K> {
     #[inline(always)]
     pub fn source(self, consumer: u32) -> Mbarrier {
         self.full(2 * K::STAGES + Self::ORDER_BARRIERS + consumer)
+    }
+
+    /// Shared address of a word that is 0 from [`set_up`](super::pipeline::set_up) on, where
+    /// there is one ([`SharedMemory::HAS_ZERO`]).
+    ///
+    /// What a consumer computes with this 0 begins after the load of it. ptxas moves
+    /// arithmetic forward across barriers, waits and branches: it put most of an activation
+    /// in front of the release of the last stage, and so kept that stage from the other
+    /// consumer, which multiplies meanwhile (`docs/perf-log.md`, "An activation in front of
+    /// a release").
+    #[inline(always)]
+    pub fn zero(self) -> u32 {
+        self.base + Self::ZERO
     }
 
     /// Shared address of the bias of `group`, a storing group of `consumer`: an f32 for each

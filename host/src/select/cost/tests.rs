@@ -1,7 +1,7 @@
 //! The estimate of this library's kernels, for an H200.
 
 use super::*;
-use crate::epilogue_form::EpilogueForm;
+use crate::epilogue::{Activation, Epilogue};
 use crate::problem::Strides;
 use gpu_kernels::OutputType;
 use gpu_kernels::entry::KERNELS;
@@ -22,8 +22,19 @@ fn named(name: &str) -> &'static KernelInfo {
     KERNELS.iter().find(|kernel| kernel.name == name).unwrap()
 }
 
+/// A plain product with a depth of `k`, in tiles of `grid`.
+fn plain(grid: TileGrid, k: u32) -> Task {
+    Task {
+        grid,
+        batches: 1,
+        k,
+        mid_line: MidLine::default(),
+        epilogue: EpilogueForm::PLAIN,
+    }
+}
+
 /// The cheapest f16 hopper kernel for dense row-major operands.
-fn cheapest(m: u32, n: u32, k: u32) -> &'static str {
+fn cheapest(m: u32, n: u32, k: u32, epilogue: EpilogueForm) -> &'static str {
     let off = |pitch: u32| u64::from(pitch) * 2 % CACHE_LINE != 0;
     let mid_line = MidLine {
         a: off(k),
@@ -32,8 +43,16 @@ fn cheapest(m: u32, n: u32, k: u32) -> &'static str {
     KERNELS
         .iter()
         .filter(|kernel| kernel.name.starts_with("hopper_f16_ak_bn"))
+        .filter(|kernel| kernel.fused || epilogue.is_plain())
         .filter(|kernel| can_gain(kernel, cover(kernel, m, n), 1, &H200))
-        .min_by_key(|kernel| estimate(kernel, cover(kernel, m, n), 1, k, mid_line, &H200))
+        .min_by_key(|kernel| {
+            let task = Task {
+                mid_line,
+                epilogue,
+                ..plain(cover(kernel, m, n), k)
+            };
+            estimate(kernel, &task, &H200)
+        })
         .unwrap()
         .name
 }
@@ -64,9 +83,22 @@ fn picks_what_was_measured_to_be_fast() {
     ] {
         let (m, n, k) = shape;
         assert_eq!(
-            cheapest(m, n, k),
+            cheapest(m, n, k, EpilogueForm::PLAIN),
             format!("hopper_f16_ak_bn_{kernel}"),
             "{shape:?}"
+        );
+    }
+}
+
+/// Ping-pong hides an epilogue that the cooperative kernels add to every tile; measured on an
+/// H200 (`docs/perf-log.md`, "An activation in front of a release").
+#[test]
+fn an_activation_is_hidden_by_ping_pong() {
+    let gelu = Epilogue::new().activation(Activation::Gelu).form();
+    for (m, n, k) in [(4096, 14336, 4096), (8192, 8192, 1024), (8192, 4096, 14336)] {
+        assert_eq!(
+            cheapest(m, n, k, gelu),
+            "hopper_f16_ak_bn_128x128x64_pingpong"
         );
     }
 }
@@ -75,17 +107,11 @@ fn picks_what_was_measured_to_be_fast() {
 fn a_wave_more_costs_more() {
     let kernel = named("hopper_f16_ak_bn_128x128x64");
     let cost = |tiles| {
-        estimate(
-            kernel,
-            TileGrid {
-                tiles_m: tiles,
-                tiles_n: 1,
-            },
-            1,
-            4096,
-            MidLine::default(),
-            &H200,
-        )
+        let grid = TileGrid {
+            tiles_m: tiles,
+            tiles_n: 1,
+        };
+        estimate(kernel, &plain(grid, 4096), &H200)
     };
     assert_eq!(cost(132), cost(2));
     assert_eq!(cost(133).cycles, 2 * cost(132).cycles);
@@ -95,7 +121,7 @@ fn a_wave_more_costs_more() {
 fn what_neighbours_ask_for_too_is_asked_for_once() {
     let loads = |name, tiles_m, tiles_n| {
         let grid = TileGrid { tiles_m, tiles_n };
-        estimate(named(name), grid, 1, 4096, MidLine::default(), &H200).loads
+        estimate(named(name), &plain(grid, 4096), &H200).loads
     };
     // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
     let alone = "hopper_f16_ak_bn_128x256x64";
@@ -114,7 +140,7 @@ fn stream_k_gains_where_few_tiles_are_left_over_and_deep() {
     let cycles = |kernel, tiles, k| {
         let (tiles_m, tiles_n) = (tiles, 1);
         let grid = TileGrid { tiles_m, tiles_n };
-        estimate(kernel, grid, 1, k, MidLine::default(), &H200).cycles
+        estimate(kernel, &plain(grid, k), &H200).cycles
     };
     let gains = |tiles, k| cycles(shared, tiles, k) < cycles(whole, tiles, k);
     assert!(gains(132 + 24, 4096) && gains(2 * 132 + 24, 8192));
@@ -188,7 +214,11 @@ fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
 fn in_mid_line_clusters_pay() {
     let cycles = |name, mid_line| {
         let kernel = named(name);
-        estimate(kernel, cover(kernel, 3072, 3072), 1, 3072, mid_line, &H200).cycles
+        let task = Task {
+            mid_line,
+            ..plain(cover(kernel, 3072, 3072), 3072)
+        };
+        estimate(kernel, &task, &H200).cycles
     };
     let alone = "hopper_f16_ak_bn_128x192x64";
     let cluster = "hopper_f16_ak_bn_128x192x64_cluster2x1";
