@@ -79,6 +79,9 @@ pub struct Form {
     pub col_scale: u32,
     /// Nonzero if there may be more than one product.
     pub batched: u32,
+    /// Zero. LLVM loads two fields at once, as 64 bits; without this one, it would load
+    /// `batched` with what follows the form, and that load could not be folded.
+    pub padding: u32,
 }
 
 impl Form {
@@ -96,11 +99,12 @@ impl Form {
             row_scale: 0,
             col_scale: 0,
             batched: 0,
+            padding: 0,
         }
     }
 
     /// The fields in the order of their addresses, four bytes each.
-    pub const fn words(&self) -> [u32; 11] {
+    pub const fn words(&self) -> [u32; 12] {
         let words = [
             self.output as u32,
             self.source_type as u32,
@@ -113,6 +117,7 @@ impl Form {
             self.row_scale,
             self.col_scale,
             self.batched,
+            self.padding,
         ];
         assert!(size_of_val(&words) == size_of::<Form>());
         words

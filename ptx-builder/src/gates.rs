@@ -123,27 +123,16 @@ pub fn check_leftovers(leftovers: &[String]) -> Vec<Violation> {
     leftovers.iter().map(violation).collect()
 }
 
-/// Kernels that may keep a few bytes in local memory outside their main loop, where a thread
-/// uses them once a tile ([`check_sass`] refuses local memory inside any main loop): the end
-/// of an entry point's name, and the most bytes it may store or load. The epilogues took the
-/// register that these had left; both lists of bytes should shrink, and none should grow.
-const SMALL_SPILLS: [(&str, u32); 2] =
-    [("_256x192x64_cluster1x2", 4), ("tiled_f32_128x128x16", 48)];
-
-/// Checks the messages of `ptxas` for the kernel with entry point `name`.
-pub fn check_report(name: &str, report: &Report) -> Vec<Violation> {
+/// Checks the messages of `ptxas`.
+pub fn check_report(report: &Report) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let accepted = SMALL_SPILLS.iter().find(|(end, _)| name.ends_with(end));
-    let limit = accepted.map_or(0, |&(_, bytes)| bytes);
-    let (stores, loads) = (report.spill_store_bytes, report.spill_load_bytes);
-    if stores > limit || loads > limit {
+    if report.spill_store_bytes + report.spill_load_bytes > 0 {
         violations.push(Violation::Spill {
-            store_bytes: stores,
-            load_bytes: loads,
+            store_bytes: report.spill_store_bytes,
+            load_bytes: report.spill_load_bytes,
         });
     }
-    // A stack frame without spills is an array that did not become registers.
-    if report.stack_bytes > 0 && (limit == 0 || stores == 0) {
+    if report.stack_bytes > 0 {
         violations.push(Violation::StackFrame {
             bytes: report.stack_bytes,
         });
@@ -232,7 +221,7 @@ mod tests {
             notes: vec![note],
             ..Report::default()
         };
-        assert_eq!(check_report("one", &report), []);
+        assert_eq!(check_report(&report), []);
         let sass = "/*0100*/  HGMMA.64x256x16.F32 R24, gdesc[UR8], R24, gsb0 ;";
         assert_eq!(check_sass(Family::Hopper, sass), []);
         assert_eq!(check_sass(Family::Tiled, "FFMA R1, R2, R3, R1 ;"), []);
@@ -252,24 +241,10 @@ mod tests {
             },
         ] {
             assert!(matches!(
-                check_report("one", &report)[..],
+                check_report(&report)[..],
                 [Violation::Spill { .. }]
             ));
         }
-    }
-
-    #[test]
-    fn a_small_spill_passes_in_the_kernels_that_are_named() {
-        let report = |bytes| Report {
-            spill_store_bytes: bytes,
-            spill_load_bytes: bytes,
-            stack_bytes: 8,
-            ..Report::default()
-        };
-        let name = "hopper_f16_ak_bk_256x192x64_cluster1x2";
-        assert_eq!(check_report(name, &report(4)), []);
-        assert!(!check_report(name, &report(8)).is_empty());
-        assert!(!check_report("hopper_f16_ak_bk_256x192x64", &report(4)).is_empty());
     }
 
     #[test]
@@ -278,10 +253,7 @@ mod tests {
             stack_bytes: 16,
             ..Report::default()
         };
-        assert_eq!(
-            check_report("one", &report),
-            [Violation::StackFrame { bytes: 16 }]
-        );
+        assert_eq!(check_report(&report), [Violation::StackFrame { bytes: 16 }]);
     }
 
     #[test]
@@ -323,7 +295,7 @@ mod tests {
     fn a_note_of_ptxas_fails() {
         let messages = "ptxas info    : (C7510) Potential Performance Loss: \
             wgmma.mma_async instructions are serialized due to non wgmma instructions";
-        let violations = check_report("one", &Report::parse(messages));
+        let violations = check_report(&Report::parse(messages));
         assert!(matches!(violations[..], [Violation::Note { .. }]));
     }
 

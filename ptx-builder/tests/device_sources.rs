@@ -24,7 +24,15 @@ fn found(source: &str) -> Vec<String> {
 
 #[test]
 fn the_device_sources_hold_nothing_that_rust_cuda_cannot_take() {
-    let report = scan_crate(&library()).unwrap();
+    let mut report = scan_crate(&library()).unwrap();
+    // Tensor maps are read through the generic address of a parameter, which has no other.
+    let parameter = |finding: &Finding| {
+        let file = finding.file.as_ref();
+        file.is_some_and(|file| file.ends_with("isa/parameter.rs"))
+            && finding.reason.starts_with("`cvta`")
+    };
+    let accepted = report.findings.extract_if(.., |found| parameter(found));
+    assert_eq!(accepted.count(), 1, "`cvta` in isa/parameter.rs");
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     assert!(findings.is_empty(), "{}", findings.join("\n"));
     // It has read the modules that matter, and none that is for the host alone.

@@ -200,7 +200,7 @@ fn check<'a>(tools: &Tools, program: &'a Program, gpu: Arch, dir: &Path) -> Resu
     let assembled = tools.assemble(&plain, gpu.name(), dir)?;
     let mut violations = gates::check_convergence(&program.ptx)?;
     violations.extend(gates::check_ptx(&program.ptx));
-    violations.extend(gates::check_report(kernel.name, &assembled.report));
+    violations.extend(gates::check_report(&assembled.report));
     let family = program.kernel.family;
     if gates::multiply_instruction(family).is_some() {
         let sass = tools.disassemble(&assembled.cubin)?;

@@ -108,7 +108,8 @@ pub unsafe fn arrive_at_if(active: bool, barrier: u32, rank: u32) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm_if!(active, ".reg .b32 remote; ",
+            // Without a first value, `ptxas` would keep the last `remote` in a register.
+            asm_if!(active, ".reg .b32 remote; mov.b32 remote, 0; ",
                     ["mapa.shared::cluster.u32 remote, {0}, {1};",
                      "mbarrier.arrive.shared::cluster.b64 _, [remote];"],
                     (in(reg32) barrier, in(reg32) rank,), options(nostack));

@@ -233,7 +233,7 @@ impl Scan {
             }
             // In the text, or in the `concat!` that makes it.
             for token in argument {
-                if token.to_string().replace("cvta.param", "").contains("cvta") {
+                if token.to_string().contains("cvta") {
                     let instead = "use 32-bit shared-window addresses and `ld.global`";
                     self.report(token, format!("`cvta` in asm: {instead}"));
                 }

@@ -43,7 +43,6 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
         let peers = Multicast {
-            rank: cluster::rank(),
             shape: Self::CLUSTER,
         };
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
@@ -78,7 +77,6 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
 /// This CTA among the CTAs of its cluster, which are numbered down the columns.
 #[derive(Clone, Copy)]
 struct Multicast {
-    rank: u32,
     shape: Cluster,
 }
 
@@ -86,7 +84,8 @@ impl Multicast {
     /// Row and column in the cluster.
     #[inline(always)]
     fn place(self) -> (u32, u32) {
-        (self.rank % self.shape.m, self.rank / self.shape.m)
+        let rank = cluster::rank();
+        (rank % self.shape.m, rank / self.shape.m)
     }
 
     /// Where this CTA's part begins of the cluster's `tile`. The part may
