@@ -2,7 +2,11 @@
 //! by a wrong result. The kernels' source stays as it is: a fault changes the arguments of
 //! an instruction that the kernel executes, or drops the instruction.
 
+use gpu_kernels::dtype::AlongK;
+use gpu_kernels::element::F16;
 use gpu_kernels::isa::warpgroup::WARPGROUP;
+use gpu_kernels::kernels::hopper::shared_memory::SharedMemory;
+use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong};
 use gpu_kernels::{OutputType, Schedule};
 use tilewise::emulator::{EmulatedGpu, Fault, Instruction, Site};
 use tilewise_emulate::{Case, Error, Outcome, case, run};
@@ -11,7 +15,7 @@ use tilewise_emulate::{Case, Error, Outcome, case, run};
 const BASE: u64 = 1024;
 
 /// Bytes of an mbarrier.
-const BARRIER_BYTES: u64 = 8;
+const BARRIER_BYTES: u64 = gpu_kernels::isa::mbarrier::BYTES as u64;
 
 /// Stages and consumers of [`PLAIN`], and bytes of its stages.
 const STAGES: u64 = 6;
@@ -40,14 +44,16 @@ struct Mutation {
 
 /// Whether an mbarrier of [`PLAIN`] is an `empty` barrier.
 fn is_empty_barrier(address: u64) -> bool {
-    let end = BASE + u64::from(case::kernel(PLAIN).expect("a kernel").shared_bytes);
-    address >= end - STAGES * BARRIER_BYTES
+    type Plain = Hopper<F16, AlongK, AlongK, 128, 128, 64, 6, Cooperative, false>;
+    let shared = SharedMemory::<Plain>::of_this_cta();
+    (0..STAGES as u32).any(|stage| u64::from(shared.empty(stage).address()) == address)
 }
 
-/// Whether an mbarrier of [`PING_PONG`] is an order barrier: one of its last two.
+/// Whether an mbarrier of [`PING_PONG`] is an order barrier.
 fn is_turn_barrier(address: u64) -> bool {
-    let end = BASE + u64::from(case::kernel(PING_PONG).expect("a kernel").shared_bytes);
-    address >= end - 2 * BARRIER_BYTES
+    type Alternating = Hopper<F16, AlongK, AlongK, 128, 128, 64, 5, PingPong, true>;
+    let shared = SharedMemory::<Alternating>::of_this_cta();
+    (0..2).any(|consumer| u64::from(shared.order(consumer).address()) == address)
 }
 
 const MUTATIONS: &[Mutation] = &[

@@ -1,31 +1,25 @@
 //! Global memory: allocations, their contents, and their shadow.
 //!
 //! Simulated SMs run on several host threads, so contents and shadow are atomics.
-//! A cell of the shadow holds the last writer and the last reader of a granule. One
-//! reader is enough for the kernels here: they read inputs that no kernel writes
-//! (`ld.global.nc`, marked apart), and hand over everything else through flags.
+
+mod cell;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
 
-use super::clock::{Epoch, Knowledge, Message};
+use super::clock::Message;
 use super::report::Check;
+use cell::Cell;
+pub(super) use cell::{Actor, Reads};
 
 /// Below all allocations.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
 
 /// Bytes that one shadow cell stands for.
 const GRANULE: u64 = 2;
-
-/// A cell that the host, or an earlier launch, has written.
-const BEFORE_LAUNCH: u64 = u64::MAX;
-
-/// Marks a read through the non-coherent path.
-const CONSTANT: u64 = 1 << 63;
 
 /// Global memory of the emulated GPU.
 #[derive(Debug, Default)]
@@ -44,26 +38,6 @@ struct Buffer {
     bytes: u64,
     data: Box<[AtomicU16]>,
     shadow: Box<[Cell]>,
-}
-
-#[derive(Debug)]
-struct Cell {
-    /// A packed [`Actor`], [`BEFORE_LAUNCH`], or 0 for none.
-    write: AtomicU64,
-    /// A packed [`Actor`], perhaps with [`CONSTANT`], or 0 for none.
-    read: AtomicU64,
-}
-
-// SAFETY: both of its atomics may be zero.
-unsafe impl Zeroable for Cell {}
-
-/// An agent that accesses global memory.
-#[derive(Clone, Copy)]
-pub(super) struct Actor<'a> {
-    /// Index of the cluster in the grid.
-    pub(super) cluster: u32,
-    pub(super) epoch: Epoch,
-    pub(super) knowledge: &'a Knowledge,
 }
 
 /// A broken rule, for a report.
@@ -132,7 +106,7 @@ impl Memory {
         let (buffer, granules) = self.host_range(address, bytes)?;
         for index in granules {
             buffer.data[index].store(u16::from_le_bytes([byte, byte]), Relaxed);
-            buffer.shadow[index].write.store(BEFORE_LAUNCH, Relaxed);
+            buffer.shadow[index].write_by_host();
         }
         Ok(())
     }
@@ -142,7 +116,7 @@ impl Memory {
     pub fn leave_undefined(&self, address: u64, bytes: u64) {
         if let Ok((buffer, granules)) = self.host_range(address, bytes) {
             for cell in &buffer.shadow[granules] {
-                cell.write.store(0, Relaxed);
+                cell.undefine();
             }
         }
     }
@@ -155,7 +129,7 @@ impl Memory {
         let (buffer, granules) = self.host_range(address, bytes.len() as u64)?;
         for (index, pair) in granules.zip(bytes.chunks_exact(2)) {
             buffer.data[index].store(u16::from_le_bytes([pair[0], pair[1]]), Relaxed);
-            buffer.shadow[index].write.store(BEFORE_LAUNCH, Relaxed);
+            buffer.shadow[index].write_by_host();
         }
         Ok(())
     }
@@ -178,9 +152,7 @@ impl Memory {
     /// [`NoSuchMemory`].
     pub fn is_written(&self, address: u64, bytes: u64) -> Result<bool, NoSuchMemory> {
         let (buffer, granules) = self.host_range(address, bytes)?;
-        Ok(buffer.shadow[granules]
-            .iter()
-            .all(|cell| cell.write.load(Relaxed) != 0))
+        Ok(buffer.shadow[granules].iter().all(Cell::is_written))
     }
 
     fn host_range(
@@ -236,13 +208,13 @@ impl Memory {
         aligned_to: u64,
         into: &mut [u16],
         actor: Option<Actor<'_>>,
-        constant: bool,
+        reads: Reads,
     ) -> Result<(), Violation> {
         let bytes = into.len() as u64 * GRANULE;
         let (buffer, granules) = self.locate(address, bytes, aligned_to)?;
         if let Some(actor) = actor {
             for cell in &buffer.shadow[granules.clone()] {
-                cell.read(actor, constant)
+                cell.read(actor, reads)
                     .map_err(|(check, detail)| Violation {
                         check,
                         address,
@@ -276,7 +248,7 @@ impl Memory {
                     address,
                     detail,
                 })?,
-                None => cell.write.store(BEFORE_LAUNCH, Relaxed),
+                None => cell.write_by_host(),
             }
         }
         Ok(())
@@ -290,8 +262,7 @@ impl Memory {
         for (index, granule) in buffer.data[granules.clone()].iter().enumerate() {
             word |= u32::from(granule.load(Relaxed)) << (16 * index);
         }
-        let written = |cell: &Cell| cell.write.load(Relaxed) != 0;
-        if !buffer.shadow[granules].iter().all(written) {
+        if !buffer.shadow[granules].iter().all(Cell::is_written) {
             return Err(Violation {
                 check: Check::Uninitialized,
                 address,
@@ -313,10 +284,7 @@ impl Memory {
             .iter_mut()
             .flat_map(|buffer| &mut buffer.shadow)
         {
-            if *cell.write.get_mut() != 0 {
-                *cell.write.get_mut() = BEFORE_LAUNCH;
-            }
-            *cell.read.get_mut() = 0;
+            cell.end_launch();
         }
         self.messages().clear();
     }
@@ -326,96 +294,6 @@ impl Buffer {
     fn granules(&self, address: u64, bytes: u64) -> std::ops::Range<usize> {
         let first = (address - self.start) / GRANULE;
         first as usize..(first + bytes.div_ceil(GRANULE)) as usize
-    }
-}
-
-const CLUSTER_SHIFT: u32 = 43;
-const AGENT_SHIFT: u32 = 30;
-
-/// Cluster (20 bits), agent (13) and clock (30) in one word, never 0.
-fn pack(actor: Actor<'_>) -> u64 {
-    u64::from(actor.cluster) << CLUSTER_SHIFT
-        | u64::from(actor.epoch.agent) << AGENT_SHIFT
-        | u64::from(actor.epoch.clock)
-}
-
-fn unpack(packed: u64) -> (u32, Epoch) {
-    let field = |shift: u32, bits: u32| (packed >> shift & ((1 << bits) - 1)) as u32;
-    (
-        field(CLUSTER_SHIFT, 20),
-        Epoch {
-            agent: field(AGENT_SHIFT, 13),
-            clock: field(0, AGENT_SHIFT),
-        },
-    )
-}
-
-impl Actor<'_> {
-    /// Whether this actor's access is ordered after `packed`.
-    fn follows(&self, packed: u64) -> bool {
-        let (cluster, epoch) = unpack(packed);
-        if cluster == self.cluster {
-            epoch.agent == self.epoch.agent || self.knowledge.generic.covers(epoch)
-        } else {
-            self.knowledge.covers_foreign(cluster, epoch)
-        }
-    }
-}
-
-fn describe(packed: u64) -> String {
-    let (cluster, epoch) = unpack(packed);
-    format!("agent {} of cluster {cluster}", epoch.agent)
-}
-
-impl Cell {
-    fn read(&self, actor: Actor<'_>, constant: bool) -> Result<(), (Check, String)> {
-        let write = self.write.load(Relaxed);
-        if write == 0 {
-            return Err((Check::Uninitialized, "nothing wrote it".into()));
-        }
-        if write != BEFORE_LAUNCH {
-            if constant {
-                let detail = format!(
-                    "{} wrote it in this launch, and ld.global.nc may read an older value",
-                    describe(write)
-                );
-                return Err((Check::DataRace, detail));
-            }
-            if !actor.follows(write) {
-                let detail = format!(
-                    "nothing orders the read after a write by {}",
-                    describe(write)
-                );
-                return Err((Check::DataRace, detail));
-            }
-        }
-        let mark = if constant { CONSTANT } else { 0 };
-        self.read.store(pack(actor) | mark, Relaxed);
-        Ok(())
-    }
-
-    fn write(&self, actor: Actor<'_>) -> Result<(), (Check, String)> {
-        let write = self.write.swap(pack(actor), Relaxed);
-        if write != 0 && write != BEFORE_LAUNCH && !actor.follows(write) {
-            let detail = format!("nothing orders the write after one by {}", describe(write));
-            return Err((Check::DataRace, detail));
-        }
-        let read = self.read.load(Relaxed);
-        if read & CONSTANT != 0 {
-            let detail = format!(
-                "{} reads it in this launch by ld.global.nc or TMA",
-                describe(read & !CONSTANT)
-            );
-            return Err((Check::DataRace, detail));
-        }
-        if read != 0 && !actor.follows(read) {
-            let detail = format!(
-                "nothing orders the write after a read by {}",
-                describe(read)
-            );
-            return Err((Check::DataRace, detail));
-        }
-        Ok(())
     }
 }
 
@@ -442,18 +320,5 @@ mod tests {
         ] {
             assert!(memory.read(address, bytes).is_err(), "{address:#x}");
         }
-    }
-
-    #[test]
-    fn actors_survive_packing() {
-        let actor = Actor {
-            cluster: 0xf_fffe,
-            epoch: Epoch {
-                agent: 8191,
-                clock: (1 << 30) - 1,
-            },
-            knowledge: &Knowledge::default(),
-        };
-        assert_eq!(unpack(pack(actor)), (actor.cluster, actor.epoch));
     }
 }

@@ -5,7 +5,9 @@
 //! GEMM inner loop exceeds, so kernels unroll with this macro.
 
 /// `unroll!(I < 4, { … })` repeats the block with `const I: usize` = 0, 1, 2, 3.
-/// Bounds: 2, 4, 6, 8, 16.
+/// Bounds: 2, 4, 6, 8, 16. On the host it is a loop, so that the emulator's kernels compile
+/// in a fraction of the time, and the block may not need `I` as a constant.
+#[cfg(target_arch = "nvptx64")]
 macro_rules! unroll {
     ($i:ident < 2, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1) };
     ($i:ident < 4, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2 3) };
@@ -16,6 +18,17 @@ macro_rules! unroll {
     };
     (@ $i:ident $body:block $($value:literal)*) => {
         $({ const $i: usize = $value; $body })*
+    };
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! unroll {
+    ($i:ident < $bound:literal, $body:block) => {
+        for index in 0..$bound {
+            #[allow(non_snake_case, reason = "a constant on the device")]
+            let $i: usize = index;
+            $body
+        }
     };
 }
 

@@ -7,6 +7,7 @@ use super::{Broken, Check, Cluster, checked, issue, with};
 use crate::agent::{Proxy, Role};
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
+use crate::memory::Reads;
 use crate::report::Address;
 use crate::shadow::Access;
 
@@ -130,7 +131,8 @@ impl Cluster<'_> {
             if copy.bytes > 0 {
                 let actor = self.engine_actor(epoch, &copy.knowledge);
                 let into = &mut halves[..copy.bytes.div_ceil(2) as usize];
-                self.launch.memory.load(copy.source, 2, into, actor, true)?;
+                let memory = self.launch.memory;
+                memory.load(copy.source, 2, into, actor, Reads::NonCoherently)?;
                 self.counts.global_read_bytes += u64::from(copy.bytes);
             }
             let access = Access {

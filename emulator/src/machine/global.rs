@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Broken, Check, Cluster, checked, issue, poison};
 use crate::instruction::Instruction;
+use crate::memory::Reads;
 
 /// Bytes of a line of L2.
 const LINE: u64 = 128;
@@ -60,8 +61,11 @@ fn word([low, high]: [u16; 2]) -> u32 {
 fn load_halves(instruction: Instruction, address: u64, into: &mut [u16]) {
     if let Some([address]) = issue(instruction, [address]) {
         checked(|cluster, thread| {
-            let constant = instruction == Instruction::LoadConstant;
-            cluster.load_global(thread, address, into, constant)
+            let reads = match instruction {
+                Instruction::LoadConstant => Reads::NonCoherently,
+                _ => Reads::Coherently,
+            };
+            cluster.load_global(thread, address, into, reads)
         });
     }
 }
@@ -91,13 +95,13 @@ impl Cluster<'_> {
         thread: u32,
         address: u64,
         into: &mut [u16],
-        constant: bool,
+        reads: Reads,
     ) -> Result<(), Broken> {
         self.check_dependency(thread)?;
         let bytes = 2 * into.len() as u32;
         let actor = self.actor(thread);
         let memory = self.launch.memory;
-        memory.load(address, bytes.into(), into, actor, constant)?;
+        memory.load(address, bytes.into(), into, actor, reads)?;
         self.counts.global_read_bytes += u64::from(bytes);
         self.request_line(thread, address);
         Ok(())

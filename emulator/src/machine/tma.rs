@@ -5,6 +5,7 @@ use super::{Broken, Check, Cluster, Status, Wait, checked, issue, wait_until, wi
 use crate::agent::{Proxy, Role};
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
+use crate::memory::Reads;
 use crate::report::{Address, Report};
 use crate::semantics::tensor_map::{self, Direction, TensorMap};
 use crate::shadow::Access;
@@ -215,7 +216,7 @@ impl Cluster<'_> {
             tensor_map::ALIGNMENT,
             &mut halves,
             self.actor(thread),
-            true,
+            Reads::NonCoherently,
         )?;
         let mut bytes = [0; tensor_map::BYTES];
         for (pair, half) in bytes.chunks_exact_mut(2).zip(halves) {
@@ -341,7 +342,7 @@ impl Cluster<'_> {
             if !inside.is_empty() {
                 self.counts.global_read_bytes += 2 * inside.len() as u64;
                 let actor = self.engine_actor(epoch, &copy.knowledge);
-                memory.load(chunk.global, 2, &mut halves[inside], actor, true)?;
+                memory.load(chunk.global, 2, &mut halves[inside], actor, Reads::ByTma)?;
             }
             let bytes = halves.map(u16::to_le_bytes);
             let offset = self.locate((cta, chunk.shared), CHUNK, CHUNK)?;

@@ -207,8 +207,8 @@ mod device {
                 let k = k_outer + K as u32;
                 // The XOR works on the whole address, because stages are aligned
                 // to 1024 bytes and the swizzle permutes within 128.
-                let a_line = (a_tile ^ const { swizzle(K as u32) * 4 }) + k * BM * 4;
-                let b_line = (b_tile ^ const { swizzle(K as u32) * 4 }) + k * BN * 4;
+                let a_line = (a_tile ^ (swizzle(K as u32) * 4)) + k * BM * 4;
+                let b_line = (b_tile ^ (swizzle(K as u32) * 4)) + k * BN * 4;
                 // SAFETY: inside the stage, aligned to 16 bytes.
                 let (a, b) = unsafe {
                     (

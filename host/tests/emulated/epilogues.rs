@@ -93,12 +93,7 @@ fn check_family(family: Family, seed: u64, count: usize) -> (usize, usize) {
     for index in 0..count {
         let kernel = kernels[random.below(kernels.len())];
         let data = [Data::Uniform, Data::Exact][index % 2];
-        let mut parts = Parts::draw(&mut random, data);
-        if family == Family::Hopper {
-            // The emulator takes what TMA loads for memory that the launch does not write. A
-            // GPU runs these.
-            parts.in_place = false;
-        }
+        let parts = Parts::draw(&mut random, data);
         let size = size(&mut random, kernel);
         match check_kernel(kernel, &mut random, size, &parts, data) {
             Ok(info) => {

@@ -11,7 +11,6 @@ use tilewise::emulator::{self, EmulatedGpu};
 use tilewise::{Device, Error, Family, KernelInfo};
 
 use crate::case::Case;
-use crate::epilogue::Source;
 use crate::test::{Test, Work};
 
 /// Number of SMs: few, so that small products have several waves of tiles, but enough for a
@@ -39,12 +38,7 @@ pub fn selects(test: &Test) -> bool {
     let is_short = |case: &Case, runs: u32, limit| time(case) * runs <= limit;
     match &test.work {
         Work::Product(case) => (test.quick || test.kind == "random") && is_short(case, 1, LAUNCH),
-        Work::Epilogue(case) => {
-            // The emulator takes what TMA loads for memory that the launch does not write.
-            let is_hopper = |kernel: &KernelInfo| kernel.family == Family::Hopper;
-            let writes_source = case.source == Source::InPlace && case.kernel.is_none_or(is_hopper);
-            !writes_source && time_of(case.kernel, case.shape, case.batches) <= LAUNCH
-        }
+        Work::Epilogue(case) => time_of(case.kernel, case.shape, case.batches) <= LAUNCH,
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
         Work::Device(_) => {

@@ -196,11 +196,11 @@ impl Copier {
     pub unsafe fn start_whole(&mut self, whole: bool, panel: u32, part: u32, parts: u32) {
         let passes = self.panel.passes(self.threads);
         unroll!(INDEX < 16, {
-            const PASS: u32 = INDEX as u32;
-            if PASS < passes && PASS * parts / passes == part {
+            let pass = INDEX as u32;
+            if pass < passes && pass * parts / passes == part {
                 // SAFETY: a whole block exists in the operand; the rest is the caller's duty.
                 unsafe {
-                    let destination = panel + self.offset + PASS * Panel::pass_bytes(self.threads);
+                    let destination = panel + self.offset + pass * Panel::pass_bytes(self.threads);
                     cp_async::copy_16_if(whole, destination, self.address);
                 }
                 self.next_pass();

@@ -92,24 +92,24 @@ impl<
                 a.copy_edge(whole_a, copied, write);
                 b.copy_edge(whole_b, copied, write + b_panel);
                 unroll!(INDEX < 8, {
-                    const STEP: u32 = INDEX as u32;
-                    if STEP < Self::STEPS {
+                    let this_step = INDEX as u32;
+                    if this_step < Self::STEPS {
                         // The last step's next fragments are the next stage's first.
-                        if STEP + 1 == Self::STEPS {
+                        if this_step + 1 == Self::STEPS {
                             cp_async::commit_group();
                             cp_async::wait_for_oldest::<STAGES>();
                             thread::sync_cta();
                             read = next_stage(read);
                         } else {
-                            a.start_whole(whole_a, write, STEP, Self::STEPS - 1);
-                            b.start_whole(whole_b, write + b_panel, STEP, Self::STEPS - 1);
+                            a.start_whole(whole_a, write, this_step, Self::STEPS - 1);
+                            b.start_whole(whole_b, write + b_panel, this_step, Self::STEPS - 1);
                         }
-                        let (this, next) = if STEP.is_multiple_of(2) {
+                        let (this, next) = if this_step.is_multiple_of(2) {
                             (&even, &mut odd)
                         } else {
                             (&odd, &mut even)
                         };
-                        let step = (STEP + 1) % Self::STEPS;
+                        let step = (this_step + 1) % Self::STEPS;
                         let (a_reader, b_reader) = (a_reader.here(), b_reader.here());
                         unroll!(QUAD < 4, {
                             a_reader.load(&mut next.a, read, step, QUAD);
