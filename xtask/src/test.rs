@@ -29,11 +29,14 @@ const STEPS: &[Step] = &[
         Ok(())
     }),
     ("setup", || setup::run(None)),
-    ("ptx", || ptx::run(&[], None)),
-    // Where LLVM inlines and copies least. The other levels and compilers: see
-    // docs/convergence.md.
-    ("convergence at another level", || {
-        ptx::levels::run(&[], &[OptLevel::Size], false)
+    ("ptx, and convergence at another level", || {
+        // Level s is where LLVM inlines and copies least. The other levels and compilers: see
+        // docs/convergence.md. Side by side, because a compiler has one thread.
+        let (ptx, convergence) = rayon::join(
+            || ptx::run(&[], None),
+            || ptx::levels::run(&[], &[OptLevel::Size], false),
+        );
+        ptx.and(convergence)
     }),
     ("clippy", || {
         project::run(cargo().args([

@@ -26,20 +26,29 @@ fn device(seed: u64) -> Device {
     Device::emulated(gpu).unwrap()
 }
 
-/// A size that `kernel` computes in a moment, with an N that pairs have.
+/// A size that `kernel` computes in a moment, or the quickest of a few, with an N that pairs
+/// have.
 fn size(random: &mut Random, kernel: &KernelInfo) -> Size {
-    loop {
-        let size = Size {
-            batches: [1, 1, 2, 3][random.below(4)],
-            m: 1 + random.below(150),
-            n: 2 * (1 + random.below(80)),
-            k: [0, 1, 16, 40, 64, 72][random.below(6)],
-        };
+    let time = |size: &Size| {
         let shape = (size.m as u32, size.n as u32, size.k as u32);
-        if emulator::time(kernel, shape, size.batches as u32, 1) <= LONGEST {
-            return size;
+        emulator::time(kernel, shape, size.batches as u32, 1)
+    };
+    let mut draws = (0..30).map(|_| Size {
+        batches: [1, 1, 2, 3][random.below(4)],
+        m: 1 + random.below(150),
+        n: 2 * (1 + random.below(80)),
+        k: [0, 1, 16, 40, 64, 72][random.below(6)],
+    });
+    let mut quickest = draws.next().expect("there are draws");
+    for size in draws {
+        if time(&quickest) <= LONGEST {
+            break;
+        }
+        if time(&size) < time(&quickest) {
+            quickest = size;
         }
     }
+    quickest
 }
 
 /// [`check`] with the types of `kernel` and a random type of C.
