@@ -71,7 +71,7 @@ macro_rules! for_each_entry {
             hopper {
                 128 256 64, 3, Cooperative, true, "";
                 128 256 64, 4, Cooperative, false, "_stages4";
-                128 256 64, 3, StreamK, true, "_streamk";
+                128 256 64, 3, StreamK, false, "_streamk";
                 128 256 64, 3, Clusters<2, 1>, false, "_cluster2x1";
                 256 128 64, 3, Cooperative, false, "";
                 256 192 64, 3, Cooperative, false, "";
@@ -79,7 +79,7 @@ macro_rules! for_each_entry {
                 128 192 64, 4, Cooperative, false, "";
                 128 192 64, 4, Clusters<2, 1>, false, "_cluster2x1";
                 128 192 64, 4, PingPong, false, "_pingpong";
-                128 128 64, 6, Cooperative, false, "";
+                128 128 64, 6, Cooperative, true, "";
                 128 128 64, 5, PingPong, true, "_pingpong";
                 128 128 64, 6, StreamK, true, "_streamk";
                 64 256 64, 4, Cooperative, true, "";

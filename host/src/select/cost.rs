@@ -324,7 +324,8 @@ impl Work {
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
         // One CTA's share of the lines that its cluster loads together.
         let (rows, columns) = (m / u64::from(cluster.n), n / u64::from(cluster.m));
-        let bytes = depth * u64::from(kernel.input.bytes());
+        // TMA fetches nothing past the end of K.
+        let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
         let asking = |mid_line| if mid_line { ASKING.1 } else { ASKING.0 };
         let asked = rows * asking(mid_line.a) + columns * asking(mid_line.b);
         let taken = |lines, neighbours: u32| match (cluster.ctas(), neighbours) {
