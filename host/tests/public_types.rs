@@ -104,6 +104,7 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
         batches: choice.batches,
         k: 64,
         mid_line: MidLine::default(),
+        by_element: false,
         epilogue: EpilogueForm::PLAIN,
     };
     let cost = tilewise::select::cost::estimate(kernel, &task, target);

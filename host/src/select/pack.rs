@@ -7,19 +7,20 @@
 //!
 //! **When it pays.** Packing A moves 2·M·K elements through DRAM, and lets the faster
 //! kernel do 2·M·N·K operations. Both grow with M·K, so N decides for A, and M decides
-//! for B. The thresholds below are break-even points with a margin. They assume a copy
-//! at 2.7 TB/s: copying two 4096×4096 f16 matrices, read and written, takes about
-//! 0.05 ms on an H200.
+//! for B.
 //!
-//! - Where the alternative is tensor_core's element by element path (57
-//!   TFLOP/s f16, measured at 4095×4097×4099; hopper is ten times as fast), packing
-//!   breaks even at about N = 50: [`MIN_REUSE_OF_ELEMENTS`].
+//! - Where the alternative is tensor_core's element by element path, packing pays from a
+//!   K of about 100 on, down to the narrowest C that was measured, 65 columns. On an H200,
+//!   bf16, cold: 4001×65×2001 takes 39 µs packed and 180 µs by elements, 287×221×311 14 and
+//!   34, 3766×210×98 15.5 and 16.8; but 205×179×63 takes 14 and 12, and 1669×165×41 15 and
+//!   12 ([`MIN_REUSE_OF_ELEMENTS`], [`MIN_K_OF_ELEMENTS`]; `docs/perf-log.md`, "Shapes
+//!   nobody tuned for").
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper
 //!   only needs it rounded or in another direction (TF32 is always packed), the
-//!   gain is smaller: 170 TFLOP/s against 360 at 4096³. Packing then breaks even at
-//!   about N = 1000, for both operands: [`MIN_REUSE_OF_LINES`].
-//! - The launch of the copy takes some µs, as long as one k-block of one tile on the
-//!   element by element path: [`MIN_K`].
+//!   gain is smaller: 170 TFLOP/s against 360 at 4096³. With a copy at 2.7 TB/s (two
+//!   4096×4096 f16 matrices, read and written, take about 0.05 ms on an H200), packing
+//!   breaks even at about N = 1000, for both operands, and the threshold has a margin:
+//!   [`MIN_REUSE_OF_LINES`], [`MIN_K_OF_LINES`].
 
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
@@ -32,13 +33,17 @@ use crate::tma::GlobalTensor;
 
 /// Smallest N for which A is packed, and smallest M for which B is packed, where the
 /// operands would otherwise be read element by element.
-const MIN_REUSE_OF_ELEMENTS: u32 = 256;
+const MIN_REUSE_OF_ELEMENTS: u32 = 64;
 
 /// The same threshold where both operands could otherwise be read in whole lines.
 const MIN_REUSE_OF_LINES: u32 = 2048;
 
-/// Smallest K for which operands are packed.
-const MIN_K: u32 = 64;
+/// Smallest K for which operands are packed that would otherwise be read element by element.
+const MIN_K_OF_ELEMENTS: u32 = 96;
+
+/// The same threshold where both operands could otherwise be read in whole lines: the launch
+/// of the copy takes as long as a k-block.
+const MIN_K_OF_LINES: u32 = 64;
 
 /// Lines of a packed operand are a multiple of this many bytes apart. TMA requires
 /// only 16; but a box row of 128 bytes that straddles two cache lines is
@@ -87,16 +92,20 @@ pub(super) fn needed(
 
 /// Whether packing pays, by the thresholds of this module.
 fn pays(packed: Packed, problem: &Problem) -> bool {
-    let lines_of_a = [Major::K, Major::Mn].map(|major| GlobalTensor::of_a(problem, major));
-    let lines_of_b = [Major::K, Major::Mn].map(|major| GlobalTensor::of_b(problem, major));
-    let both_in_lines =
-        lines_of_a.iter().any(Result::is_ok) && lines_of_b.iter().any(Result::is_ok);
-    let reuse = if both_in_lines {
-        MIN_REUSE_OF_LINES
+    let (reuse, depth) = if in_lines(problem) {
+        (MIN_REUSE_OF_LINES, MIN_K_OF_LINES)
     } else {
-        MIN_REUSE_OF_ELEMENTS
+        (MIN_REUSE_OF_ELEMENTS, MIN_K_OF_ELEMENTS)
     };
-    problem.k >= MIN_K && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
+    problem.k >= depth && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
+}
+
+/// Whether both operands can be read 16 bytes at a time, in some direction.
+pub(super) fn in_lines(problem: &Problem) -> bool {
+    let majors = [Major::K, Major::Mn];
+    let a = majors.map(|major| GlobalTensor::of_a(problem, major));
+    let b = majors.map(|major| GlobalTensor::of_b(problem, major));
+    a.iter().any(Result::is_ok) && b.iter().any(Result::is_ok)
 }
 
 /// The kernel that packs operands of type `input`; `None` if this build has none that

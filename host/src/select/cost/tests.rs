@@ -3,8 +3,8 @@
 use super::*;
 use crate::epilogue::{Activation, Epilogue};
 use crate::problem::Strides;
-use gpu_kernels::OutputType;
 use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{DType, OutputType};
 
 const H200: Target = Target {
     compute_capability: (9, 0),
@@ -29,6 +29,7 @@ fn plain(grid: TileGrid, k: u32) -> Task {
         batches: 1,
         k,
         mid_line: MidLine::default(),
+        by_element: false,
         epilogue: EpilogueForm::PLAIN,
     }
 }

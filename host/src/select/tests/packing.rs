@@ -84,11 +84,11 @@ fn tf32_is_always_packed() {
 fn packing_must_pay() {
     // A large N repays packing A, a large M repays packing B, and K repays the launch.
     let of = |m, n, k| unforced(problem(DType::F16, m, n, k)).0;
-    assert_eq!(of(64, 256, 65), "hopper_kn_64");
-    assert_eq!(of(64, 248, 65), "tc_f16_kn");
-    assert_eq!(of(256, 4097, 64), "hopper_kk");
-    assert_eq!(of(255, 4097, 64), "tc_f16_kn");
-    assert_eq!(of(4096, 4096, 63), "tc_f16_kn");
+    assert_eq!(of(64, 64, 97), "hopper_kn_64");
+    assert_eq!(of(64, 56, 97), "tc_f16_kn");
+    assert_eq!(of(64, 4097, 96), "hopper_kk");
+    assert_eq!(of(63, 4097, 96), "tc_f16_kn");
+    assert_eq!(of(4096, 4096, 95), "tc_f16_kn");
     // Where tensor_core reads whole lines, it takes more.
     let of = |m, n, k| unforced(problem(DType::Tf32, m, n, k)).0;
     assert_eq!(of(2048, 2048, 4096), "hopper_tf32");

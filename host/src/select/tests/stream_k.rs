@@ -59,9 +59,12 @@ fn is_measured_only_where_tiles_are_left_over() {
     // 132 + 130 tiles: a choice, but not the rule's.
     assert!(is_listed(128 * 131, 512));
     assert_eq!(listed(128 * 131, 512, 4096)[0].kernel.name, "whole");
-    // Two waves; less than one.
+    // Two waves.
     assert!(!is_listed(128 * 132, 512));
-    assert!(!is_listed(1024, 1024));
+    // Fewer tiles than CTAs; the rule's where they are deep.
+    assert!(is_listed(1024, 1024));
+    assert_eq!(listed(128, 512, 4096 * 4)[0].kernel.name, "shared");
+    assert_eq!(listed(128, 512, 512)[0].kernel.name, "whole");
 }
 
 #[test]

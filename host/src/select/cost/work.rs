@@ -1,0 +1,239 @@
+//! The quantities that an estimate is made from, and the rates of an SM.
+
+use gpu_kernels::{DType, Family, KernelInfo};
+
+use super::{Task, epilogue};
+use crate::problem::{CACHE_LINE, Target};
+
+/// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
+/// the peak of `wgmma` (4096 for 16-bit types); for the other families it is the rate
+/// measured at 4096³ on an H200.
+fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
+    match (kernel.family, kernel.input) {
+        (Family::Hopper, DType::Tf32) => 2048,
+        (Family::Hopper, _) => 4096,
+        (Family::TensorCore, DType::Tf32) => 900,
+        (Family::TensorCore, _) => 2300,
+        (Family::Tiled, _) => 160,
+        (Family::Naive | Family::Pack, _) => 20,
+    }
+}
+
+/// Tenths of a cycle that the SM needs to request 128 bytes: first where they are one
+/// cache line, then where they straddle two. On an H200, the first rate limits 64×64 and
+/// 64×128 tiles at 2048³; the second was fitted to ten kernels at 3000³ and 4104³.
+const ASKING: (u64, u64) = (17, 38);
+
+/// The fraction of the lines requested by CTAs next to each other in the tile order that
+/// reaches L2. Such CTAs run on the same GPC, which merges requests for the same line if
+/// they meet (`docs/tile-order.md`). Counted on an H200, 0.4 to 0.65 of the bytes reach
+/// L2, 0.66 to 0.88 with one tile per CTA. Requests of clusters hardly meet, because the
+/// clusters are distributed over all GPCs: 0.86 to 1.0.
+const MADE_ONCE: (u64, u64) = (2, 3);
+
+/// Bytes per cycle that L2 delivers to one SM, counting only the requests that reach L2.
+/// Fitted to the same tiles as [`ASKING`]; if merged requests count too, the rate is 75.
+const LOADED_PER_CYCLE: u64 = 50;
+
+/// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
+/// at the power limit, where moving bytes lowers the clock. Fitted to 128×128 against
+/// 128×256 tiles at 4096³ on an H200: with the same number of cycles and 4/3 of the
+/// bytes, the smaller tile is 1 % slower cold and 3 % slower sustained.
+const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
+
+/// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
+/// it waits for a stage and releases one. Fitted to 64×128 against 128×64 tiles at 1024³
+/// on an H200: 4 % slower cold, 10 % slower sustained.
+const ALONE: u64 = 40;
+
+/// Cycles per k-block that CTAs with shared loads wait for each other. Fitted to 128×64
+/// tiles at 256×4096×4096 on an H200: clusters of 1×2 are 10 % slower, although they load
+/// a third fewer bytes.
+const COUPLED: u64 = 100;
+
+/// Extra cycles that the first tiles wait for their operands, which come from DRAM. A
+/// pipeline that fills shared memory costs none of these cycles, a pipeline without
+/// stages would cost all of them, and [`fill`] interpolates. Fitted to 128×256 tiles at
+/// 2048³ on an H200: four stages instead of three are 2 % faster cold.
+const FILL: u64 = 4000;
+
+/// Bytes of a pipeline that fills shared memory.
+const FULL_PIPELINE: u64 = 192 << 10;
+
+/// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
+/// Fitted to the same two kernels: equally fast at two waves of tiles, 0.5 % slower at
+/// four and more.
+const STAGED_IN_PARTS: u64 = 600;
+
+/// Bytes of C per cycle that an SM stores.
+const STORED_PER_CYCLE: u64 = 64;
+
+/// Cycles between the multiplies of one tile and the multiplies of the next, without the
+/// cycles of the stores of C. Measured with the SM's clock on an H200: 1,640 cycles in
+/// all for 128×256 tiles of f16.
+const BETWEEN_TILES: u64 = 600;
+
+/// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
+/// consumer to the first of the other. Fitted to 128×192 tiles at 8192×8192×1024 on an
+/// H200, where ping-pong is 7 % faster than the cooperative schedule.
+const ORDER_BARRIER: u64 = 450;
+
+/// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
+/// many CTAs there are: all CTAs send at once, before one barrier.
+const EXCHANGE_LATENCY: u64 = 1500;
+
+/// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
+/// loads of them: two to three microseconds.
+const FIX_UP_LATENCY: u64 = 4000;
+
+/// Tenths of an element that an SM copies to shared memory in a cycle where it copies element
+/// by element. Fitted to `tensor_core` at 1001×1003×1005 on an H200: 15,000 cycles a k-block
+/// with tiles of 128×256, 9,500 with two CTAs of 64×64 on each SM.
+const ELEMENTS_PER_CYCLE: u64 = 17;
+
+/// Extra cycles that the first tiles of a hopper kernel wait, compared to the largest
+/// pipeline.
+pub(super) fn fill(kernel: &KernelInfo) -> u64 {
+    match kernel.family {
+        Family::Hopper => {
+            FILL * FULL_PIPELINE.saturating_sub(kernel.pipeline_bytes.into()) / FULL_PIPELINE
+        }
+        _ => 0,
+    }
+}
+
+/// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
+/// type per consumer.
+fn stages_in_parts(kernel: &KernelInfo) -> bool {
+    kernel.staging_bytes < kernel.consumers * 64 * kernel.block.n * 2
+}
+
+/// The quantities that an estimate is made from; all times are in cycles.
+pub(super) struct Work {
+    /// Number of cluster tiles.
+    pub(super) tiles: u64,
+    /// Number of cluster tiles that run at once.
+    pub(super) at_once: u64,
+    /// Number of k-blocks of one CTA for one tile.
+    k_blocks: u64,
+    /// Time of one k-block.
+    k_block: u64,
+    /// Bytes that one k-block loads from L2.
+    pub(super) loads: u64,
+    /// Time from a tile's last k-block to its last byte of C.
+    store: u64,
+    /// Whether the main loop of the next tile hides the store.
+    ping_pong: bool,
+    /// Bytes of a tile's accumulators.
+    accumulators: u64,
+}
+
+impl Work {
+    pub(super) fn of(kernel: &KernelInfo, task: &Task, target: &Target) -> Work {
+        let Task {
+            grid,
+            batches,
+            k,
+            mid_line,
+            ..
+        } = *task;
+        let (block, cluster) = (kernel.block, kernel.cluster);
+        let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
+        let tiles =
+            (u64::from(grid.tiles_m) * u64::from(grid.tiles_n)).saturating_mul(batches.into());
+        let arithmetic = if task.by_element {
+            10 * (m + n) * depth / ELEMENTS_PER_CYCLE
+        } else {
+            2 * m * n * depth / flop_per_cycle(kernel)
+        };
+        // CTAs that share an SM, if there are so many.
+        let sharing = u64::from(kernel.ctas_per_sm).min(tiles.div_ceil(target.sms.max(1).into()));
+        // One CTA's share of the lines that its cluster loads together.
+        let (rows, columns) = (m / u64::from(cluster.n), n / u64::from(cluster.m));
+        // TMA fetches nothing past the end of K.
+        let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
+        let asking = |mid_line| if mid_line { ASKING.1 } else { ASKING.0 };
+        let asked = rows * asking(mid_line.a) + columns * asking(mid_line.b);
+        let taken = |lines, neighbours: u32| match (cluster.ctas(), neighbours) {
+            (1, 2..) => lines * MADE_ONCE.0 / MADE_ONCE.1,
+            _ => lines,
+        };
+        let loads = (taken(rows, grid.tiles_n) + taken(columns, grid.tiles_m)) * bytes;
+        let alone = u64::from(kernel.consumers == 1);
+        let coupled = u64::from(cluster.sharing() > 1);
+        let waits = alone * ALONE + coupled * COUPLED;
+        let arrived = (asked * bytes / (10 * CACHE_LINE)).max(loads / LOADED_PER_CYCLE);
+        let k_block = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
+
+        // Each CTA stores one part of the tile, and sends the other parts away as f32.
+        let parts = u64::from(cluster.k);
+        let part = m * n / parts;
+        let exchange = if parts > 1 {
+            EXCHANGE_LATENCY + (parts - 1) * 4 * part / STORED_PER_CYCLE
+        } else {
+            0
+        };
+        Work {
+            tiles,
+            at_once: target.clusters_at_once(kernel).into(),
+            k_blocks: u64::from(k).div_ceil(depth).div_ceil(parts),
+            k_block: k_block * sharing,
+            loads,
+            store: BETWEEN_TILES
+                + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
+                + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
+                + epilogue::cycles(kernel, &task.epilogue)
+                + exchange,
+            ping_pong: kernel.ping_pong,
+            accumulators: 4 * m * n,
+        }
+    }
+
+    /// Time of a wave of whole tiles.
+    pub(super) fn wave(&self) -> u64 {
+        let multiply = self.k_blocks * self.k_block;
+        if self.ping_pong {
+            multiply.max(self.store) + ORDER_BARRIER
+        } else {
+            multiply + self.store
+        }
+    }
+
+    /// The part of the last wave's store that [`Work::wave`] does not count.
+    pub(super) fn last_store(&self) -> u64 {
+        if self.ping_pong { self.store } else { 0 }
+    }
+
+    /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
+    /// achieves them.
+    pub(super) fn stream_k(&self) -> (u64, u64) {
+        let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
+        let whole = waves * self.wave();
+        if left == 0 {
+            return (whole, 1);
+        }
+        // Either every tile gets the same number of CTAs, two or more; or all CTAs take
+        // part, and some of them have parts of two tiles.
+        let most = self.k_blocks.min(self.at_once / left);
+        let all = self.at_once.min(left * self.k_blocks);
+        let counts = (2..=most).map(|each| each * left).chain([all]);
+        let last = |ctas: u64| {
+            // The number of CTAs whose accumulators the CTA that finishes a tile reads.
+            let peers = match ctas % left {
+                0 => ctas / left - 1,
+                // A CTA's k-blocks do not end with a tile, so one more CTA has a part of it.
+                _ => ctas.div_ceil(left),
+            };
+            if peers == 0 {
+                self.wave()
+            } else {
+                let multiply = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
+                let write = self.accumulators / STORED_PER_CYCLE;
+                let read = peers * self.accumulators / LOADED_PER_CYCLE;
+                multiply + write + FIX_UP_LATENCY + read + self.store
+            }
+        };
+        let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();
+        best.expect("all is a count")
+    }
+}
