@@ -10,17 +10,17 @@
 //! for B.
 //!
 //! - Where the alternative is tensor_core's element by element path, packing pays from a
-//!   K of about 100 on, down to the narrowest C that was measured, 65 columns. On an H200,
-//!   bf16, cold: 4001×65×2001 takes 39 µs packed and 180 µs by elements, 287×221×311 14 and
-//!   34, 3766×210×98 15.5 and 16.8; but 205×179×63 takes 14 and 12, and 1669×165×41 15 and
-//!   12 ([`MIN_REUSE_OF_ELEMENTS`], [`MIN_K_OF_ELEMENTS`]; `docs/perf-log.md`, "Shapes
-//!   nobody tuned for").
+//!   K of about 100 on, down to the narrowest C that was measured, 65 columns, and from a K
+//!   of 64 on for wide ones. On an H200, bf16, cold: 4001×65×2001 takes 39 µs packed and
+//!   180 µs by elements, 287×221×311 14 and 34, 3766×210×98 15.5 and 16.8; but 205×179×63
+//!   takes 14 and 12, and 1669×165×41 15 and 12 ([`ELEMENTS_PAY`]; `docs/perf-log.md`,
+//!   "Shapes nobody tuned for").
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper
 //!   only needs it rounded or in another direction (TF32 is always packed), the
 //!   gain is smaller: 170 TFLOP/s against 360 at 4096³. With a copy at 2.7 TB/s (two
 //!   4096×4096 f16 matrices, read and written, take about 0.05 ms on an H200), packing
 //!   breaks even at about N = 1000, for both operands, and the threshold has a margin:
-//!   [`MIN_REUSE_OF_LINES`], [`MIN_K_OF_LINES`].
+//!   [`LINES_PAY`].
 
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
@@ -31,19 +31,19 @@ use crate::problem::{Catalog, Problem, Strides, Target};
 use crate::rejection::Rejection;
 use crate::tma::GlobalTensor;
 
-/// Smallest N for which A is packed, and smallest M for which B is packed, where the
-/// operands would otherwise be read element by element.
-const MIN_REUSE_OF_ELEMENTS: u32 = 64;
+/// From which K and which reuse on packing pays: the smallest N for A, and the smallest M for
+/// B.
+struct Pays {
+    k: u32,
+    reuse: u32,
+}
 
-/// The same threshold where both operands could otherwise be read in whole lines.
-const MIN_REUSE_OF_LINES: u32 = 2048;
+/// Where the operands would otherwise be read element by element: either is enough.
+const ELEMENTS_PAY: [Pays; 2] = [Pays { k: 64, reuse: 256 }, Pays { k: 96, reuse: 64 }];
 
-/// Smallest K for which operands are packed that would otherwise be read element by element.
-const MIN_K_OF_ELEMENTS: u32 = 96;
-
-/// The same threshold where both operands could otherwise be read in whole lines: the launch
-/// of the copy takes as long as a k-block.
-const MIN_K_OF_LINES: u32 = 64;
+/// Where both operands could otherwise be read in whole lines. The launch of the copy takes as
+/// long as a k-block.
+const LINES_PAY: [Pays; 1] = [Pays { k: 64, reuse: 2048 }];
 
 /// Lines of a packed operand are a multiple of this many bytes apart. TMA requires
 /// only 16; but a box row of 128 bytes that straddles two cache lines is
@@ -92,12 +92,14 @@ pub(super) fn needed(
 
 /// Whether packing pays, by the thresholds of this module.
 fn pays(packed: Packed, problem: &Problem) -> bool {
-    let (reuse, depth) = if in_lines(problem) {
-        (MIN_REUSE_OF_LINES, MIN_K_OF_LINES)
+    let thresholds: &[Pays] = if in_lines(problem) {
+        &LINES_PAY
     } else {
-        (MIN_REUSE_OF_ELEMENTS, MIN_K_OF_ELEMENTS)
+        &ELEMENTS_PAY
     };
-    problem.k >= depth && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
+    thresholds.iter().any(|&Pays { k, reuse }| {
+        problem.k >= k && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
+    })
 }
 
 /// Whether both operands can be read 16 bytes at a time, in some direction.

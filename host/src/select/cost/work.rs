@@ -86,10 +86,11 @@ const EXCHANGE_LATENCY: u64 = 1500;
 /// loads of them: two to three microseconds.
 const FIX_UP_LATENCY: u64 = 4000;
 
-/// Tenths of an element that an SM copies to shared memory in a cycle where it copies element
-/// by element. Fitted to `tensor_core` at 1001×1003×1005 on an H200: 15,000 cycles a k-block
-/// with tiles of 128×256, 9,500 with two CTAs of 64×64 on each SM.
-const ELEMENTS_PER_CYCLE: u64 = 17;
+/// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
+/// share the SM. Fitted to `tensor_core` on an H200: at 1001×1003×1005, a k-block takes 15,000
+/// cycles with 128×256 tiles, 18,500 with 128×128 and 9,500 with 64×64, at 2047×2049×129 with
+/// three CTAs of 64×64 on each SM 9,000.
+const CYCLES_PER_ELEMENT: u64 = 150;
 
 /// Extra cycles that the first tiles of a hopper kernel wait, compared to the largest
 /// pipeline.
@@ -141,10 +142,11 @@ impl Work {
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let tiles =
             (u64::from(grid.tiles_m) * u64::from(grid.tiles_n)).saturating_mul(batches.into());
-        let arithmetic = if task.by_element {
-            10 * (m + n) * depth / ELEMENTS_PER_CYCLE
+        let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
+        let by_element = if task.by_element {
+            (m + n) * depth * CYCLES_PER_ELEMENT / u64::from(kernel.threads.max(1))
         } else {
-            2 * m * n * depth / flop_per_cycle(kernel)
+            0
         };
         // CTAs that share an SM, if there are so many.
         let sharing = u64::from(kernel.ctas_per_sm).min(tiles.div_ceil(target.sms.max(1).into()));
@@ -177,7 +179,7 @@ impl Work {
             tiles,
             at_once: target.clusters_at_once(kernel).into(),
             k_blocks: u64::from(k).div_ceil(depth).div_ceil(parts),
-            k_block: k_block * sharing,
+            k_block: (k_block * sharing).max(by_element),
             loads,
             store: BETWEEN_TILES
                 + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE

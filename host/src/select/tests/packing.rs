@@ -88,7 +88,9 @@ fn packing_must_pay() {
     assert_eq!(of(64, 56, 97), "tc_f16_kn");
     assert_eq!(of(64, 4097, 96), "hopper_kk");
     assert_eq!(of(63, 4097, 96), "tc_f16_kn");
-    assert_eq!(of(4096, 4096, 95), "tc_f16_kn");
+    assert_eq!(of(255, 255, 95), "tc_f16_kn");
+    assert_eq!(of(256, 257, 65), "hopper_kk");
+    assert_eq!(of(4096, 4096, 63), "tc_f16_kn");
     // Where tensor_core reads whole lines, it takes more.
     let of = |m, n, k| unforced(problem(DType::Tf32, m, n, k)).0;
     assert_eq!(of(2048, 2048, 4096), "hopper_tf32");
