@@ -18,8 +18,9 @@
 //!    along K.
 //! 4. **Tile, cluster, split.** The rule takes the kernel with the fewest cycles by the
 //!    estimate of [`cost`]: waves of tiles, times the cycles of a tile. Larger tiles read
-//!    less and reuse more, but an SM without a tile computes nothing. Ties go to the
-//!    kernel that loads the fewest bytes, then to the first in the list.
+//!    less and reuse more, but an SM without a tile computes nothing. The arithmetic of an
+//!    epilogue adds to every tile, except in ping-pong kernels, which hide it. Ties go to
+//!    the kernel that loads the fewest bytes, then to the first in the list.
 //! 5. **Order.** The rule groups tiles so that the fewest bytes come from DRAM, by the
 //!    closed form of [`l2::estimate`](crate::l2::estimate) ([`l2::choose`](crate::l2::choose)).
 //!    With W tiles in flight, a group of G rows makes the wave G·BLOCK_M rows by
@@ -28,8 +29,8 @@
 //!    holds from earlier waves.
 //! 6. **Schedule.** Hopper kernels are persistent: their CTAs keep the pipeline running
 //!    from tile to tile. Other kernels compute one tile per CTA. Some hopper kernels run
-//!    under stream-K only: step 4 considers them where there is more than one wave and
-//!    the last wave is not full, and they have to win by 5 %.
+//!    under stream-K only: step 4 considers them where the last wave is not full. They have
+//!    to win by 5 %, and by 23 % where there are fewer tiles than CTAs.
 //!
 //! **Epilogues.** Kernels of all families compute all epilogues, except that only some hopper
 //! kernels make one column of C of two columns of the product. Where none of these can run,
@@ -44,12 +45,12 @@
 //!
 //! **Packing.** If TMA can read an operand in the layout that the kernel needs, the
 //! kernel reads it in place. Other operands are copied first, into memory that the plan
-//! owns. Operands are packed for hopper kernels only, where K ≥ 64 and the other side of
-//! C (N for A, M for B) is long enough to repay the copy. The minimum is 256 where
-//! tensor_core would read an operand element by element, because its lines are
-//! not multiples of 16 bytes apart or its elements are not adjacent. It is 2048 where
-//! the operands are only contiguous along another direction than the kernel reads. (The
-//! source of `select/pack.rs` has the arithmetic.) Where the caller forces the
+//! owns. Operands are packed for hopper kernels only, where K and the other side of
+//! C (N for A, M for B) are long enough to repay the copy. Where tensor_core would read an
+//! operand element by element, because its lines are not multiples of 16 bytes apart or its
+//! elements are not adjacent, that is from K = 96 and 64 columns (or rows) on, or from K = 64
+//! and 256. Where the operands are only contiguous along another direction than the kernel
+//! reads, it is from K = 64 and 2048 on. (The source of `select/pack.rs` has the figures.) Where the caller forces the
 //! family or the kernel, operands are packed even if packing does not pay. With
 //! [`Packing::Never`], operands are never packed.
 
