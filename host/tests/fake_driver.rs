@@ -26,12 +26,12 @@ use std::{env, fs};
 use tilewise::{Device, Error, Gemm, build_info};
 
 /// Runs `body` in a process that has the fake driver, in the state `scenario`.
-fn with_driver(test: &str, scenario: &str, body: fn()) {
+fn with_driver(test: &str, scenario: &str, body: impl FnOnce()) {
     stderr_with_driver(test, scenario, body);
 }
 
 /// The same; the process that waits for the other one gets what that has written to stderr.
-fn stderr_with_driver(test: &str, scenario: &str, body: fn()) -> Option<String> {
+fn stderr_with_driver(test: &str, scenario: &str, body: impl FnOnce()) -> Option<String> {
     if env::var_os("FAKE_DRIVER").is_some() {
         body();
         return None;

@@ -46,6 +46,16 @@ impl Operands {
     }
 }
 
+/// [`with_driver`], for what launches: a GPU, and the number of calls that are seen so far.
+/// Nothing runs in a build without kernels.
+fn on_device(name: &str, scenario: &str, body: impl FnOnce(&Device, &mut usize)) {
+    with_driver(name, scenario, || {
+        if has_kernels() {
+            body(&Device::gpu(0).unwrap(), &mut 0);
+        }
+    });
+}
+
 /// A product that packs A and B: its plan has a workspace.
 fn packing(device: &Device) -> Gemm {
     Gemm::new(device)
@@ -199,15 +209,10 @@ fn capture<R>(stream: sys::CUstream, enqueue: impl FnOnce() -> R) -> Result<R, E
 #[test]
 fn a_plan_without_a_workspace_runs_anywhere_without_events() {
     let name = "streams::a_plan_without_a_workspace_runs_anywhere_without_events";
-    with_driver(name, "fine", || {
-        if !has_kernels() {
-            return;
-        }
-        let seen = &mut 0;
-        let device = Device::gpu(0).unwrap();
-        let streams = [(); 2].map(|()| Stream::new(&device).unwrap());
-        let mut operands = Operands::new(&device, ODD);
-        let mut plan = operands.plan(&naive(&device));
+    on_device(name, "fine", |device, seen| {
+        let streams = [(); 2].map(|()| Stream::new(device).unwrap());
+        let mut operands = Operands::new(device, ODD);
+        let mut plan = operands.plan(&naive(device));
         let own = device.stream().unwrap();
         // SAFETY: these streams always exist.
         let [legacy, per_thread] = [ptr::null_mut(), ptr::without_provenance_mut(2)]
@@ -229,15 +234,10 @@ fn a_plan_without_a_workspace_runs_anywhere_without_events() {
 #[test]
 fn runs_that_share_a_workspace_wait_for_each_other() {
     let name = "streams::runs_that_share_a_workspace_wait_for_each_other";
-    with_driver(name, "fine", || {
-        if !has_kernels() {
-            return;
-        }
-        let seen = &mut 0;
-        let device = Device::gpu(0).unwrap();
-        let [first, second] = [(); 2].map(|()| Stream::new(&device).unwrap());
-        let mut operands = Operands::new(&device, ODD);
-        let mut plan = operands.plan(&packing(&device));
+    on_device(name, "fine", |device, seen| {
+        let [first, second] = [(); 2].map(|()| Stream::new(device).unwrap());
+        let mut operands = Operands::new(device, ODD);
+        let mut plan = operands.plan(&packing(device));
         events(seen);
         // On the library's stream, nothing is added.
         for _ in 0..2 {
@@ -277,14 +277,9 @@ fn runs_that_share_a_workspace_wait_for_each_other() {
 #[test]
 fn the_default_streams_of_two_threads_are_two_streams() {
     let name = "streams::the_default_streams_of_two_threads_are_two_streams";
-    with_driver(name, "fine", || {
-        if !has_kernels() {
-            return;
-        }
-        let seen = &mut 0;
-        let device = Device::gpu(0).unwrap();
-        let mut operands = Operands::new(&device, ODD);
-        let mut plan = operands.plan(&packing(&device));
+    on_device(name, "fine", |device, seen| {
+        let mut operands = Operands::new(device, ODD);
+        let mut plan = operands.plan(&packing(device));
         let mut run = || {
             // SAFETY: the stream always exists.
             let stream = unsafe { CudaStream::from_raw(ptr::without_provenance_mut(2)) };
@@ -305,15 +300,10 @@ fn the_default_streams_of_two_threads_are_two_streams() {
 #[test]
 fn captured_runs_wait_for_nothing_outside() {
     let name = "streams::captured_runs_wait_for_nothing_outside";
-    with_driver(name, "fine", || {
-        if !has_kernels() {
-            return;
-        }
-        let seen = &mut 0;
-        let device = Device::gpu(0).unwrap();
-        let [first, second] = [(); 2].map(|()| Stream::new(&device).unwrap());
-        let mut operands = Operands::new(&device, ODD);
-        let mut plan = operands.plan(&packing(&device));
+    on_device(name, "fine", |device, seen| {
+        let [first, second] = [(); 2].map(|()| Stream::new(device).unwrap());
+        let mut operands = Operands::new(device, ODD);
+        let mut plan = operands.plan(&packing(device));
         operands.run_on(first.as_cuda(), &mut plan).unwrap();
         events(seen);
         capture(second.as_raw(), || {
@@ -329,13 +319,13 @@ fn captured_runs_wait_for_nothing_outside() {
         assert_eq!(events(seen)[0], "cuStreamWaitEvent 1 on stream 2");
         // While the library's stream captures, no other can wait for what it did before.
         plan.run(&operands.a, &operands.b, &mut operands.c).unwrap();
-        let refused = capture(driver::stream(&device), || {
+        let refused = capture(driver::stream(device), || {
             operands.run_on(first.as_cuda(), &mut plan)
         });
         assert_eq!(refused, Ok(Err(Error::OrderWhileCapturing)));
         // A plan and a matrix that are dropped then stay allocated, and break nothing.
         events(seen);
-        capture(driver::stream(&device), || drop((plan, operands))).unwrap();
+        capture(driver::stream(device), || drop((plan, operands))).unwrap();
         assert_eq!(events(seen), [""; 0]);
     });
 }
@@ -343,15 +333,10 @@ fn captured_runs_wait_for_nothing_outside() {
 #[test]
 fn a_plan_that_a_graph_has_captured_leaves_the_cache() {
     let name = "streams::a_plan_that_a_graph_has_captured_leaves_the_cache";
-    with_driver(name, "fine", || {
-        if !has_kernels() {
-            return;
-        }
-        let seen = &mut 0;
-        let device = Device::gpu(0).unwrap();
-        let stream = Stream::new(&device).unwrap();
-        let mut operands = Operands::new(&device, ODD);
-        let gemm = packing(&device);
+    on_device(name, "fine", |device, seen| {
+        let stream = Stream::new(device).unwrap();
+        let mut operands = Operands::new(device, ODD);
+        let gemm = packing(device);
         operands.run_once_on(stream.as_cuda(), &gemm).unwrap();
         assert!(events(seen).contains(&"cuMemAlloc 17920".to_owned()));
         // The plan is kept, and captured as often as the capture wants it.
@@ -366,7 +351,7 @@ fn a_plan_that_a_graph_has_captured_leaves_the_cache() {
         operands.run_once_on(stream.as_cuda(), &gemm).unwrap();
         assert!(events(seen).contains(&"cuMemAlloc 17920".to_owned()));
         // A plan without a workspace may serve a graph and others.
-        let plain = naive(&device);
+        let plain = naive(device);
         operands.run_once_on(stream.as_cuda(), &plain).unwrap();
         events(seen);
         let run = || operands.run_once_on(stream.as_cuda(), &plain).unwrap();
@@ -378,21 +363,16 @@ fn a_plan_that_a_graph_has_captured_leaves_the_cache() {
 #[test]
 fn a_plan_that_leaves_the_cache_is_freed_behind_its_last_run() {
     let name = "streams::a_plan_that_leaves_the_cache_is_freed_behind_its_last_run";
-    with_driver(name, "fine", || {
-        if !has_kernels() {
-            return;
-        }
-        let seen = &mut 0;
-        let device = Device::gpu(0).unwrap();
-        let stream = Stream::new(&device).unwrap();
-        let mut operands = Operands::new(&device, ODD);
-        let gemm = packing(&device);
+    on_device(name, "fine", |device, seen| {
+        let stream = Stream::new(device).unwrap();
+        let mut operands = Operands::new(device, ODD);
+        let gemm = packing(device);
         operands.run_once_on(stream.as_cuda(), &gemm).unwrap();
         for more in 1..=64 {
             events(seen);
-            let mut others = Operands::new(&device, (more, 5, 3));
+            let mut others = Operands::new(device, (more, 5, 3));
             others
-                .run_once_on(stream.as_cuda(), &naive(&device))
+                .run_once_on(stream.as_cuda(), &naive(device))
                 .unwrap();
         }
         let freed = events(seen);
@@ -407,13 +387,8 @@ fn a_plan_that_leaves_the_cache_is_freed_behind_its_last_run() {
 /// What a run asks of the driver and of the allocator.
 #[test]
 fn a_run_does_little() {
-    with_driver("streams::a_run_does_little", "pool", || {
-        if !has_kernels() {
-            return;
-        }
-        let seen = &mut 0;
-        let device = Device::gpu(0).unwrap();
-        let stream = Stream::new(&device).unwrap();
+    on_device("streams::a_run_does_little", "pool", |device, seen| {
+        let stream = Stream::new(device).unwrap();
         device.make_current().unwrap();
         let count = |seen: &mut usize, run: &mut dyn FnMut()| {
             // The first run encodes tensor maps and fills the cache.
@@ -434,8 +409,8 @@ fn a_run_does_little() {
             let calls: Vec<String> = calls.iter().map(|&call| call.to_owned()).collect();
             (calls, 0)
         };
-        let default = Gemm::new(&device);
-        let mut operands = Operands::new(&device, (64, 64, 64));
+        let default = Gemm::new(device);
+        let mut operands = Operands::new(device, (64, 64, 64));
         let mut plan = operands.plan(&default);
         let run = &mut || plan.run(&operands.a, &operands.b, &mut operands.c).unwrap();
         let launched = little(&["cuCtxGetCurrent", "cuLaunchKernel"]);
@@ -443,7 +418,7 @@ fn a_run_does_little() {
         // Through TMA.
         let [a, b] = [(); 2].map(|()| device.zeros::<f16>(64, 64).unwrap());
         let mut c = device.zeros::<f16>(64, 64).unwrap();
-        let hopper = Gemm::new(&device).family(Family::Hopper);
+        let hopper = Gemm::new(device).family(Family::Hopper);
         let mut plan = hopper.plan(&a, &b, &mut c).unwrap();
         assert_eq!(
             count(seen, &mut || plan.run(&a, &b, &mut c).unwrap()),
@@ -459,8 +434,8 @@ fn a_run_does_little() {
         let kept = little(&[&asked[..], &["cuLaunchKernel"]].concat());
         assert_eq!(count(seen, run), kept);
         // With a workspace, the order of runs is asked for, and one event recorded.
-        let mut odd = Operands::new(&device, ODD);
-        let mut packed = odd.plan(&packing(&device));
+        let mut odd = Operands::new(device, ODD);
+        let mut packed = odd.plan(&packing(device));
         let run = &mut || odd.run_on(stream.as_cuda(), &mut packed).unwrap();
         let asked = ["cuCtxGetCurrent", "cuStreamGetCaptureInfo", "cuStreamGetId"];
         let launches = ["cuLaunchKernel"; 3];
