@@ -30,7 +30,7 @@ use super::epilogue::TileStore;
 use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
-use crate::isa::hint::compute_here;
+use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, flag, global, thread, warpgroup};
@@ -145,9 +145,10 @@ unsafe fn fix_up<K: KernelTraits>(
     fix_up: FixUp,
     consumer: Consumer,
 ) -> bool {
-    let cta = thread::cta_index_x();
     // Without `compute_here` LLVM would compute the workspace addresses before the first
     // tile, and they would take some 64 registers from the main loop.
+    let cta = compute_here(thread::cta_index_x());
+    let workspace = compute_here_u64(workspace);
     let lane = compute_here(consumer.lane);
     // SAFETY: all threads of the warpgroup take the same branch. A flag is raised after
     // the barrier that follows the last store, and seen before the barrier that precedes
