@@ -11,9 +11,6 @@ use gpu_kernels::{OutputType, Schedule};
 use tilewise::emulator::{EmulatedGpu, Fault, Instruction, Site};
 use tilewise_emulate::{Case, Error, Outcome, case, run};
 
-/// Shared address of the first byte.
-const BASE: u64 = 1024;
-
 /// Bytes of an mbarrier.
 const BARRIER_BYTES: u64 = gpu_kernels::isa::mbarrier::BYTES as u64;
 
