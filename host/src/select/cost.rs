@@ -33,50 +33,22 @@
 //! `store` includes the arithmetic of the epilogue (`cost/epilogue.rs`).
 //!
 //! The number of waves decides between tiles: a large tile computes more for
-//! each byte it loads, but leaves SMs idle in the last wave. The rates below
-//! are the rates of an SM of an H100 or H200. Other devices have other rates, but
+//! each byte it loads, but leaves SMs idle in the last wave. The rates
+//! (`cost/work.rs`) are those of an SM of an H100 or H200. Other devices have other rates, but
 //! similar ratios between their units, and a comparison needs only the ratios.
 
 mod epilogue;
+mod task;
 mod work;
 
-use gpu_kernels::{Family, KernelInfo, TileGrid};
+use gpu_kernels::{KernelInfo, TileGrid};
 
-use super::choice::{Choice, Packed};
-use super::{check, pack};
+use super::choice::Choice;
 use crate::epilogue_form::EpilogueForm;
-use crate::problem::{CACHE_LINE, Problem, Target};
-use crate::tma::{GlobalTensor, Unreadable};
+use crate::problem::{Problem, Target};
 use work::{Work, fill};
 
-/// The operands whose lines begin in the middle of a cache line, so that each 128 bytes
-/// of them touch two cache lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MidLine {
-    /// A.
-    pub a: bool,
-    /// B.
-    pub b: bool,
-}
-
-impl MidLine {
-    /// The flags for `kernel` and the operands of `problem`. Only kernels that read
-    /// through TMA count. Packed operands begin on cache lines.
-    pub(super) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
-        if kernel.family != Family::Hopper {
-            return MidLine::default();
-        }
-        let is = |tensor: Result<GlobalTensor, Unreadable>, alignment: u64| {
-            tensor.is_ok_and(|tensor| !(alignment | tensor.pitch_bytes).is_multiple_of(CACHE_LINE))
-        };
-        let a = GlobalTensor::of_a(problem, check::a_major(kernel, problem));
-        let b = GlobalTensor::of_b(problem, check::b_major(kernel, problem));
-        MidLine {
-            a: !packed.a && is(a, problem.a.alignment),
-            b: !packed.b && is(b, problem.b.alignment),
-        }
-    }
-}
+pub use task::{MidLine, Task};
 
 /// Cycles to start clusters and stop them together. Measured on an H200, at 2048³.
 const CLUSTER_LATENCY: u64 = 1200;
@@ -94,43 +66,6 @@ pub struct Cost {
     pub cycles: u64,
     /// Bytes that one k-block of one CTA takes from L2.
     pub loads: u64,
-}
-
-/// What a kernel has to compute, as it sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Task {
-    /// The (cluster) tiles of one product.
-    pub grid: TileGrid,
-    /// Number of products.
-    pub batches: u32,
-    /// Depth of the products.
-    pub k: u32,
-    /// The operands whose lines begin in the middle of a cache line.
-    pub mid_line: MidLine,
-    /// Whether the kernel reads an operand element by element, as tensor_core does where
-    /// lines are no multiples of 16 bytes.
-    pub by_element: bool,
-    /// What is done to the products.
-    pub epilogue: EpilogueForm,
-}
-
-impl Task {
-    /// `kernel`'s task if it runs `problem` in tiles of `grid`.
-    pub(super) fn of(
-        kernel: &KernelInfo,
-        problem: &Problem,
-        grid: TileGrid,
-        packed: Packed,
-    ) -> Task {
-        Task {
-            grid,
-            batches: problem.batches,
-            k: problem.k,
-            mid_line: MidLine::of(kernel, problem, packed),
-            by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
-            epilogue: problem.epilogue,
-        }
-    }
 }
 
 /// The estimate for `choice` and `problem`.

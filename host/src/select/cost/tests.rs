@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::epilogue::{Activation, Epilogue};
-use crate::problem::Strides;
+use crate::problem::{CACHE_LINE, Strides};
+use crate::select::choice::Packed;
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{DType, OutputType};
 

@@ -2,7 +2,8 @@
 
 use gpu_kernels::{DType, Family, KernelInfo};
 
-use super::{Task, epilogue};
+use super::epilogue;
+use super::task::Task;
 use crate::problem::{CACHE_LINE, Target};
 
 /// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
