@@ -6,6 +6,7 @@ use gpu_kernels::dtype::AlongK;
 use gpu_kernels::element::F16;
 use gpu_kernels::isa::warpgroup::WARPGROUP;
 use gpu_kernels::kernels::hopper::shared_memory::SharedMemory;
+use gpu_kernels::kernels::hopper::traits::KernelTraits;
 use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong};
 use gpu_kernels::{OutputType, Schedule};
 use tilewise::emulator::{EmulatedGpu, Fault, Instruction, Site};
@@ -39,17 +40,24 @@ struct Mutation {
     change: fn(&Site, &mut [u64]) -> bool,
 }
 
+/// The shared memory of kernel `name`, which is `K`.
+fn shared_memory<K: KernelTraits>(name: &str) -> SharedMemory<K> {
+    let bytes = case::kernel(name).expect("a kernel").shared_bytes;
+    assert_eq!(SharedMemory::<K>::BYTES, bytes, "{name} is another kernel");
+    SharedMemory::of_this_cta()
+}
+
 /// Whether an mbarrier of [`PLAIN`] is an `empty` barrier.
 fn is_empty_barrier(address: u64) -> bool {
-    type Plain = Hopper<F16, AlongK, AlongK, 128, 128, 64, 6, Cooperative, false>;
-    let shared = SharedMemory::<Plain>::of_this_cta();
+    type Plain = Hopper<F16, AlongK, AlongK, 128, 128, 64, 6, Cooperative, true>;
+    let shared = shared_memory::<Plain>(PLAIN);
     (0..STAGES as u32).any(|stage| u64::from(shared.empty(stage).address()) == address)
 }
 
 /// Whether an mbarrier of [`PING_PONG`] is an order barrier.
 fn is_turn_barrier(address: u64) -> bool {
     type Alternating = Hopper<F16, AlongK, AlongK, 128, 128, 64, 5, PingPong, true>;
-    let shared = SharedMemory::<Alternating>::of_this_cta();
+    let shared = shared_memory::<Alternating>(PING_PONG);
     (0..2).any(|consumer| u64::from(shared.order(consumer).address()) == address)
 }
 
