@@ -92,10 +92,10 @@ fn with_links_to_sources(
             continue;
         };
         let file = link.target.split('#').next().unwrap_or_default();
-        let Some(resolved) = resolve(page, file).filter(|_| !file.is_empty()) else {
+        let Some(target) = resolve(page, file).filter(|_| !file.is_empty()) else {
             continue;
         };
-        if resolved.starts_with("docs/") {
+        if target.starts_with("docs/") {
             if let Some(folder) = file.strip_suffix("README.md") {
                 // mdBook makes such a page the index of its folder, and leaves links to it
                 // alone.
@@ -106,13 +106,12 @@ fn with_links_to_sources(
             }
             continue;
         }
-        let file = resolved;
-        if !repository.has_file(&file) {
+        if !repository.has_file(&target) {
             bail!("`{}` is no file", link.target);
         }
         let up = "../".repeat(page.matches('/').count() - 1);
-        turned.replace_range(span, &format!("{up}{SOURCES}/{file}.md"));
-        sources.push(file);
+        turned.replace_range(span, &format!("{up}{SOURCES}/{target}.md"));
+        sources.push(target);
     }
     Ok((turned, sources))
 }

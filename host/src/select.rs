@@ -50,9 +50,9 @@
 //! operand element by element, because its lines are not multiples of 16 bytes apart or its
 //! elements are not adjacent, that is from K = 96 and 64 columns (or rows) on, or from K = 64
 //! and 256. Where the operands are only contiguous along another direction than the kernel
-//! reads, it is from K = 64 and 2048 on. (The source of `select/pack.rs` has the figures.) Where the caller forces the
-//! family or the kernel, operands are packed even if packing does not pay. With
-//! [`Packing::Never`], operands are never packed.
+//! reads, it is from K = 64 and 2048 on. (The source of `select/pack.rs` has the figures.)
+//! Where the caller forces the family or the kernel, operands are packed even if packing does
+//! not pay. With [`Packing::Never`], operands are never packed.
 
 pub(crate) mod check;
 pub(crate) mod choice;

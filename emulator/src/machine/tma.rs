@@ -64,7 +64,7 @@ struct Start {
 }
 
 impl Start {
-    /// The coordinates as an instruction's arguments.
+    /// The coordinates that are an instruction's arguments.
     fn new(x: u64, y: u64, plane: Option<u64>) -> Self {
         Start {
             at: (x as i32, y as i32),

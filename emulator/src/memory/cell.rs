@@ -24,7 +24,7 @@ const FINAL: u64 = 1 << 63;
 pub(crate) enum Reads {
     /// `ld.global`.
     Coherently,
-    /// `ld.global.nc`, and the loads of tensor maps.
+    /// `ld.global.nc`, `cp.async`, and the loads of tensor maps.
     NonCoherently,
     /// A TMA load. It does not see this launch's writes, because no kernel here has the proxy
     /// fence that would be needed in between; but a write may follow it.

@@ -30,7 +30,8 @@
 //! takes the number of CTAs with the fewest cycles. (The paper's "grid size selection",
 //! section 5.1, makes the same trade-off.)
 //!
-//! `store` includes the arithmetic of the epilogue (`cost/epilogue.rs`).
+//! `store` includes the arithmetic of the epilogue (`cost/epilogue.rs`). Where tensor_core
+//! copies an operand element by element, these copies are a lower bound of `k_block`.
 //!
 //! The number of waves decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates

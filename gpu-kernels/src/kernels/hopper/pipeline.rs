@@ -74,7 +74,8 @@ impl PipelineState {
     }
 }
 
-/// Initialises the mbarriers and the zero. `readers` CTAs read the data that one CTA loads into a stage.
+/// Initialises the mbarriers and the zero. `readers` CTAs read the data that one CTA loads
+/// into a stage.
 ///
 /// # Safety
 /// All threads of the CTA call this, once; a barrier follows before any use of the
