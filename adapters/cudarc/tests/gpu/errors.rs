@@ -79,7 +79,7 @@ pub fn all(context: &Arc<CudaContext>) -> Verdict {
     };
     expect(
         blas.matmul(overlapping, &a, &b, &mut c, None, None),
-        "two elements of a matrix of 8×6",
+        "two elements of a matrix of 2×8×6",
     )?;
     expect(
         blas.matmul(
