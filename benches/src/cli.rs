@@ -5,6 +5,7 @@ use crate::commands::matmul::MatmulArgs;
 use crate::commands::page::PageArgs;
 use crate::runner::bench_arguments::BenchArgs;
 use crate::study::study_arguments::StudyArgs;
+use crate::sweep::sweep_arguments::SweepArgs;
 use crate::tile_order::analysis::OrderArgs;
 use clap::{Parser, Subcommand};
 
@@ -32,6 +33,9 @@ pub enum Command {
     Page(PageArgs),
     /// Measure tile orders against each other and against the model of L2.
     Study(Box<StudyArgs>),
+    /// Measure every kernel on drawn problems, and what the library's choice loses against
+    /// the best of them.
+    Sweep(SweepArgs),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }

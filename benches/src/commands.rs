@@ -7,3 +7,4 @@ pub mod order;
 pub mod page;
 pub mod rows;
 pub mod study;
+pub mod sweep;

@@ -22,6 +22,7 @@
 //! | [`tables`] | how does a terminal show it? |
 //! | [`runner`] | in which order is everything measured? |
 //! | [`study`] | which tile order is fastest, and does the model know it? |
+//! | [`sweep`] | which kernel is fastest, and what does the rule lose that does not know it? |
 //! | [`page`] | how does that become a page for a browser? |
 //! | [`tile_order`] | what does one tile order look like? |
 //! | [`commands`], [`cli`] | what does the program do? |
@@ -39,6 +40,7 @@ pub mod problem;
 pub mod records;
 pub mod runner;
 pub mod study;
+pub mod sweep;
 pub mod tables;
 pub mod text_table;
 pub mod tile_order;

@@ -4,7 +4,7 @@ use clap::Parser;
 use env_logger::Env;
 use std::process::ExitCode;
 use tilewise_benches::cli::{Cli, Command};
-use tilewise_benches::commands::{bench, host_cost, matmul, order, page, study};
+use tilewise_benches::commands::{bench, host_cost, matmul, order, page, study, sweep};
 
 fn main() -> ExitCode {
     // The library's warnings; RUST_LOG=tilewise=trace shows what its tuner times.
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Command::Order(args) => order::run(&args).map(|text| print!("{text}")),
         Command::Page(args) => page::run(&args),
         Command::Study(args) => study::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Matmul(args) => matmul::run(&args).map(|done| println!("{done}")),
     };
     match result {

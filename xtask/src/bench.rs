@@ -1,4 +1,4 @@
-//! `cargo xtask bench`, `order`, `page` and `study`: the program `tilewise-bench`, with the
+//! `cargo xtask bench`, `order`, `page`, `study` and `sweep`: the program `tilewise-bench`, with the
 //! device code in it. Without a GPU, `bench` has the emulator run a kernel too.
 
 use anyhow::Result;
@@ -53,6 +53,12 @@ pub fn study(arguments: &[String]) -> Result<()> {
     // Without a GPU there is nothing to launch; `--from` needs none.
     generator::make_ready(project::has_gpu());
     program("study", arguments)
+}
+
+/// Runs `tilewise-bench sweep` with these arguments, in release.
+pub fn sweep(arguments: &[String]) -> Result<()> {
+    generator::make_ready(project::has_gpu());
+    program("sweep", arguments)
 }
 
 /// Gets the toolchain for a page, if the arguments ask for one.

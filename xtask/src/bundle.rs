@@ -47,6 +47,7 @@ NVIDIA driver. Its kernels were compiled by
 
   ./tilewise-bench bench      measure tile orders, kernels and peers (--help for the choices)
   ./tilewise-bench study      measure tile orders for the study, bytes with Nsight Compute
+  ./tilewise-bench sweep      measure every kernel on drawn problems, and the rule beside them
   ./gpu-tests                 the GPU tests; a name as argument selects some
 {proof}
 bench uses cuBLASLt where the system has it, and Triton where python3 has it.

@@ -78,6 +78,9 @@ enum Command {
     /// Measure tile orders against each other and the model of L2 on a GPU, or report from the
     /// file of an earlier study: `tilewise-bench study`
     Study(PassedOn),
+    /// Measure every kernel on drawn problems, and what the library's choice loses against the
+    /// best of them, or report from the file of an earlier sweep: `tilewise-bench sweep`
+    Sweep(PassedOn),
     /// Print which elements of A, B and C one tile touches, and what is masked
     Explain(explain::Arguments),
     /// Check every link in the documentation, and build docs/ as a book
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Order(passed_on) => bench::order(&passed_on.arguments),
         Command::Page(passed_on) => bench::page(&passed_on.arguments),
         Command::Study(passed_on) => bench::study(&passed_on.arguments),
+        Command::Sweep(passed_on) => bench::sweep(&passed_on.arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Emulate(passed_on) => emulate::run(&passed_on.arguments),
         Command::Book => book::run(),

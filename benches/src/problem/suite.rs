@@ -13,10 +13,10 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use listed::{HOPPER, List, ShapeGroup, TRANSFORMER};
-pub use random::{LARGEST, MOST, Random, SMALLEST};
+pub use random::{Draw, LARGEST, MOST, Random, SMALLEST};
 
-/// The beginning of the name of a drawn suite.
-const RANDOM: &str = "random";
+/// The beginnings of the names of drawn suites.
+const DRAWS: [(&str, Draw); 2] = [("random", Draw::Products), ("sweep", Draw::Sweep)];
 
 /// A value of `--suite`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,9 @@ impl FromStr for Suite {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(':').collect();
-        match parts.as_slice() {
-            [RANDOM, seed, count] => {
+        let drawn = DRAWS.into_iter().find(|(name, _)| *name == parts[0]);
+        match (drawn, parts.as_slice()) {
+            (Some((_, draw)), [_, seed, count]) => {
                 let in_range = |count: &usize| (1..=MOST).contains(count);
                 let count = count.parse().ok().filter(in_range).ok_or_else(|| {
                     format!("the count '{count}' is not a whole number from 1 to {MOST}")
@@ -41,17 +42,18 @@ impl FromStr for Suite {
                 let seed = seed.parse().map_err(|_| {
                     format!("the seed '{seed}' is not a whole number from 0 to 2^64 - 1")
                 })?;
-                Ok(Suite::Random(Random { seed, count }))
+                Ok(Suite::Random(Random { seed, count, draw }))
             }
-            [RANDOM, ..] => Err(format!(
-                "'{text}' lacks a part or has one too many; accepted: random:SEED:COUNT, such as \
-                 random:1:200"
+            (Some((name, _)), _) => Err(format!(
+                "'{text}' lacks a part or has one too many; accepted: {name}:SEED:COUNT, such as \
+                 {name}:1:200"
             )),
             _ => {
                 let list = listed::ALL.into_iter().find(|list| list.name == text);
                 list.map(Suite::Listed).ok_or_else(|| {
                     format!(
-                        "'{text}' is not a suite; accepted: hopper, transformer, random:SEED:COUNT"
+                        "'{text}' is not a suite; accepted: hopper, transformer, \
+                         random:SEED:COUNT, sweep:SEED:COUNT"
                     )
                 })
             }
@@ -64,7 +66,13 @@ impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Suite::Listed(list) => f.write_str(list.name),
-            Suite::Random(Random { seed, count }) => write!(f, "{RANDOM}:{seed}:{count}"),
+            Suite::Random(Random { seed, count, draw }) => {
+                let (name, _) = DRAWS
+                    .into_iter()
+                    .find(|(_, other)| other == draw)
+                    .expect("all have a name");
+                write!(f, "{name}:{seed}:{count}")
+            }
         }
     }
 }
@@ -100,9 +108,13 @@ impl Suite {
                 let of_group = if smoke { 1 } else { usize::MAX };
                 problems(dtypes, layouts, output, &list.shapes(of_group))
             }
-            Suite::Random(Random { seed, count }) => {
-                let count = if smoke { count.min(2) } else { count };
-                Random { seed, count }.problems(dtypes, layouts, output)
+            Suite::Random(random) => {
+                let count = if smoke {
+                    random.count.min(2)
+                } else {
+                    random.count
+                };
+                Random { count, ..random }.problems(dtypes, layouts, output)
             }
         }
     }
@@ -122,13 +134,14 @@ mod tests {
 
     #[test]
     fn every_suite_is_found_by_its_name() {
-        for text in ["hopper", "transformer", "random:7:200"] {
+        for text in ["hopper", "transformer", "random:7:200", "sweep:7:200"] {
             let suite: Suite = text.parse().unwrap();
             assert_eq!(suite.to_string(), text);
         }
         let drawn = Suite::Random(Random {
             seed: 7,
             count: 200,
+            draw: Draw::Products,
         });
         assert_eq!("random:7:200".parse(), Ok(drawn));
     }

@@ -13,6 +13,7 @@ use crate::problem::names::output_name;
 use crate::problem::shape::GemmShape;
 use crate::problem::spec::ProblemSpec;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// Row-major order in [`Record::order`], as [`TileOrder`](gpu_kernels::TileOrder) writes it.
 pub const ROW_MAJOR: &str = "row";
@@ -269,25 +270,32 @@ impl Record {
 /// Fills in both speedups, from the medians of records of the same problem and
 /// regime.
 pub fn fill_speedups(records: &mut [Record]) {
-    let speedup = |record: &Record, is_base: &dyn Fn(&Record) -> bool, all: &[Record]| {
-        let base = all.iter().find(|base| {
-            base.same_problem(record) && base.regime == record.regime && is_base(base)
-        })?;
-        Some(base.median_ms? / record.median_ms?)
-    };
-    let filled: Vec<_> = records
-        .iter()
-        .map(|record| {
-            let is_row_major = |base: &Record| base.is_row_major_of(record);
-            (
-                speedup(record, &is_row_major, records),
-                speedup(record, &Record::is_cublaslt, records),
-            )
-        })
-        .collect();
-    for (record, (row_major, cublaslt)) in records.iter_mut().zip(filled) {
-        record.speedup_over_row_major = row_major;
-        record.speedup_over_cublaslt = cublaslt;
+    let mut groups: HashMap<_, Vec<usize>> = HashMap::new();
+    for (at, record) in records.iter().enumerate() {
+        let (shape, regime) = (record.shape(), record.regime);
+        let types = (record.dtype.clone(), record.output.clone());
+        let key = (shape, types, record.layout.clone(), regime);
+        groups.entry(key).or_default().push(at);
+    }
+    for group in groups.values() {
+        let time_of = |is_base: &dyn Fn(&Record) -> bool| {
+            let mut members = group.iter().map(|&at| &records[at]);
+            members.find(|base| is_base(base))?.median_ms
+        };
+        let cublaslt = time_of(&Record::is_cublaslt);
+        let speedups: Vec<_> = group
+            .iter()
+            .map(|&at| {
+                let record = &records[at];
+                let row_major = time_of(&|base| base.is_row_major_of(record));
+                let over = |base: Option<f64>| Some(base? / record.median_ms?);
+                (at, over(row_major), over(cublaslt))
+            })
+            .collect();
+        for (at, row_major, cublaslt) in speedups {
+            records[at].speedup_over_row_major = row_major;
+            records[at].speedup_over_cublaslt = cublaslt;
+        }
     }
 }
 

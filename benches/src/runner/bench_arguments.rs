@@ -26,8 +26,8 @@ pub struct BenchArgs {
 
     /// A named list of problems, measured with nothing forced and summed up at the end:
     /// hopper; transformer, linear layers at 1 to 8192 tokens; random:SEED:COUNT, dimensions
-    /// log-uniform from 64 to 16384, any layout, f16 and bf16. --dtypes and --layouts select
-    /// a part of it.
+    /// log-uniform from 64 to 16384, any layout, f16 and bf16; sweep:SEED:COUNT, dimensions from
+    /// 1 on, and linear layers at 1 to 512 tokens. --dtypes and --layouts select a part of it.
     #[arg(
         long,
         value_name = "NAME",
@@ -51,6 +51,12 @@ pub struct BenchArgs {
     /// wherever it is installed.
     #[arg(long, requires = ONLY_CHOICE, conflicts_with = "no_peers")]
     pub triton: bool,
+
+    /// Beside the library's choice, measure every kernel for tensor cores that can run, each in
+    /// the order and under the schedule that the library gives it; in the sustained regime,
+    /// the dozen that are fastest cold.
+    #[arg(long, requires = ONLY_CHOICE, conflicts_with_all = ["kernels", "row_major"])]
+    pub every_kernel: bool,
 
     /// Types of A and B: f16, bf16, tf32, f32. [default: the suite's, else f16]
     #[arg(long, value_delimiter = ',', value_parser = names::parse_dtype)]

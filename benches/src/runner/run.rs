@@ -152,7 +152,7 @@ impl<'a> Runner<'a> {
         let mut checked = self.check(candidates, &mut workload, rows)?;
         match self.device.is_gpu() {
             _ if checked.is_empty() => {}
-            true => self.time_on_gpu(&mut checked, &mut workload, rows)?,
+            true => self.time_on_gpu(checked, &mut workload, rows)?,
             false => self.time_on_cpu(&mut checked, &mut workload, rows)?,
         }
         // Candidates and matrices are dropped from here on.

@@ -84,7 +84,7 @@ pub const TRANSFORMER: List = List {
 /// one; down. The sizes are those of the published `config.json`: `hidden_size` h,
 /// `num_attention_heads` and `num_key_value_heads` of 128 elements each, which make up the
 /// rows of Q, K and V, and `intermediate_size` i.
-const LAYERS: [(usize, usize); 16] = [
+pub(super) const LAYERS: [(usize, usize); 16] = [
     // Llama 3 8B: h = 4096, 32 heads and 8 for K and V, i = 14336.
     ((32 + 2 * 8) * 128, 4096),
     (4096, 32 * 128),

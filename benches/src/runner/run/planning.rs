@@ -11,7 +11,8 @@ use crate::problem::names::{self, KernelChoice, Placement};
 use crate::problem::spec::ProblemSpec;
 use crate::records::record::{Record, Status};
 use crate::text_table::text_or_empty;
-use gpu_kernels::DType;
+use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{DType, Family};
 use std::time::Duration;
 use tilewise::{Element, Output};
 
@@ -30,6 +31,8 @@ impl Runner<'_> {
             let planned = Planned::new(&self.device, kernel, Placement::default(), workload);
             let launches = match planned {
                 Ok(chosen) => self.launches(kernel, &chosen),
+                // Most kernels are for another layout.
+                Err(_) if self.args.every_kernel && kernel.is_some() => continue,
                 Err(error) => {
                     rows.records
                         .push(self.not_run(problem, kernel, Placement::default(), &error));
@@ -88,8 +91,15 @@ impl Runner<'_> {
     }
 
     /// Kernels to compare, `None` for the library's choice. The CPU has none to
-    /// force, and a suite and `--choice` force none.
+    /// force, and a suite and `--choice` force none unless every kernel is wanted.
     fn kernels(&self, dtype: DType) -> Vec<Option<KernelChoice>> {
+        if self.device.is_gpu() && self.args.every_kernel {
+            let for_tensor_cores = KERNELS
+                .iter()
+                .filter(|kernel| kernel.input == dtype && kernel.family >= Family::TensorCore);
+            let forced = for_tensor_cores.map(|kernel| Some(KernelChoice::Entry(kernel.name)));
+            return [None].into_iter().chain(forced).collect();
+        }
         if !self.device.is_gpu() || self.args.only_choice() {
             return vec![None];
         }
@@ -109,6 +119,9 @@ impl Runner<'_> {
         kernel: Option<KernelChoice>,
         chosen: &Planned<T, O>,
     ) -> Vec<(Option<KernelChoice>, Placement)> {
+        if kernel.is_some() && self.args.every_kernel {
+            return vec![(kernel, Placement::default())];
+        }
         if kernel.is_some() {
             let placements = names::placements(&self.args.orders, &self.args.schedules);
             let of_kernel = placements.into_iter().map(|placement| (kernel, placement));

@@ -2,6 +2,7 @@
 //! after each.
 
 use super::{Checked, Rows, Runner, expected};
+use crate::candidates::candidate::TILEWISE;
 use crate::error::Error;
 use crate::measure::batch::Batches;
 use crate::measure::power::{self, Monitor};
@@ -13,12 +14,31 @@ use crate::problem::spec::ProblemSpec;
 use std::time::Duration;
 use tilewise::{Element, Output};
 
+/// Forced kernels that are measured in the sustained regime where all were measured cold.
+const SUSTAINED: usize = 12;
+
+/// Which of `checked` are measured in the sustained regime where all were measured cold: what
+/// was not forced, and the [`SUSTAINED`] that are fastest by `times`.
+fn fastest<T, O>(checked: &[Checked<T, O>], times: &[f64]) -> Vec<bool> {
+    let is_forced = |at: &usize| checked[*at].candidate.label().implementation == TILEWISE;
+    let mut forced: Vec<usize> = (0..checked.len()).filter(is_forced).collect();
+    forced.sort_by(|a, b| times[*a].total_cmp(&times[*b]));
+    let slow = forced.get(SUSTAINED..).unwrap_or_default();
+    (0..checked.len()).map(|at| !slow.contains(&at)).collect()
+}
+
+/// Keeps the elements whose flag is set.
+fn retain_at<E>(elements: &mut Vec<E>, flags: &[bool]) {
+    let mut flags = flags.iter();
+    elements.retain(|_| flags.next().is_some_and(|flag| *flag));
+}
+
 impl Runner<'_> {
     /// The cold regime, then the sustained one, as far as they are wanted. The cold one
     /// always runs, because the sustained one needs the time of a product.
     pub(super) fn time_on_gpu<T: Element, O: Output<T>>(
         &mut self,
-        checked: &mut [Checked<T, O>],
+        mut checked: Vec<Checked<T, O>>,
         workload: &mut ProblemData<T, O>,
         rows: &mut Rows,
     ) -> Result<(), Error> {
@@ -49,17 +69,26 @@ impl Runner<'_> {
         let cold = regime::cold(stream, flush, turns, &watched, budget, &mut launch)?;
         let power = finish(monitor);
         if wanted(Regime::Cold) {
-            self.push(problem, Regime::Cold, checked, &cold, &power, rows);
+            self.push(problem, Regime::Cold, &checked, &cold, &power, rows);
             self.keep(rows)?;
         }
         if !wanted(Regime::Sustained) {
             return Ok(());
         }
 
-        let expected: Vec<f64> = cold
+        let mut expected: Vec<f64> = cold
             .iter()
             .filter_map(|samples| median(&samples.milliseconds))
             .collect();
+        if self.args.every_kernel {
+            let fastest = fastest(&checked, &expected);
+            retain_at(&mut checked, &fastest);
+            retain_at(&mut expected, &fastest);
+            let names = checked
+                .iter()
+                .map(|checked| super::expected(&*checked.candidate));
+            watched = Watched::new(self.watch, problem, names.collect());
+        }
         watched.expect(&expected);
         watched.begin("before the first batch");
         let mut launch = |at: usize| checked[at].candidate.launch(workload);
@@ -70,7 +99,7 @@ impl Runner<'_> {
         // Before the rows, so that the wait for them is watched.
         drop(batches);
         let power = finish(monitor);
-        self.push(problem, Regime::Sustained, checked, &samples, &power, rows);
+        self.push(problem, Regime::Sustained, &checked, &samples, &power, rows);
         self.keep(rows)
     }
 

@@ -1,0 +1,66 @@
+//! `tilewise-bench sweep`: every kernel on drawn problems, and what the rule loses.
+
+use crate::candidates::cublaslt::CublasLt;
+use crate::error::Error;
+use crate::measure::machine::{self, DeviceChoice};
+use crate::measure::watch::Watch;
+use crate::records::files;
+use crate::records::record::Record;
+use crate::runner::run::Runner;
+use crate::sweep::sweep_arguments::SweepArgs;
+use crate::sweep::{report, row};
+use std::time::Duration;
+
+/// Runs the command; prints the report, writes the file.
+///
+/// # Errors
+/// There is no GPU and no `--from`, the device failed, or a file cannot be read or written.
+/// What was measured before is kept.
+pub fn run(args: &SweepArgs) -> Result<(), Error> {
+    let (mut rows, mut trouble) = (Vec::new(), Ok(()));
+    if args.from.is_empty() {
+        let mut records = Vec::new();
+        trouble = measure(args, &mut records);
+        rows = row::of_records(&records);
+    }
+    for path in &args.from {
+        rows.extend(row::read(path)?);
+    }
+    if let Some(path) = args.csv.as_ref().filter(|_| !rows.is_empty()) {
+        println!("{} rows in {}", rows.len(), path.display());
+    }
+    if !rows.is_empty() {
+        print!(
+            "{}",
+            report::render(&rows, args.worst).map_err(Error::Usage)?
+        );
+    }
+    trouble
+}
+
+/// Measures the sweep into `records`, and writes the file after each problem.
+fn measure(args: &SweepArgs, records: &mut Vec<Record>) -> Result<(), Error> {
+    // The file holds what was measured if the watch ends the run.
+    let watch = Watch::new(&args.wait, || {});
+    watch.begin(Duration::ZERO, "opening the GPU");
+    let device = machine::open(Some(DeviceChoice::Gpu)).map_err(|error| {
+        Error::Usage(format!(
+            "the sweep measures a GPU, and there is none here ({error}); --from CSV reports on \
+             rows that were measured before"
+        ))
+    })?;
+    let bench = args.bench();
+    watch.begin(Duration::ZERO, "opening cuBLASLt");
+    let cublaslt = CublasLt::open(&device, None, &bench.python);
+    if let Err(reason) = &cublaslt {
+        println!("cuBLASLt not measured: {reason}");
+    }
+    let mut runner = Runner::new(&bench, &device, cublaslt.ok(), &watch)?;
+    let mut save = |records: &mut [Record]| match &args.csv {
+        Some(path) => files::write_csv(&row::of_records(records), path),
+        None => Ok(()),
+    };
+    let result = runner.run(&bench.problems(&[]), records, &mut save);
+    watch.close();
+    result
+}
