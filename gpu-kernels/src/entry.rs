@@ -79,16 +79,25 @@ macro_rules! for_each_entry {
                 128 192 64, 4, Cooperative, false, "";
                 128 192 64, 4, Clusters<2, 1>, false, "_cluster2x1";
                 128 192 64, 4, PingPong, false, "_pingpong";
+                128 160 64, 4, Clusters<2, 1>, false, "_cluster2x1";
+                128 160 64, 4, StreamK, false, "_streamk";
+                128 144 64, 4, Cooperative, false, "";
                 128 128 64, 6, Cooperative, true, "";
                 128 128 64, 5, PingPong, true, "_pingpong";
                 128 128 64, 6, StreamK, true, "_streamk";
+                128 128 64, 6, Clusters<2, 1>, false, "_cluster2x1";
+                128 128 64, 6, Clusters<2, 2>, false, "_cluster2x2";
+                128 112 64, 6, Cooperative, false, "";
                 64 256 64, 4, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
+                64 128 64, 8, Clusters<2, 1>, false, "_cluster2x1";
+                64 96 64, 8, Cooperative, false, "";
                 128 64 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 8, SplitK<2>, true, "_split2";
                 64 64 64, 8, SplitK<4>, true, "_split4";
+                128 128 64, 4, SplitK<2>, false, "_split2";
             }
             hopper_tf32 {
                 128 256 32, 3, Cooperative, true, "";

@@ -111,6 +111,12 @@ pub enum MapOf {
     Source = 3,
 }
 
+impl MapOf {
+    /// C in boxes of the last columns of a tile, for kernels whose tile is no multiple of 64
+    /// columns wide. They take no source.
+    pub const LAST_COLUMNS: MapOf = MapOf::Source;
+}
+
 /// The second parameter of every entry point: the tensor maps of A, B, C and the source, as
 /// the driver encodes them. It is what CUDA C++ calls a `__grid_constant__ const
 /// CUtensorMap` parameter; kernels that use no TMA ignore it.

@@ -13,7 +13,7 @@
 //! | A | M | M, K | W, BLOCK_K |
 //! | B | K | K, N | W, BLOCK_N / cluster.m |
 //! | B | N | N, K | W, BLOCK_K |
-//! | C | N | N, M | W, 64 (16 where a cluster splits K) |
+//! | C | N | N, M | W, 64 (16 where a cluster splits K), and once more with W as the columns past the last multiple of 64, if any |
 //!
 //! `wgmma` reads 4-byte elements only if they are contiguous along K (PTX ISA, "`wgmma`",
 //! "Matrix major-ness"), so only the two rows along K apply to TF32 operands.
@@ -23,8 +23,8 @@
 //! part and multicast it, hence the divisions in the table. Short operands take shorter
 //! boxes ([`box_rows`]).
 
-use gpu_kernels::kernels::hopper::{box_rows, store_rows};
-use gpu_kernels::{DType, KernelInfo, Major};
+use gpu_kernels::kernels::hopper::{box_rows, last_cols, store_rows};
+use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use crate::problem::{Problem, Strides};
 
@@ -278,6 +278,13 @@ pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
     [box_width(dtype), store_rows(kernel.cluster)]
 }
 
+/// The box of C that `kernel` writes at the end of a row of a tile whose width is no multiple
+/// of 64; `None` for other tiles.
+pub fn last_c_box(kernel: &KernelInfo) -> Option<[u32; 2]> {
+    let is_narrower = kernel.family == Family::Hopper && !kernel.block.n.is_multiple_of(64);
+    is_narrower.then(|| [last_cols(kernel.block.n), store_rows(kernel.cluster)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,6 +432,7 @@ mod tests {
             let kernel = KERNELS.iter().find(|k| k.name == name).unwrap();
             assert_eq!(c_box(kernel, DType::F16), [64, lines], "{name}");
             assert_eq!(c_box(kernel, DType::F32), [32, lines], "{name}");
+            assert_eq!(last_c_box(kernel), None, "{name}");
         }
     }
 

@@ -103,6 +103,8 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
         grid: choice.grid,
         batches: choice.batches,
         k: 64,
+        rows: 4096,
+        columns: 4096,
         mid_line: MidLine::default(),
         by_element: false,
         epilogue: EpilogueForm::PLAIN,

@@ -4,11 +4,12 @@ use crate::candidates::cublaslt::CublasLt;
 use crate::error::Error;
 use crate::measure::machine::{self, DeviceChoice};
 use crate::measure::watch::Watch;
+use crate::modelled::selection::H200;
 use crate::records::files;
 use crate::records::record::Record;
 use crate::runner::run::Runner;
 use crate::sweep::sweep_arguments::SweepArgs;
-use crate::sweep::{report, row};
+use crate::sweep::{menu, report, row};
 use std::time::Duration;
 
 /// Runs the command; prints the report, writes the file.
@@ -17,6 +18,11 @@ use std::time::Duration;
 /// There is no GPU and no `--from`, the device failed, or a file cannot be read or written.
 /// What was measured before is kept.
 pub fn run(args: &SweepArgs) -> Result<(), Error> {
+    if args.menu {
+        let problems = args.bench().problems(&[]);
+        print!("{}", menu::render(&problems, args.worst, &H200.target));
+        return Ok(());
+    }
     let (mut rows, mut trouble) = (Vec::new(), Ok(()));
     if args.from.is_empty() {
         let mut records = Vec::new();

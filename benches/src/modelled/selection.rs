@@ -8,7 +8,7 @@ use crate::problem::names::{KernelChoice, Placement};
 use crate::problem::shape::GemmShape;
 use crate::problem::spec::ProblemSpec;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{KernelInfo, TileOrder};
+use gpu_kernels::{Family, KernelInfo, TileOrder};
 use tilewise::l2;
 use tilewise::l2::gpu::GPUS;
 use tilewise::select::{self, Catalog, Choice, EpilogueForm, Request, Strides, Target};
@@ -45,27 +45,7 @@ pub fn choose(
     placement: Placement,
     target: &Target,
 ) -> Result<Choice, String> {
-    let ProblemSpec { shape, layout, .. } = problem;
-    let size = |size: usize| u32::try_from(size).map_err(|_| format!("{size} is too large"));
-    let operand = |(_, cols): (usize, usize), transposed: bool| {
-        let (row_stride, col_stride) = match transposed {
-            false => (cols as u64, 1),
-            true => (1, cols as u64),
-        };
-        Strides::new(row_stride, col_stride)
-    };
-    let described = select::Problem {
-        m: size(shape.m)?,
-        n: size(shape.n)?,
-        k: size(shape.k)?,
-        batches: 1,
-        input: problem.dtype,
-        output: problem.output,
-        a: operand(layout.stored_a(shape), layout.a_transposed),
-        b: operand(layout.stored_b(shape), layout.b_transposed),
-        c: operand((shape.m, shape.n), false),
-        epilogue: EpilogueForm::PLAIN,
-    };
+    let described = described(problem)?;
     let mut request = Request {
         order: placement.order,
         schedule: placement.schedule,
@@ -76,11 +56,58 @@ pub fn choose(
         Some(KernelChoice::Entry(name)) => request.kernel = Some(name.to_owned()),
         None => {}
     }
-    let catalog = Catalog {
-        kernels: KERNELS,
-        is_built: |_| true,
+    select::choose(ALL, &described, target, &request).map_err(|error| error.to_string())
+}
+
+/// The kernels for tensor cores that can run `problem` on `target` and read its operands as
+/// well as any other of their family, with every kernel built.
+pub fn kernels_worth_measuring(problem: ProblemSpec, target: &Target) -> Vec<&'static str> {
+    let Ok(described) = described(problem) else {
+        return Vec::new();
     };
-    select::choose(catalog, &described, target, &request).map_err(|error| error.to_string())
+    let mut names = Vec::new();
+    for family in [Family::Hopper, Family::TensorCore] {
+        let request = Request {
+            family: Some(family),
+            ..Request::default()
+        };
+        if let Ok(choices) = select::choices(ALL, &described, target, &request) {
+            names.extend(choices.map(|choice| choice.kernel.name));
+        }
+    }
+    names.dedup();
+    names
+}
+
+/// Every kernel, as if it were built.
+const ALL: Catalog = Catalog {
+    kernels: KERNELS,
+    is_built: |_| true,
+};
+
+/// `problem` as the selection sees it.
+fn described(problem: ProblemSpec) -> Result<select::Problem, String> {
+    let ProblemSpec { shape, layout, .. } = problem;
+    let size = |size: usize| u32::try_from(size).map_err(|_| format!("{size} is too large"));
+    let operand = |(_, cols): (usize, usize), transposed: bool| {
+        let (row_stride, col_stride) = match transposed {
+            false => (cols as u64, 1),
+            true => (1, cols as u64),
+        };
+        Strides::new(row_stride, col_stride)
+    };
+    Ok(select::Problem {
+        m: size(shape.m)?,
+        n: size(shape.n)?,
+        k: size(shape.k)?,
+        batches: 1,
+        input: problem.dtype,
+        output: problem.output,
+        a: operand(layout.stored_a(shape), layout.a_transposed),
+        b: operand(layout.stored_b(shape), layout.b_transposed),
+        c: operand((shape.m, shape.n), false),
+        epilogue: EpilogueForm::PLAIN,
+    })
 }
 
 /// The product as [`l2`] sees it. `transposed`: the kernel computes Cᵀ.

@@ -1,7 +1,7 @@
 //! The options of `sweep`.
 
 use crate::measure::watch::{WaitArgs, seconds};
-use crate::problem::suite::{Draw, MOST, Random, Suite};
+use crate::problem::suite::Suite;
 use crate::runner::bench_arguments::BenchArgs;
 use clap::Args;
 use std::path::PathBuf;
@@ -10,13 +10,9 @@ use std::time::Duration;
 /// Options of `sweep`.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// Seed of the problems.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-
-    /// Number of problems.
-    #[arg(long, default_value_t = 300, value_parser = count)]
-    pub count: usize,
+    /// The problems, as `bench --suite` has them.
+    #[arg(long, default_value = "sweep:1:300")]
+    pub suite: Suite,
 
     /// Seconds of launches of each candidate in the sustained regime; 0 leaves it out.
     #[arg(long, default_value = "0.1", value_parser = seconds)]
@@ -27,10 +23,15 @@ pub struct SweepArgs {
     pub csv: Option<PathBuf>,
 
     /// Measure nothing, and report on rows that were measured before.
-    #[arg(long, value_name = "CSV", conflicts_with_all = ["seed", "count", "sustain", "csv"])]
+    #[arg(long, value_name = "CSV", conflicts_with_all = ["suite", "sustain", "csv"])]
     pub from: Vec<PathBuf>,
 
-    /// Problems to list: those on which the rule loses most.
+    /// Measure nothing, and list the tiles that would be worth a kernel on these problems, by
+    /// the estimate of the cost model.
+    #[arg(long, conflicts_with_all = ["from", "csv"])]
+    pub menu: bool,
+
+    /// Problems to list, those on which the rule loses most; or tiles.
     #[arg(long, default_value_t = 12)]
     pub worst: usize,
 
@@ -39,21 +40,11 @@ pub struct SweepArgs {
     pub wait: WaitArgs,
 }
 
-fn count(text: &str) -> Result<usize, String> {
-    let in_range = |count: &usize| (1..=MOST).contains(count);
-    let count = text.parse().ok().filter(in_range);
-    count.ok_or_else(|| format!("the count '{text}' is not a whole number from 1 to {MOST}"))
-}
-
 impl SweepArgs {
     /// The options of `bench` that measure the sweep.
     pub fn bench(&self) -> BenchArgs {
         let mut bench = BenchArgs {
-            suite: Some(Suite::Random(Random {
-                seed: self.seed,
-                count: self.count,
-                draw: Draw::Sweep,
-            })),
+            suite: Some(self.suite),
             every_kernel: true,
             sustain: self.sustain,
             wait: self.wait.clone(),

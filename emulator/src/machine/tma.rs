@@ -255,7 +255,7 @@ impl Cluster<'_> {
                 return Err(Broken::new(Check::PeerGone, detail));
             }
             let place = (cta, shared);
-            self.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
+            self.locate(place, map.shared_bytes(), tensor_map::SHARED_ALIGNMENT)?;
             let epoch = self.expect_load(thread, (cta, barrier))?;
             self.start_copy(thread, map, place, at, Kind::Load { barrier, epoch });
         }
@@ -274,7 +274,7 @@ impl Cluster<'_> {
         check_start(&map, at, Direction::Store)?;
         let cta = self.threads[thread as usize].cta;
         let place = (cta, shared);
-        self.locate(place, map.box_bytes(), tensor_map::SHARED_ALIGNMENT)?;
+        self.locate(place, map.shared_bytes(), tensor_map::SHARED_ALIGNMENT)?;
         let groups = &mut self.threads[thread as usize].stores;
         groups.open += 1;
         let kind = Kind::Store {

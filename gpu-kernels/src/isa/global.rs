@@ -27,6 +27,56 @@ pub unsafe fn load_u16(address: u64) -> u32 {
     )
 }
 
+/// [`load_u16`] if `active`, else 0, without a branch: loads that do not wait for each other.
+///
+/// # Safety
+/// See [`load_u16`], where `active`.
+#[inline(always)]
+pub unsafe fn load_u16_if(active: bool, address: u64) -> u32 {
+    instruction!(
+        ptx = {
+            let mut value: u16 = 0;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm_if!(active, ["ld.global.nc.u16 {0}, [{1}];"],
+                        (inout(reg16) value, in(reg64) address,),
+                        options(pure, readonly, nostack, preserves_flags));
+            }
+            value as u32
+        },
+        emulated = if active {
+            machine::global::load_u16(address)
+        } else {
+            0
+        }
+    )
+}
+
+/// [`load_u32`] if `active`, else 0, without a branch.
+///
+/// # Safety
+/// See [`load_u32`], where `active`.
+#[inline(always)]
+pub unsafe fn load_u32_if(active: bool, address: u64) -> u32 {
+    instruction!(
+        ptx = {
+            let mut value: u32 = 0;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm_if!(active, ["ld.global.nc.u32 {0}, [{1}];"],
+                        (inout(reg32) value, in(reg64) address,),
+                        options(pure, readonly, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = if active {
+            machine::global::load_constant::<1>(address)[0]
+        } else {
+            0
+        }
+    )
+}
+
 /// `ld.global.nc.u32`.
 ///
 /// # Safety

@@ -69,6 +69,7 @@ pub use ping_pong::PingPong;
 pub use split_k::SplitK;
 pub use stream_k::StreamK;
 pub use tma_load::box_rows;
+pub use traits::last_cols;
 
 /// The Hopper kernel. `T` is f16, bf16 or TF32 (TF32 requires both operands contiguous
 /// along K); `A` and `B` are the layouts of the operands; a CTA computes `M`×`N` of C in

@@ -232,7 +232,8 @@ impl<
                 row,
                 params.m,
                 params.k,
-            );
+            )
+            .beside(WM * WN / WARP);
             let b = Copier::new(
                 Self::B_PANEL,
                 Self::THREADS,
@@ -241,7 +242,8 @@ impl<
                 col,
                 params.n,
                 params.k,
-            );
+            )
+            .beside(WM * WN / WARP);
             // SAFETY: all threads of the CTA run the same tiles; the barriers
             // in `accumulate`, and the one below, order the uses of shared memory.
             unsafe {

@@ -14,7 +14,7 @@ use crate::rejection::Rejection;
 use crate::select::check::{a_major, b_major};
 use crate::tma::{self, GlobalTensor};
 
-/// The maps of one plan, in the order A, B, C and source.
+/// The maps of one plan, in the order of [`MapOf`](gpu_kernels::problem::MapOf).
 #[derive(Debug)]
 pub(crate) struct HopperMaps {
     kernel: &'static str,
@@ -24,6 +24,8 @@ pub(crate) struct HopperMaps {
     b: TensorMapSpec,
     /// `None` when C cannot be written through TMA.
     c: Option<TensorMapSpec>,
+    /// C in boxes of a tile's last columns, where these are narrower.
+    last_columns: Option<TensorMapSpec>,
     /// The problem as the kernel sees it, and the box of C: the source of a run may have
     /// other strides than that of the run before.
     problem: Problem,
@@ -85,6 +87,9 @@ impl HopperMaps {
             a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
             b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem)),
             c: c.map(|tensor| spec(c_dtype, tensor, c_box)),
+            last_columns: c
+                .zip(tma::last_c_box(kernel))
+                .map(|(tensor, last)| spec(c_dtype, tensor, last)),
             maps: TensorMaps::NONE,
             problem: *problem,
             c_box,
@@ -119,11 +124,12 @@ impl HopperMaps {
         let source_map = source
             .filter(|_| c_map.is_some())
             .and_then(|source| self.source(source));
+        let last_columns = self.last_columns.map(|map| (map, c));
         let maps = [
             (Operand::A, Some((self.a, a))),
             (Operand::B, Some((self.b, b))),
             (Operand::C, c_map.map(|map| (map, c))),
-            (Operand::C, source_map),
+            (Operand::C, source_map.or(last_columns)),
         ];
         for (index, (operand, map)) in maps.into_iter().enumerate() {
             if let Some((spec, address)) = map

@@ -51,14 +51,13 @@ use work::{Work, fill};
 
 pub use task::{MidLine, Task};
 
-/// Cycles to start clusters and stop them together. Measured on an H200, at 2048³.
-const CLUSTER_LATENCY: u64 = 1200;
+/// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
+const CLUSTER_LATENCY: u64 = 200;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use. First where a wave of whole tiles comes before, then where
-/// there are fewer tiles than CTAs. The second was fitted to 20 deep and narrow products on an
-/// H200, 1608×192×13512 for example, of which stream-K wins six and would lose three.
-const STREAM_K_MARGIN: (u64, u64) = (5, 23);
+/// there are fewer tiles than CTAs. The second was fitted to the sweep (`cost/work.rs`).
+const STREAM_K_MARGIN: (u64, u64) = (5, 8);
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,6 +123,8 @@ pub fn stream_k_ctas(
         grid,
         batches,
         k,
+        rows: u32::MAX,
+        columns: u32::MAX,
         mid_line: MidLine::default(),
         by_element: false,
         epilogue: EpilogueForm::PLAIN,

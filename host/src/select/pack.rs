@@ -9,12 +9,12 @@
 //! kernel do 2·M·N·K operations. Both grow with M·K, so N decides for A, and M decides
 //! for B.
 //!
-//! - Where the alternative is tensor_core's element by element path, packing pays from a
-//!   K of about 100 on, down to the narrowest C that was measured, 65 columns, and from a K
-//!   of 64 on for wide ones. On an H200, bf16, cold: 4001×65×2001 takes 39 µs packed and
-//!   180 µs by elements, 287×221×311 14 and 34, 3766×210×98 15.5 and 16.8; but 205×179×63
-//!   takes 14 and 12, and 1669×165×41 15 and 12 ([`ELEMENTS_PAY`]; `docs/perf-log.md`,
-//!   "Shapes nobody tuned for").
+//! - Where the alternative is tensor_core's element by element path, two times are estimated
+//!   and the shorter one decides ([`Nanoseconds`]). Fitted to 152 products on an H200, cold,
+//!   of 1 to 16384 in each dimension: the path chosen takes 0.6 % longer than the faster one,
+//!   39 % at most. Shallow products stay with tensor_core (450×1138×112: 10 µs, packed 10.7),
+//!   deep ones are packed (9×9×4410: 109 and 16), and so are large ones (667×3767×123: 24 and
+//!   19). (`docs/perf-log.md`, "Shapes nobody tuned for".)
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper
 //!   only needs it rounded or in another direction (TF32 is always packed), the
 //!   gain is smaller: 170 TFLOP/s against 360 at 4096³. With a copy at 2.7 TB/s (two
@@ -31,19 +31,10 @@ use crate::problem::{Catalog, Problem, Strides, Target};
 use crate::rejection::Rejection;
 use crate::tma::GlobalTensor;
 
-/// From which K and which reuse on packing pays: the smallest N for A, and the smallest M for
-/// B.
-struct Pays {
-    k: u32,
-    reuse: u32,
-}
-
-/// Where the operands would otherwise be read element by element: either is enough.
-const ELEMENTS_PAY: [Pays; 2] = [Pays { k: 64, reuse: 256 }, Pays { k: 96, reuse: 64 }];
-
-/// Where both operands could otherwise be read in whole lines. The launch of the copy takes as
-/// long as a k-block.
-const LINES_PAY: [Pays; 1] = [Pays { k: 64, reuse: 2048 }];
+/// The least K, and the least reuse (N for A, M for B), from which on packing pays where both
+/// operands could otherwise be read in whole lines. The launch of the copy takes as long as a
+/// k-block.
+const LINES_PAY: (u32, u32) = (64, 2048);
 
 /// Lines of a packed operand are a multiple of this many bytes apart. TMA requires
 /// only 16; but a box row of 128 bytes that straddles two cache lines is
@@ -81,7 +72,7 @@ pub(super) fn needed(
     }
     let is_forced = request.kernel.is_some() || request.family.is_some();
     if request.packing == Packing::Auto
-        && (is_forced || pays(packed, problem))
+        && (is_forced || pays(packed, problem, target))
         && kernel_for(catalog, problem.input, target).is_some()
     {
         Ok(packed)
@@ -90,16 +81,45 @@ pub(super) fn needed(
     }
 }
 
-/// Whether packing pays, by the thresholds of this module.
-fn pays(packed: Packed, problem: &Problem) -> bool {
-    let thresholds: &[Pays] = if in_lines(problem) {
-        &LINES_PAY
-    } else {
-        &ELEMENTS_PAY
-    };
-    thresholds.iter().any(|&Pays { k, reuse }| {
-        problem.k >= k && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
-    })
+/// Whether packing pays, by the rules of this module.
+fn pays(packed: Packed, problem: &Problem, target: &Target) -> bool {
+    if !in_lines(problem) {
+        let elements = Nanoseconds::by_elements(packed, problem, target);
+        return Nanoseconds::packed(packed, problem).0 < elements.0;
+    }
+    let (k, reuse) = LINES_PAY;
+    problem.k >= k && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
+}
+
+/// The estimated time of a product whose operands TMA cannot read, without what both ways to
+/// compute it share.
+struct Nanoseconds(u128);
+
+impl Nanoseconds {
+    /// By tensor_core with 64×64 tiles, which copies the operands that would be `packed` element
+    /// by element, k-block by k-block. CTAs that share an SM slow each other down.
+    fn by_elements(packed: Packed, problem: &Problem, target: &Target) -> Self {
+        const BLOCK: u32 = 64;
+        let sms = u128::from(target.sms.max(1));
+        let [m, n, k] =
+            [problem.m, problem.n, problem.k].map(|size| u128::from(size.div_ceil(BLOCK)));
+        let tiles = m * n * u128::from(problem.batches);
+        let waves = tiles.div_ceil(sms);
+        Nanoseconds(860 * tiles / sms + k * operands(packed) * (640 + 410 * waves))
+    }
+
+    /// By copies, read and written at 2 TB/s, and hopper at 600 TFLOP/s.
+    fn packed(packed: Packed, problem: &Problem) -> Self {
+        let [m, n, k] = [problem.m, problem.n, problem.k].map(u128::from);
+        let copied = u128::from(packed.elements(problem)) * u128::from(2 * problem.input.bytes());
+        let flop = 2 * m * n * k * u128::from(problem.batches);
+        Nanoseconds(4500 * operands(packed) + copied / 2000 + flop / 600_000)
+    }
+}
+
+/// Number of packed operands.
+fn operands(packed: Packed) -> u128 {
+    u128::from(packed.a) + u128::from(packed.b)
 }
 
 /// Whether both operands can be read 16 bytes at a time, in some direction.

@@ -7,12 +7,11 @@ use crate::candidates::planned::Planned;
 use crate::error::Error;
 use crate::measure::problem_data::ProblemData;
 use crate::measure::watch;
+use crate::modelled::selection;
 use crate::problem::names::{self, KernelChoice, Placement};
 use crate::problem::spec::ProblemSpec;
 use crate::records::record::{Record, Status};
 use crate::text_table::text_or_empty;
-use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{DType, Family};
 use std::time::Duration;
 use tilewise::{Element, Output};
 
@@ -25,14 +24,12 @@ impl Runner<'_> {
     ) -> Result<Vec<Box<dyn Candidate<T, O>>>, Error> {
         let problem = workload.problem;
         let mut all: Vec<Box<dyn Candidate<T, O>>> = Vec::new();
-        for kernel in self.kernels(problem.dtype) {
+        for kernel in self.kernels(problem) {
             self.begin_planning(problem, kernel, Placement::default());
             // A kernel that cannot run at all is reported once, not once for each order.
             let planned = Planned::new(&self.device, kernel, Placement::default(), workload);
             let launches = match planned {
                 Ok(chosen) => self.launches(kernel, &chosen),
-                // Most kernels are for another layout.
-                Err(_) if self.args.every_kernel && kernel.is_some() => continue,
                 Err(error) => {
                     rows.records
                         .push(self.not_run(problem, kernel, Placement::default(), &error));
@@ -92,19 +89,20 @@ impl Runner<'_> {
 
     /// Kernels to compare, `None` for the library's choice. The CPU has none to
     /// force, and a suite and `--choice` force none unless every kernel is wanted.
-    fn kernels(&self, dtype: DType) -> Vec<Option<KernelChoice>> {
-        if self.device.is_gpu() && self.args.every_kernel {
-            let for_tensor_cores = KERNELS
-                .iter()
-                .filter(|kernel| kernel.input == dtype && kernel.family >= Family::TensorCore);
-            let forced = for_tensor_cores.map(|kernel| Some(KernelChoice::Entry(kernel.name)));
+    fn kernels(&self, problem: ProblemSpec) -> Vec<Option<KernelChoice>> {
+        let target = self.device.gpu_info().map(|info| info.target());
+        if let Some(target) = target.filter(|_| self.args.every_kernel) {
+            let names = selection::kernels_worth_measuring(problem, &target);
+            let forced = names
+                .into_iter()
+                .map(|name| Some(KernelChoice::Entry(name)));
             return [None].into_iter().chain(forced).collect();
         }
         if !self.device.is_gpu() || self.args.only_choice() {
             return vec![None];
         }
         let forced = match self.args.kernels.as_slice() {
-            [] => KernelChoice::defaults(dtype),
+            [] => KernelChoice::defaults(problem.dtype),
             chosen => chosen,
         };
         let open = (self.args.forces_nothing() || self.tuner.is_some()).then_some(None);

@@ -1,7 +1,7 @@
 //! The consumers' last step: from accumulators to C.
 //!
-//! C leaves in tiles of 64 rows × 128 bytes (64 columns of a 16-bit type, 32 of f32),
-//! each staged in shared memory in the 128-byte swizzle:
+//! C leaves in tiles of 64 rows × 128 bytes (64 columns of a 16-bit type, 32 of f32; the
+//! last of a row has fewer where the width of C's tile is no multiple of 64), each staged in shared memory in the 128-byte swizzle:
 //!
 //! ```text
 //! prepare   bias and column scales to shared memory; the first loads of the source
@@ -85,17 +85,17 @@ struct Place {
 }
 
 impl Place {
-    /// The place of `group` if the first `gates` groups are gates, a staged tile has
-    /// `groups` groups and a batch has `batch` tiles.
+    /// The place of `group` of `all` if the first `gates` groups are gates, a staged tile has
+    /// `groups` groups and a batch has `batch` tiles. The last tile may have fewer groups.
     #[inline(always)]
-    const fn of(group: u32, gates: u32, groups: u32, batch: u32) -> Self {
+    const fn of(group: u32, all: u32, gates: u32, groups: u32, batch: u32) -> Self {
         let index = group.saturating_sub(gates);
         let (in_batch, number) = (index % (groups * batch), index / (groups * batch));
         let leaves = group >= gates;
         Place {
             leaves,
             begins: leaves && in_batch == 0,
-            ends: leaves && in_batch + 1 == groups * batch,
+            ends: leaves && (in_batch + 1 == groups * batch || group + 1 == all),
             tile: in_batch / groups,
             group: in_batch % groups,
             batch,
@@ -117,7 +117,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// Tiles of a 16-bit C that are filled and sent together, so that they share one
     /// barrier and one fence: a row of tiles where there is room, else half a row.
     const BATCH: u32 = {
-        let row = K::BLOCK_N / 64;
+        let row = K::BLOCK_N.div_ceil(64);
         if Self::BUFFERS.is_multiple_of(row) {
             row
         } else if 2 * Self::BUFFERS == row {
@@ -257,13 +257,13 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                 0
             };
             unroll!(GROUP < 16, {
-                let group = GROUP as u32;
-                if group < K::BLOCK_N / 16 {
+                let (group, all) = (GROUP as u32, K::BLOCK_N / 16);
+                if group < all {
                     let place = match (gated, self.is_wide()) {
-                        (false, false) => Place::of(group, 0, 4, Self::BATCH),
-                        (false, true) => Place::of(group, 0, 2, 1),
-                        (true, false) => Place::of(group, Self::GATES, 4, 1),
-                        (true, true) => Place::of(group, Self::GATES, 2, 1),
+                        (false, false) => Place::of(group, all, 0, 4, Self::BATCH),
+                        (false, true) => Place::of(group, all, 0, 2, 1),
+                        (true, false) => Place::of(group, all, Self::GATES, 4, 1),
+                        (true, true) => Place::of(group, all, Self::GATES, 2, 1),
                     };
                     let target = Origin {
                         col: if gated { origin.col / 2 } else { origin.col } + place.col,
@@ -299,7 +299,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                         self.fill(fragment, place, values);
                     }
                     if place.ends {
-                        self.send(place.batch, target);
+                        self.send(place.batch, target, place.col);
                     }
                 }
             });

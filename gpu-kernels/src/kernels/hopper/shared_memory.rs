@@ -17,6 +17,7 @@
 use core::marker::PhantomData;
 
 use super::traits::{KernelSchedule, KernelTraits, ROW_BYTES};
+use crate::dtype::{Contiguous, Major};
 use crate::isa::{mbarrier, shared};
 
 /// Bytes of an m64 tile: 64 rows of a swizzle atom, or 64 rows of C of the same width.
@@ -44,8 +45,11 @@ impl<K> Copy for SharedMemory<K> {}
 impl<K: KernelTraits> SharedMemory<K> {
     /// A's tile of one swizzle atom.
     const A_BYTES: u32 = K::BLOCK_M / 64 * M64_TILE_BYTES;
-    /// B's tile of one swizzle atom.
-    const B_BYTES: u32 = K::BLOCK_N / 64 * M64_TILE_BYTES;
+    /// B's tile of one swizzle atom. Along N it is whole boxes of 64 columns.
+    const B_BYTES: u32 = match K::B::MAJOR {
+        Major::K => K::BLOCK_N * ROW_BYTES,
+        Major::Mn => K::BLOCK_N.div_ceil(64) * M64_TILE_BYTES,
+    };
     /// Bytes from one swizzle atom of a stage to the next.
     pub const ATOM_BYTES: u32 = Self::A_BYTES + Self::B_BYTES;
     /// Bytes of all stages.
@@ -62,7 +66,8 @@ impl<K: KernelTraits> SharedMemory<K> {
             - Self::BARRIER_BYTES
             - Self::ZERO_BYTES;
         let fit = room / (K::CONSUMERS * M64_TILE_BYTES);
-        let (row, all) = (K::BLOCK_N / 64, K::BLOCK_N / 64 * K::M64_TILES);
+        let row = K::BLOCK_N.div_ceil(64);
+        let all = row * K::M64_TILES;
         let wanted = if all <= fit {
             all
         } else if row <= fit {

@@ -142,11 +142,11 @@ unsafe fn consume<K: KernelTraits>(
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
-        let mut exchange = Exchange::<K>::begin(smem, rank, consumer.lane);
+        let mut exchange = Exchange::<K>::begin(smem, rank, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         let (first, end) = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
-            let origin = Origin::of::<K>(tile);
+            let origin = Origin::of::<K>(tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);
             // From here on the warps diverge: some have nothing to store.
@@ -170,7 +170,7 @@ struct Exchange<K> {
     rank: u32,
     /// Index of the CTA that adds and stores the rows of this warp.
     owner: u32,
-    /// First row of this warp, in its tile.
+    /// First row of this warp, of its consumer's 64.
     first_row: u32,
     kernel: PhantomData<K>,
 }
@@ -182,7 +182,8 @@ impl<K: KernelTraits> Exchange<K> {
     /// # Safety
     /// The whole consumer warpgroup of every CTA calls this, once, before the first tile.
     #[inline(always)]
-    unsafe fn begin(smem: SharedMemory<K>, rank: u32, lane: u32) -> Self {
+    unsafe fn begin(smem: SharedMemory<K>, rank: u32, consumer: Consumer) -> Self {
+        let lane = consumer.lane;
         // SAFETY: this is phase 0 of the cluster barrier; whole warps call this.
         let warp = unsafe {
             cluster::arrive_relaxed();
@@ -190,7 +191,9 @@ impl<K: KernelTraits> Exchange<K> {
             thread::broadcast(lane / 32)
         };
         Exchange {
-            buffer: smem.exchange() + lane % PeerBuffer::<K>::THREADS * 16,
+            buffer: smem.exchange()
+                + consumer.index * (SharedMemory::<K>::EXCHANGE_BYTES / K::CONSUMERS)
+                + lane % PeerBuffer::<K>::THREADS * 16,
             other: SharedMemory::<K>::EXCHANGE_BYTES as i32,
             rank,
             owner: warp * K::CLUSTER.k / 4,
@@ -199,7 +202,7 @@ impl<K: KernelTraits> Exchange<K> {
         }
     }
 
-    /// Adds up the accumulators of the tile whose first row is `row`, of a C of `m` rows.
+    /// Adds up the accumulators of the consumer's rows from `row` on, of a C of `m` rows.
     /// Returns whether this warp stores its rows: this CTA owns them, and they are inside C.
     ///
     /// # Safety
@@ -251,7 +254,7 @@ impl<K: KernelTraits> Exchange<K> {
     #[inline(always)]
     fn peer(&self, difference: u32) -> PeerBuffer<K> {
         PeerBuffer {
-            address: self.buffer + (difference - 1) * (K::ACCUMULATOR_BYTES / K::CLUSTER.k),
+            address: self.buffer + (difference - 1) * PeerBuffer::<K>::BYTES,
             kernel: PhantomData,
         }
     }
@@ -267,6 +270,8 @@ struct PeerBuffer<K> {
 impl<K: KernelTraits> PeerBuffer<K> {
     /// Threads whose accumulators fill the buffer.
     const THREADS: u32 = WARPGROUP / K::CLUSTER.k;
+    /// Bytes of the buffer: one consumer's accumulators of the rows that the receiver owns.
+    const BYTES: u32 = K::ACCUMULATOR_BYTES / (K::CONSUMERS * K::CLUSTER.k);
 
     #[inline(always)]
     fn vector(&self, index: u32) -> u32 {

@@ -33,7 +33,9 @@ pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
 pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {
     let rows = |major, tile, sharing, extent| match major {
         Major::K if sharing == 1 => box_rows(tile, sharing, extent),
-        _ => tile,
+        Major::K => tile,
+        // Whole boxes, whose columns past the tile no multiply reads.
+        Major::Mn => tile.next_multiple_of(64),
     };
     let a = rows(K::A::MAJOR, K::BLOCK_M, K::CLUSTER.n, params.m);
     let b = if is_gated::<K>(params) {
@@ -150,7 +152,7 @@ impl Tile {
                 // Boxes 64 elements of M or N wide, with one row for each k of the atom.
                 Major::Mn => {
                     let mut m64 = share.index;
-                    while m64 < self.extent / 64 {
+                    while m64 < self.extent.div_ceil(64) {
                         let destination = tile.address() + m64 * M64_TILE_BYTES;
                         self.load_box(destination, (first + m64 * 64, k), self.plane, full);
                         m64 += share.of;

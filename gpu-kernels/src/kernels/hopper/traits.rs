@@ -89,9 +89,11 @@ pub trait KernelTraits {
     /// Bytes of the accumulators of a CTA's tile.
     const ACCUMULATOR_BYTES: u32 = Self::BLOCK_M * Self::BLOCK_N * 4;
 
-    /// Whether C must have the input type and a layout that TMA can store. With more than
-    /// 128 accumulators a thread there are no registers for the other store paths.
-    const STORES_BY_TMA_ONLY: bool = Self::M64_TILES * Self::BLOCK_N > 256;
+    /// Whether C must have a 16-bit type and a layout that TMA can store. With more than
+    /// 128 accumulators a thread there are no registers for the other store paths, and widths
+    /// between multiples of 64 have none of them.
+    const STORES_BY_TMA_ONLY: bool =
+        Self::M64_TILES * Self::BLOCK_N > 256 || !Self::BLOCK_N.is_multiple_of(64);
 
     /// Refuses at compile time parameters that the kernels cannot run with.
     const VALID: () = {
@@ -110,6 +112,10 @@ pub trait KernelTraits {
             Self::M64_TILES * Self::BLOCK_N <= 384,
             "accumulators must fit in a consumer's registers"
         );
+        assert!(
+            Self::BLOCK_N.is_multiple_of(16),
+            "C is staged in groups of 16 columns"
+        );
         assert!(!Self::STORES_BY_TMA_ONLY || Self::Element::DTYPE.bytes() == 2);
         assert!(!Self::STORES_BY_TMA_ONLY || !Self::FUSED);
         assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
@@ -118,8 +124,8 @@ pub trait KernelTraits {
             "the largest cluster every Hopper GPU can launch"
         );
         assert!(
-            Self::CLUSTER.k == 1 || Self::CLUSTER.sharing() == 1 && Self::BLOCK_M == 64,
-            "CTAs that split K share no loads, and have one consumer with one m64 tile"
+            Self::CLUSTER.k == 1 || Self::CLUSTER.sharing() == 1 && Self::M64_TILES == 1,
+            "CTAs that split K share no loads, and their consumers have one m64 tile each"
         );
         assert!(
             matches!(Self::CLUSTER.k, 1 | 2 | 4),
@@ -173,6 +179,15 @@ impl Origin {
 /// [`KernelTraits::M64_TILES`] is 1, no code touches the second, so it takes no registers.
 pub type Accumulators<K> = [<K as KernelTraits>::Accumulator; 2];
 
+/// Columns of a 16-bit C in the last staged tile of a row of `block_n` columns; the other
+/// tiles have 64.
+pub const fn last_cols(block_n: u32) -> u32 {
+    match block_n % 64 {
+        0 => 64,
+        cols => cols,
+    }
+}
+
 /// A number of columns for which there is an accumulator.
 pub struct Columns<const N: u32>;
 
@@ -190,4 +205,4 @@ macro_rules! widths {
     )*};
 }
 
-widths! { 64 128 192 256 }
+widths! { 16 32 48 64 80 96 112 128 144 160 176 192 208 224 240 256 }

@@ -85,6 +85,8 @@ pub struct Copier {
     k_size: u32,
     /// Whether blocks are aligned and whole along M or N.
     whole: bool,
+    /// Chunks that are copied element by element at once, up to 4: as many as registers allow.
+    gathered_at_once: u32,
 }
 
 impl Copier {
@@ -121,6 +123,16 @@ impl Copier {
             mn_size,
             k_size,
             whole: source.aligned && mn + panel.extent <= mn_size,
+            gathered_at_once: 2,
+        }
+    }
+
+    /// The same copier, for a kernel whose threads hold `accumulators`.
+    #[inline(always)]
+    pub fn beside(self, accumulators: u32) -> Self {
+        Copier {
+            gathered_at_once: if accumulators <= 32 { 4 } else { 2 },
+            ..self
         }
     }
 
@@ -220,54 +232,73 @@ impl Copier {
         if whole || k >= self.k_size {
             return;
         }
+        let lines = self.panel.lines();
         let mut chunk = self.first_chunk(k);
-        while chunk.line < self.panel.lines() {
-            let (elements, destination) = (chunk.elements(), panel + chunk.offset);
-            // SAFETY: the first `elements` elements of the chunk lie inside the operand.
+        while chunk.line < lines {
+            // SAFETY: the first elements of a chunk lie inside the operand.
             unsafe {
                 if self.source.aligned {
-                    let bytes = elements * self.panel.element_bytes;
-                    cp_async::copy_16_clipped(destination, chunk.address, bytes);
+                    let bytes = chunk.elements() * self.panel.element_bytes;
+                    cp_async::copy_16_clipped(panel + chunk.offset, chunk.address, bytes);
+                    chunk = self.next_chunk(chunk);
                 } else {
-                    self.gather(destination, chunk.address, elements);
+                    chunk = self.gather_chunks(panel, chunk);
                 }
             }
-            chunk = self.next_chunk(chunk);
         }
     }
 
-    /// Copies one chunk element by element: `elements` of the operand, then zeros.
+    /// Copies `gathered_at_once` chunks from `first` on element by element, and returns the
+    /// chunk after them. All loads are on their way before the first value is needed: one by
+    /// one, they would each take as long as the trip to memory.
     ///
     /// # Safety
-    /// `elements` elements exist from `address` on, `run_stride` apart; the
-    /// rest as [`Copier::start_whole`].
+    /// See [`Copier::start_whole`].
     #[inline(always)]
-    unsafe fn gather(&self, destination: u32, address: u64, elements: u32) {
+    unsafe fn gather_chunks(&self, panel: u32, first: Chunk) -> Chunk {
+        let (mut chunks, mut values) = ([first; 5], [[0; 4]; 4]);
+        unroll!(INDEX < 4, {
+            let chunk = chunks[INDEX];
+            if (INDEX as u32) < self.gathered_at_once {
+                let is_in_panel = chunk.line < self.panel.lines();
+                let elements = if is_in_panel { chunk.elements() } else { 0 };
+                // SAFETY: the first `elements` elements of the chunk lie inside the operand.
+                values[INDEX] = unsafe { self.gather(chunk.address, elements) };
+            }
+            chunks[INDEX + 1] = self.next_chunk(chunk);
+        });
+        unroll!(INDEX < 4, {
+            let chunk = chunks[INDEX];
+            if (INDEX as u32) < self.gathered_at_once && chunk.line < self.panel.lines() {
+                // SAFETY: the chunk lies in the panel.
+                unsafe { shared::store_u32x4(panel + chunk.offset, values[INDEX]) };
+            }
+        });
+        chunks[self.gathered_at_once as usize]
+    }
+
+    /// The 16 bytes of a chunk, read element by element: `elements` of the operand, then
+    /// zeros.
+    ///
+    /// # Safety
+    /// `elements` elements exist from `address` on, `run_stride` apart.
+    #[inline(always)]
+    unsafe fn gather(&self, address: u64, elements: u32) -> [u32; 4] {
         let stride = compute_here_u64(self.source.run_stride) * self.panel.element_bytes as u64;
-        let (mut word, mut address, mut left) = (0, address, elements);
-        while word < 4 {
-            let mut bits = 0;
+        let mut words = [0; 4];
+        unroll!(WORD < 4, {
+            let (word, halves) = (WORD as u32, 2 * WORD as u32);
             // SAFETY: an element is read only while elements are left.
             unsafe {
-                if self.panel.element_bytes == 4 {
-                    if left > 0 {
-                        bits = global::load_u32(address);
-                    }
-                    left = left.saturating_sub(1);
-                    address += stride;
+                words[WORD] = if self.panel.element_bytes == 4 {
+                    global::load_u32_if(word < elements, address + word as u64 * stride)
                 } else {
-                    if left > 0 {
-                        bits = global::load_u16(address);
-                    }
-                    if left > 1 {
-                        bits |= global::load_u16(address + stride) << 16;
-                    }
-                    left = left.saturating_sub(2);
-                    address += 2 * stride;
-                }
-                shared::store_u32(destination + 4 * word, bits);
+                    let at = address + halves as u64 * stride;
+                    global::load_u16_if(halves < elements, at)
+                        | global::load_u16_if(halves + 1 < elements, at + stride) << 16
+                };
             }
-            word += 1;
-        }
+        });
+        words
     }
 }

@@ -46,6 +46,10 @@ pub struct Task {
     pub batches: u32,
     /// Depth of the products.
     pub k: u32,
+    /// Rows of A and columns of B.
+    pub rows: u32,
+    /// See [`Task::rows`].
+    pub columns: u32,
     /// The operands whose lines begin in the middle of a cache line.
     pub mid_line: MidLine,
     /// Whether the kernel reads an operand element by element, as tensor_core does where
@@ -67,6 +71,8 @@ impl Task {
             grid,
             batches: problem.batches,
             k: problem.k,
+            rows: problem.m,
+            columns: problem.n,
             mid_line: MidLine::of(kernel, problem, packed),
             by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
             epilogue: problem.epilogue,

@@ -29,6 +29,8 @@ fn plain(grid: TileGrid, k: u32) -> Task {
         grid,
         batches: 1,
         k,
+        rows: u32::MAX,
+        columns: u32::MAX,
         mid_line: MidLine::default(),
         by_element: false,
         epilogue: EpilogueForm::PLAIN,
@@ -51,6 +53,8 @@ fn cheapest(m: u32, n: u32, k: u32, epilogue: EpilogueForm) -> &'static str {
             let task = Task {
                 mid_line,
                 epilogue,
+                rows: m,
+                columns: n,
                 ..plain(cover(kernel, m, n), k)
             };
             estimate(kernel, &task, &H200)
@@ -145,8 +149,8 @@ fn what_neighbours_ask_for_too_is_asked_for_once() {
     // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
     let alone = "hopper_f16_ak_bn_128x256x64";
     assert_eq!(loads(alone, 1, 1), (128 + 256) * 128);
-    assert_eq!(loads(alone, 1, 2), (128 * 2 / 3 + 256) * 128);
-    assert_eq!(loads(alone, 2, 2), (128 * 2 / 3 + 256 * 2 / 3) * 128);
+    assert_eq!(loads(alone, 1, 2), (128 * 3 / 4 + 256) * 128);
+    assert_eq!(loads(alone, 2, 2), (128 * 3 / 4 + 256 * 3 / 4) * 128);
     // Half of the columns come by multicast.
     let cluster = "hopper_f16_ak_bn_128x256x64_cluster2x1";
     assert_eq!(loads(cluster, 2, 2), (128 + 128) * 128);

@@ -1,6 +1,12 @@
 //! The quantities that an estimate is made from, and the rates of an SM.
+//!
+//! Where a constant names no other source, it comes from the sweep: 219 products whose pitches
+//! are multiples of 16 bytes, each measured with every kernel (`docs/sweep/`). Together these
+//! constants make the loss of the kernel chosen against the fastest one least, on every second
+//! product, among those that choose the kernels known to be fast on the suite `hopper`. They
+//! were judged on the other products (`docs/perf-log.md`, "A rule from a sweep").
 
-use gpu_kernels::{DType, Family, KernelInfo};
+use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::epilogue;
 use super::task::Task;
@@ -21,77 +27,73 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
 }
 
 /// Tenths of a cycle that the SM needs to request 128 bytes: first where they are one
-/// cache line, then where they straddle two. On an H200, the first rate limits 64×64 and
-/// 64×128 tiles at 2048³; the second was fitted to ten kernels at 3000³ and 4104³.
-const ASKING: (u64, u64) = (17, 38);
+/// cache line, then where they straddle two, which limits most kernels.
+const ASKING: (u64, u64) = (5, 42);
 
 /// The fraction of the lines requested by CTAs next to each other in the tile order that
 /// reaches L2. Such CTAs run on the same GPC, which merges requests for the same line if
 /// they meet (`docs/tile-order.md`). Counted on an H200, 0.4 to 0.65 of the bytes reach
 /// L2, 0.66 to 0.88 with one tile per CTA. Requests of clusters hardly meet, because the
 /// clusters are distributed over all GPCs: 0.86 to 1.0.
-const MADE_ONCE: (u64, u64) = (2, 3);
+const MADE_ONCE: (u64, u64) = (3, 4);
 
 /// Bytes per cycle that L2 delivers to one SM, counting only the requests that reach L2.
-/// Fitted to the same tiles as [`ASKING`]; if merged requests count too, the rate is 75.
-const LOADED_PER_CYCLE: u64 = 50;
+const LOADED_PER_CYCLE: u64 = 66;
 
 /// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
-/// at the power limit, where moving bytes lowers the clock. Fitted to 128×128 against
-/// 128×256 tiles at 4096³ on an H200: with the same number of cycles and 4/3 of the
-/// bytes, the smaller tile is 1 % slower cold and 3 % slower sustained.
-const LOADED_PER_CYCLE_OF_POWER: u64 = 530;
+/// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
+/// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
+/// and 3 % slower sustained.
+const LOADED_PER_CYCLE_OF_POWER: u64 = 480;
 
 /// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
-/// it waits for a stage and releases one. Fitted to 64×128 against 128×64 tiles at 1024³
-/// on an H200: 4 % slower cold, 10 % slower sustained.
-const ALONE: u64 = 40;
+/// it waits for a stage and releases one.
+const ALONE: u64 = 12;
 
-/// Cycles per k-block that CTAs with shared loads wait for each other. Fitted to 128×64
-/// tiles at 256×4096×4096 on an H200: clusters of 1×2 are 10 % slower, although they load
-/// a third fewer bytes.
-const COUPLED: u64 = 100;
+/// Cycles per k-block that CTAs with shared loads wait for each other.
+const COUPLED: u64 = 230;
 
 /// Extra cycles that the first tiles wait for their operands, which come from DRAM. A
 /// pipeline that fills shared memory costs none of these cycles, a pipeline without
-/// stages would cost all of them, and [`fill`] interpolates. Fitted to 128×256 tiles at
-/// 2048³ on an H200: four stages instead of three are 2 % faster cold.
-const FILL: u64 = 4000;
+/// stages would cost all of them, and [`fill`] interpolates. At 2048³ on an H200, 128×256
+/// tiles with four stages instead of three are 2 % faster cold.
+const FILL: u64 = 2000;
 
 /// Bytes of a pipeline that fills shared memory.
 const FULL_PIPELINE: u64 = 192 << 10;
 
-/// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
-/// Fitted to the same two kernels: equally fast at two waves of tiles, 0.5 % slower at
-/// four and more.
-const STAGED_IN_PARTS: u64 = 600;
+/// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts. At
+/// two waves of tiles this and [`FILL`] make the same two kernels equally fast.
+const STAGED_IN_PARTS: u64 = 470;
 
-/// Bytes of C per cycle that an SM stores.
-const STORED_PER_CYCLE: u64 = 64;
+/// Bytes of C, or of accumulators for another CTA, per cycle that an SM stores. Most rows of C
+/// in the sweep begin in the middle of a cache line.
+const STORED_PER_CYCLE: u64 = 23;
 
 /// Cycles between the multiplies of one tile and the multiplies of the next, without the
-/// cycles of the stores of C. Measured with the SM's clock on an H200: 1,640 cycles in
-/// all for 128×256 tiles of f16.
-const BETWEEN_TILES: u64 = 600;
+/// cycles of the stores of C.
+const BETWEEN_TILES: u64 = 320;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
-/// consumer to the first of the other. Fitted to 128×192 tiles at 8192×8192×1024 on an
-/// H200, where ping-pong is 7 % faster than the cooperative schedule.
-const ORDER_BARRIER: u64 = 450;
+/// consumer to the first of the other.
+const ORDER_BARRIER: u64 = 600;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
 /// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 1500;
+const EXCHANGE_LATENCY: u64 = 3200;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
-/// loads of them: two to three microseconds.
-const FIX_UP_LATENCY: u64 = 4000;
+/// loads of them: three microseconds.
+const FIX_UP_LATENCY: u64 = 5000;
+
+/// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
+const ADDED_PER_CYCLE: u64 = 20;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
-/// share the SM. Fitted to `tensor_core` on an H200: at 1001×1003×1005, a k-block takes 15,000
-/// cycles with 128×256 tiles, 18,500 with 128×128 and 9,500 with 64×64, at 2047×2049×129 with
-/// three CTAs of 64×64 on each SM 9,000.
-const CYCLES_PER_ELEMENT: u64 = 150;
+/// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
+/// and with more. Measured with `tensor_core` on an H200: 64×64 tiles of 16×225×4096 take 1.4 µs
+/// a k-block, 128×256 tiles of 543×1587×96 take 10 µs.
+const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
 
 /// Extra cycles that the first tiles of a hopper kernel wait, compared to the largest
 /// pipeline.
@@ -145,14 +147,30 @@ impl Work {
             (u64::from(grid.tiles_m) * u64::from(grid.tiles_n)).saturating_mul(batches.into());
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
         let by_element = if task.by_element {
-            (m + n) * depth * CYCLES_PER_ELEMENT / u64::from(kernel.threads.max(1))
+            let threads = u64::from(kernel.threads.max(1));
+            let cycles = if m * n / threads <= 32 {
+                CYCLES_PER_ELEMENT.0
+            } else {
+                CYCLES_PER_ELEMENT.1
+            };
+            (m + n) * depth * cycles / threads
         } else {
             0
         };
         // CTAs that share an SM, if there are so many.
         let sharing = u64::from(kernel.ctas_per_sm).min(tiles.div_ceil(target.sms.max(1).into()));
-        // One CTA's share of the lines that its cluster loads together.
-        let (rows, columns) = (m / u64::from(cluster.n), n / u64::from(cluster.m));
+        // One CTA's share of the lines that its cluster loads together. The boxes of an operand
+        // along K are cut to its last line if no other CTA shares them, and those along N are
+        // whole.
+        let rows = match (kernel.a_major, cluster.n) {
+            (Some(Major::K), 1) => m.min(task.rows.into()),
+            (_, sharing) => m / u64::from(sharing),
+        };
+        let columns = match (kernel.b_major, cluster.m) {
+            (Some(Major::K), 1) => n.min(task.columns.into()),
+            (Some(Major::K), sharing) => n / u64::from(sharing),
+            (_, sharing) => n.next_multiple_of(64) / u64::from(sharing),
+        };
         // TMA fetches nothing past the end of K.
         let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
         let asking = |mid_line| if mid_line { ASKING.1 } else { ASKING.0 };
@@ -232,7 +250,7 @@ impl Work {
             } else {
                 let multiply = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
                 let write = self.accumulators / STORED_PER_CYCLE;
-                let read = peers * self.accumulators / LOADED_PER_CYCLE;
+                let read = peers * self.accumulators / ADDED_PER_CYCLE;
                 multiply + write + FIX_UP_LATENCY + read + self.store
             }
         };

@@ -82,15 +82,25 @@ fn tf32_is_always_packed() {
 
 #[test]
 fn packing_must_pay() {
-    // A large N repays packing A, a large M repays packing B, and K repays the launch.
+    // Products as measured on an H200 (`docs/perf-log.md`, "Shapes nobody tuned for"): both
+    // operands of odd pitches, at least 15 % apart.
     let of = |m, n, k| unforced(problem(DType::F16, m, n, k)).0;
-    assert_eq!(of(64, 64, 97), "hopper_kn_64");
-    assert_eq!(of(64, 56, 97), "tc_f16_kn");
-    assert_eq!(of(64, 4097, 96), "hopper_kk");
-    assert_eq!(of(63, 4097, 96), "tc_f16_kn");
-    assert_eq!(of(255, 255, 95), "tc_f16_kn");
-    assert_eq!(of(256, 257, 65), "hopper_kk");
-    assert_eq!(of(4096, 4096, 63), "tc_f16_kn");
+    for (m, n, k) in [
+        (302, 354, 131),
+        (2971, 5, 111),
+        (3, 4863, 141),
+        (10, 10503, 31),
+    ] {
+        assert_eq!(of(m, n, k), "tc_f16_kn", "{m}x{n}x{k}");
+    }
+    for (m, n, k) in [
+        (441, 449, 355),
+        (667, 3767, 123),
+        (9, 9, 4411),
+        (861, 183, 549),
+    ] {
+        assert!(of(m, n, k).starts_with("hopper"), "{m}x{n}x{k}");
+    }
     // Where tensor_core reads whole lines, it takes more.
     let of = |m, n, k| unforced(problem(DType::Tf32, m, n, k)).0;
     assert_eq!(of(2048, 2048, 4096), "hopper_tf32");

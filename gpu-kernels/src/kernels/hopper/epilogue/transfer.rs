@@ -82,18 +82,18 @@ impl<K: KernelTraits> TileStore<'_, K> {
         }
     }
 
-    /// Sends the filled batch to C(origin..), and goes on to the next one.
+    /// Sends the filled batch to C(origin..), and goes on to the next one. `col` is the first
+    /// column of the batch, counted from the first column of C's tile.
     ///
     /// # Safety
     /// All threads that [`TileStore::sync`] together call this; each has filled its part.
     #[inline(always)]
-    pub(super) unsafe fn send(&mut self, batch: u32, origin: Origin) {
+    pub(super) unsafe fn send(&mut self, batch: u32, origin: Origin, col: u32) {
         // SAFETY: all threads have written their part before the barrier.
         unsafe {
             if K::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
                 self.sync();
-                let map = self.maps.of(MapOf::C);
                 let plane = plane::<K>(self.params, &self.params.c, origin.batch);
                 let width = if self.is_wide() { 32 } else { 64 };
                 let first_row = self.first_row();
@@ -101,6 +101,13 @@ impl<K: KernelTraits> TileStore<'_, K> {
                 while tile < batch {
                     let from = self.buffer(tile).row(first_row);
                     let (x, y) = (origin.col + tile * width, origin.row + first_row);
+                    let is_whole =
+                        K::BLOCK_N.is_multiple_of(64) || col + (tile + 1) * 64 <= K::BLOCK_N;
+                    let map = self.maps.of(if is_whole {
+                        MapOf::C
+                    } else {
+                        MapOf::LAST_COLUMNS
+                    });
                     match plane {
                         None => tma::store_if(self.sends(), map, from, x, y),
                         Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
