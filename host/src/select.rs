@@ -30,7 +30,7 @@
 //! 6. **Schedule.** Hopper kernels are persistent: their CTAs keep the pipeline running
 //!    from tile to tile. Other kernels compute one tile per CTA. Some hopper kernels run
 //!    under stream-K only: step 4 considers them where the last wave is not full. They have
-//!    to win by 5 %, and by 23 % where there are fewer tiles than CTAs.
+//!    to win by 5 %, and by 8 % where there are fewer tiles than CTAs.
 //!
 //! **Epilogues.** Kernels of all families compute all epilogues, except that only some hopper
 //! kernels make one column of C of two columns of the product. Where none of these can run,
@@ -45,12 +45,11 @@
 //!
 //! **Packing.** If TMA can read an operand in the layout that the kernel needs, the
 //! kernel reads it in place. Other operands are copied first, into memory that the plan
-//! owns. Operands are packed for hopper kernels only, where K and the other side of
-//! C (N for A, M for B) are long enough to repay the copy. Where tensor_core would read an
+//! owns. Operands are packed for hopper kernels only, where that repays the copy. Where tensor_core would read an
 //! operand element by element, because its lines are not multiples of 16 bytes apart or its
-//! elements are not adjacent, that is from K = 96 and 64 columns (or rows) on, or from K = 64
-//! and 256. Where the operands are only contiguous along another direction than the kernel
-//! reads, it is from K = 64 and 2048 on. (The source of `select/pack.rs` has the figures.)
+//! elements are not adjacent, two closed forms of the time decide. Where the operands are only
+//! contiguous along another direction than the kernel reads, it is from K = 64 and 2048 columns
+//! (or rows) on. (The source of `select/pack.rs` has the formulas and the figures.)
 //! Where the caller forces the family or the kernel, operands are packed even if packing does
 //! not pay. With [`Packing::Never`], operands are never packed.
 

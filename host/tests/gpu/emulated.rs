@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use tilewise::emulator::{self, EmulatedGpu};
-use tilewise::{Device, Error, Family, KernelInfo};
+use tilewise::{DType, Device, Error, Family, KernelInfo};
 
 use crate::case::Case;
 use crate::test::{Test, Work};
@@ -38,7 +38,10 @@ pub fn selects(test: &Test) -> bool {
     let is_short = |case: &Case, runs: u32, limit| time(case) * runs <= limit;
     match &test.work {
         Work::Product(case) => (test.quick || test.kind == "random") && is_short(case, 1, LAUNCH),
-        Work::Epilogue(case) => time_of(case.kernel, case.shape, case.batches) <= LAUNCH,
+        Work::Epilogue(case) => {
+            time_of(case.kernel, case.shape, case.batches) <= LAUNCH
+                && !case.kernel.is_some_and(differs_by_type_alone)
+        }
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
         Work::Device(_) => {
@@ -51,6 +54,12 @@ pub fn selects(test: &Test) -> bool {
 
 /// Tests of other kinds that need the driver: its graphs, and the time it takes.
 const NEED_DRIVER: [&str; 2] = ["tune/within-budget", "tune/capture"];
+
+/// Whether another hopper kernel has the same epilogue and layouts in another 16-bit type. A
+/// GPU runs both.
+fn differs_by_type_alone(kernel: &KernelInfo) -> bool {
+    kernel.family == Family::Hopper && kernel.input == DType::Bf16
+}
 
 /// Kernels of one tile size for each way of sharing work stand for the others.
 fn is_plain(case: &Case) -> bool {

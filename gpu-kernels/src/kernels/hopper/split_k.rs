@@ -2,7 +2,7 @@
 //! compute one tile, each over its part of K, and then add up their accumulators by a
 //! reduce-scatter through distributed shared memory.
 //!
-//! Each CTA owns the rows of `4 / k` of the consumer's four warps. With two:
+//! Each CTA owns the rows of `4 / k` of each consumer's four warps. With two CTAs:
 //!
 //! ```text
 //!           CTA 0                     CTA 1
