@@ -10,11 +10,11 @@
 //! for B.
 //!
 //! - Where the alternative is tensor_core's element by element path, two times are estimated
-//!   and the shorter one decides ([`Nanoseconds`]). Fitted to 152 products on an H200, cold,
+//!   and the shorter one decides ([`Nanoseconds`]). Fitted to 141 products on an H200, cold,
 //!   of 1 to 16384 in each dimension: the path chosen takes 0.6 % longer than the faster one,
 //!   39 % at most. Shallow products stay with tensor_core (450×1138×112: 10 µs, packed 10.7),
 //!   deep ones are packed (9×9×4410: 109 and 16), and so are large ones (667×3767×123: 24 and
-//!   19). (`docs/perf-log.md`, "Shapes nobody tuned for".)
+//!   19). (`docs/perf-log.md`, "A rule from a sweep".)
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper
 //!   only needs it rounded or in another direction (TF32 is always packed), the
 //!   gain is smaller: 170 TFLOP/s against 360 at 4096³. With a copy at 2.7 TB/s (two

@@ -82,7 +82,7 @@ fn tf32_is_always_packed() {
 
 #[test]
 fn packing_must_pay() {
-    // Products as measured on an H200 (`docs/perf-log.md`, "Shapes nobody tuned for"): both
+    // Like products measured on an H200 (`docs/perf-log.md`, "A rule from a sweep"): both
     // operands of odd pitches, at least 15 % apart.
     let of = |m, n, k| unforced(problem(DType::F16, m, n, k)).0;
     for (m, n, k) in [
