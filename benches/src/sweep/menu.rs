@@ -212,3 +212,40 @@ pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String 
         table.render()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modelled::selection::H200;
+    use crate::problem::shape::{BlasLayout, GemmShape};
+    use gpu_kernels::OutputType;
+
+    fn problem(m: usize, n: usize, k: usize) -> ProblemSpec {
+        ProblemSpec {
+            shape: GemmShape::new(m, n, k),
+            layout: BlasLayout::NT,
+            dtype: DType::Bf16,
+            output: OutputType::Input,
+        }
+    }
+
+    #[test]
+    fn every_tile_fits_registers_and_shared_memory() {
+        let tiles = Tile::all();
+        assert!(tiles.len() > 60);
+        for tile in tiles {
+            let bytes = tile.stages() * tile.stage_bytes() + tile.staging_bytes();
+            assert!(bytes <= SHARED_BYTES && tile.stages() >= 3, "{tile:?}");
+        }
+    }
+
+    /// 132 tiles of 128×176 fill 132 SMs once; no kernel is as wide.
+    #[test]
+    fn a_tile_that_fits_is_found() {
+        let text = render(&[problem(128 * 12, 176 * 11, 8192)], 1, &H200.target);
+        assert!(text.contains("128x176x64"), "{text}");
+        // TMA cannot read this one.
+        let text = render(&[problem(1000, 1000, 1001)], 1, &H200.target);
+        assert!(text.starts_with("0 problems"), "{text}");
+    }
+}
