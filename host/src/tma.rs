@@ -13,7 +13,11 @@
 //! | A | M | M, K | W, BLOCK_K |
 //! | B | K | K, N | W, BLOCK_N / cluster.m |
 //! | B | N | N, K | W, BLOCK_K |
-//! | C | N | N, M | W, 64 (16 where a cluster splits K), and once more with W as the columns past the last multiple of 64, if any |
+//! | C | N | N, M | W, 64 (16 where a cluster splits K) |
+//!
+//! Where BLOCK_N is no multiple of 64, C has a second map, whose box is as wide as the columns
+//! past the last multiple of 64 ([`last_c_box`]). In shared memory its rows are 128 bytes apart
+//! all the same.
 //!
 //! `wgmma` reads 4-byte elements only if they are contiguous along K (PTX ISA, "`wgmma`",
 //! "Matrix major-ness"), so only the two rows along K apply to TF32 operands.

@@ -1,7 +1,8 @@
 //! The consumers' last step: from accumulators to C.
 //!
 //! C leaves in tiles of 64 rows × 128 bytes (64 columns of a 16-bit type, 32 of f32; the
-//! last of a row has fewer where the width of C's tile is no multiple of 64), each staged in shared memory in the 128-byte swizzle:
+//! last of a row has fewer where the width of C's tile is no multiple of 64), each staged in
+//! shared memory in the 128-byte swizzle:
 //!
 //! ```text
 //! prepare   bias and column scales to shared memory; the first loads of the source
