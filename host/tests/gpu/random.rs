@@ -27,7 +27,7 @@ use crate::case::{Case, Data};
 use crate::cases::storable;
 
 /// Number of cases unless the command line gives it.
-pub const CASES: usize = 10_000;
+pub const CASES: usize = 14_000;
 
 /// The same for the reduced set.
 pub const QUICK_CASES: usize = 200;
@@ -40,7 +40,7 @@ pub const EMULATED_CASES: usize = 2000;
 const QUICK_WORK: usize = 1 << 24;
 
 /// Sides of the blocks and boxes that kernels have.
-const BLOCKS: [usize; 6] = [8, 16, 32, 64, 128, 256];
+const BLOCKS: [usize; 10] = [8, 16, 32, 64, 96, 112, 128, 144, 160, 256];
 
 const PRIMES: [usize; 10] = [11, 13, 37, 61, 67, 97, 131, 193, 251, 283];
 
