@@ -68,8 +68,8 @@ def features(tile, m, n, k, layout):
     """What the estimate needs to know of one kernel on one product."""
     height, width, depth, stages, schedule, arguments = tile
     a_along_k, b_along_k = layout[0] == "n", layout[1] == "t"
-    across, down = arguments if schedule == "Clusters" else (1, 1)
-    across, down = down, across  # CTAs along N share A, CTAs along M share B.
+    # CTAs along N (across) share A, CTAs along M (down) share B.
+    down, across = arguments if schedule == "Clusters" else (1, 1)
     parts = arguments[0] if schedule == "SplitK" else 1
     ping_pong = schedule == "PingPong"
     consumers = 1 if height == 64 and not ping_pong else 2
@@ -109,7 +109,8 @@ def features(tile, m, n, k, layout):
 
 def table(rows):
     """Columns of features; the counts of stream-K CTAs, padded."""
-    columns = {name: np.array([row[name] for row in rows], float) for name in rows[0] if name != "counts"}
+    names = [name for name in rows[0] if name != "counts"]
+    columns = {name: np.array([row[name] for row in rows], float) for name in names}
     most = max(len(row["counts"]) for row in rows)
     padded = np.full((2, len(rows), max(most, 1)), np.nan)
     for at, row in enumerate(rows):
@@ -196,7 +197,8 @@ def main():
         for name, half in (("fitted", 0), ("held out", 1)):
             loss = [losses[at][cycles[groups[at]].argmin()] for at in range(half, len(groups), 2)]
             mean, most = np.exp(np.mean(loss)), np.exp(max(loss))
-            print(f"{name}: {len(loss)} products, regret {mean:.4f}, 95 % {np.exp(np.quantile(loss, 0.95)):.3f}, most {most:.2f}")
+            high = np.exp(np.quantile(loss, 0.95))
+            print(f"{name}: {len(loss)} products, regret {mean:.4f}, 95 % {high:.3f}, most {most:.2f}")
         print(f"known choices missed: {(misses(c) > 0).sum()}")
 
     show(NOW)
