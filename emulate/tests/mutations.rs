@@ -393,11 +393,12 @@ const MUTATIONS: &[Mutation] = &[
 ];
 
 /// A case that reaches every fault: it has several tiles a CTA, edges, and more k-blocks
-/// than stages.
+/// than stages; and it is short enough that its launch overlaps an earlier one.
 fn base(kernel: &str) -> Case {
     let kernel = case::kernel(kernel).expect("a kernel");
     let (height, width) = kernel.cluster_tile();
-    let mut case = Case::new(kernel, 2 * height + 40, width + 72, 10 * kernel.block.k + 8);
+    let depth = (kernel.cluster.k * kernel.stages + 1) * kernel.block.k + 8;
+    let mut case = Case::new(kernel, 2 * height + 40, width + 72, depth);
     case.output = OutputType::Input;
     if case.choice.schedule != Schedule::StreamK {
         case.choice.schedule = Schedule::Persistent;
