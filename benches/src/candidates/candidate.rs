@@ -15,6 +15,11 @@ pub const CHOSEN: &str = "tilewise (chosen)";
 /// [`tilewise::Tuner`] measured.
 pub const TUNED: &str = "tilewise (tuned)";
 
+/// Whether `implementation`, of a label or a record, is cuBLASLt of any version.
+pub fn is_cublaslt(implementation: &str) -> bool {
+    implementation.starts_with("cuBLASLt")
+}
+
 /// How a candidate is named in records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {

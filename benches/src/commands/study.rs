@@ -2,7 +2,7 @@
 //! measured; and whether the model of L2 and the library's choice know it.
 
 use crate::error::Error;
-use crate::measure::machine::{self, DeviceChoice};
+use crate::measure::machine;
 use crate::measure::watch::Watch;
 use crate::page::data::PageData;
 use crate::page::html;
@@ -32,12 +32,7 @@ pub fn run(args: &StudyArgs) -> Result<(), Error> {
         move || kept.print()
     });
     watch.begin(Duration::ZERO, "opening the GPU");
-    let device = machine::open(Some(DeviceChoice::Gpu)).map_err(|error| {
-        Error::Usage(format!(
-            "the study measures a GPU, and there is none here ({error}); --from CSV reports on \
-             rows that were measured before"
-        ))
-    })?;
+    let device = machine::open_gpu_for("study")?;
     let measured = match args.launch_once {
         true => collect::launch_once(&sweep, &device, &watch).map(|()| None),
         false => collect::study(args, &sweep, &device, &watch, &kept).map(Some),

@@ -2,7 +2,7 @@
 
 use crate::candidates::cublaslt::CublasLt;
 use crate::error::Error;
-use crate::measure::machine::{self, DeviceChoice};
+use crate::measure::machine;
 use crate::measure::watch::Watch;
 use crate::modelled::selection::H200;
 use crate::records::files;
@@ -49,12 +49,7 @@ fn measure(args: &SweepArgs, records: &mut Vec<Record>) -> Result<(), Error> {
     // The file holds what was measured if the watch ends the run.
     let watch = Watch::new(&args.wait, || {});
     watch.begin(Duration::ZERO, "opening the GPU");
-    let device = machine::open(Some(DeviceChoice::Gpu)).map_err(|error| {
-        Error::Usage(format!(
-            "the sweep measures a GPU, and there is none here ({error}); --from CSV reports on \
-             rows that were measured before"
-        ))
-    })?;
+    let device = machine::open_gpu_for("sweep")?;
     let bench = args.bench();
     watch.begin(Duration::ZERO, "opening cuBLASLt");
     let cublaslt = CublasLt::open(&device, None, &bench.python);

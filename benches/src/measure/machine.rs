@@ -29,6 +29,20 @@ pub fn open(choice: Option<DeviceChoice>) -> Result<Device, Error> {
     Ok(device)
 }
 
+/// Opens the first GPU for `what`, a command that reports on rows of an earlier run where there
+/// is none.
+///
+/// # Errors
+/// There is no GPU.
+pub fn open_gpu_for(what: &str) -> Result<Device, Error> {
+    open(Some(DeviceChoice::Gpu)).map_err(|error| {
+        Error::Usage(format!(
+            "the {what} measures a GPU, and there is none here ({error}); --from CSV reports on \
+             rows that were measured before"
+        ))
+    })
+}
+
 /// The machine as records describe it.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {

@@ -3,7 +3,7 @@
 //! Flat, so that the same fields are a JSON object and a CSV row. Each record names its
 //! machine, data and regime, so that a row means the same outside of its table.
 
-use crate::candidates::candidate::{Label, TILEWISE, launch_name};
+use crate::candidates::candidate::{Label, TILEWISE, is_cublaslt, launch_name};
 use crate::measure::inputs::DATA;
 use crate::measure::machine::Machine;
 use crate::measure::peak::peak_tflops;
@@ -247,7 +247,7 @@ impl Record {
 
     /// Whether the record is cuBLASLt's.
     pub fn is_cublaslt(&self) -> bool {
-        self.implementation.starts_with("cuBLASLt")
+        is_cublaslt(&self.implementation)
     }
 
     /// Whether the record is tilewise's, forced or chosen.

@@ -1,5 +1,6 @@
 //! One candidate on one problem of the sweep, in both regimes.
 
+use crate::candidates::candidate::is_cublaslt;
 use crate::error::Error;
 use crate::measure::regime::Regime;
 use crate::problem::names;
@@ -57,7 +58,7 @@ impl SweepRow {
 
     /// Whether the row is cuBLASLt's.
     pub fn is_cublaslt(&self) -> bool {
-        self.implementation.starts_with("cuBLASLt")
+        is_cublaslt(&self.implementation)
     }
 
     /// The problem.

@@ -1,5 +1,6 @@
 //! The options of `sweep`.
 
+use crate::measure::regime::Regime;
 use crate::measure::watch::{WaitArgs, seconds};
 use crate::problem::suite::Suite;
 use crate::runner::bench_arguments::BenchArgs;
@@ -51,7 +52,7 @@ impl SweepArgs {
             ..BenchArgs::default()
         };
         if self.sustain.is_zero() {
-            bench.regimes.truncate(1);
+            bench.regimes = vec![Regime::Cold];
         }
         bench
     }

@@ -1,9 +1,10 @@
 //! The selection of tests that also run on emulated GPUs, and the GPUs that they run on.
 //!
 //! Every test runs that does not need the driver itself (captures, foreign streams, kernels
-//! that never end and comparisons by a kernel of the tests' own need it), with the products that take a
-//! moment to emulate. The guard bands, the bounds and the checks are the same as on a GPU,
-//! and the emulator checks every access as well.
+//! that never end and comparisons by a kernel of the tests' own need it), with the products
+//! that take a moment to emulate; of the epilogues of hopper kernels, those of one 16-bit type.
+//! The guard bands, the bounds and the checks are the same as on a GPU, and the emulator checks
+//! every access as well.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! after each.
 
 use super::{Checked, Rows, Runner, expected};
-use crate::candidates::candidate::TILEWISE;
+use crate::candidates::candidate::{TILEWISE, is_cublaslt};
 use crate::error::Error;
 use crate::measure::batch::Batches;
 use crate::measure::power::{self, Monitor};
@@ -135,13 +135,7 @@ impl Runner<'_> {
     ) {
         let cublaslt = checked
             .iter()
-            .position(|checked| {
-                checked
-                    .candidate
-                    .label()
-                    .implementation
-                    .starts_with("cuBLASLt")
-            })
+            .position(|checked| is_cublaslt(&checked.candidate.label().implementation))
             .map(|at| samples[at].milliseconds.as_slice());
         let all: Vec<&[f64]> = (samples.iter())
             .map(|samples| samples.milliseconds.as_slice())
