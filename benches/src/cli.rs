@@ -3,6 +3,7 @@
 use crate::commands::host_cost::HostCostArgs;
 use crate::commands::matmul::MatmulArgs;
 use crate::commands::page::PageArgs;
+use crate::rounding::rounding_arguments::RoundingArgs;
 use crate::runner::bench_arguments::BenchArgs;
 use crate::study::study_arguments::StudyArgs;
 use crate::sweep::sweep_arguments::SweepArgs;
@@ -36,6 +37,8 @@ pub enum Command {
     /// Measure every kernel on drawn problems, and what the library's choice loses against
     /// the best of them.
     Sweep(SweepArgs),
+    /// Measure the rounding errors of f32 products, in every precision and in cuBLAS.
+    Rounding(RoundingArgs),
     /// C = A·B for .npy files.
     Matmul(MatmulArgs),
 }

@@ -5,6 +5,7 @@ pub mod host_cost;
 pub mod matmul;
 pub mod order;
 pub mod page;
+pub mod rounding;
 pub mod rows;
 pub mod study;
 pub mod sweep;

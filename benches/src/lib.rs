@@ -23,6 +23,7 @@
 //! | [`runner`] | in which order is everything measured? |
 //! | [`study`] | which tile order is fastest, and does the model know it? |
 //! | [`sweep`] | which kernel is fastest, and what does the rule lose that does not know it? |
+//! | [`rounding`] | how exact are products in f32? |
 //! | [`page`] | how does that become a page for a browser? |
 //! | [`tile_order`] | what does one tile order look like? |
 //! | [`commands`], [`cli`] | what does the program do? |
@@ -38,6 +39,7 @@ pub mod npy;
 pub mod page;
 pub mod problem;
 pub mod records;
+pub mod rounding;
 pub mod runner;
 pub mod study;
 pub mod sweep;

@@ -4,7 +4,7 @@ use clap::Parser;
 use env_logger::Env;
 use std::process::ExitCode;
 use tilewise_benches::cli::{Cli, Command};
-use tilewise_benches::commands::{bench, host_cost, matmul, order, page, study, sweep};
+use tilewise_benches::commands::{bench, host_cost, matmul, order, page, rounding, study, sweep};
 
 fn main() -> ExitCode {
     // The library's warnings; RUST_LOG=tilewise=trace shows what its tuner times.
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::Page(args) => page::run(&args),
         Command::Study(args) => study::run(&args),
         Command::Sweep(args) => sweep::run(&args),
+        Command::Rounding(args) => rounding::run(&args),
         Command::Matmul(args) => matmul::run(&args).map(|done| println!("{done}")),
     };
     match result {

@@ -9,8 +9,8 @@ use rand::seq::IndexedRandom as _;
 use tilewise::emulator::EmulatedGpu;
 use tilewise::select::{self, Target, cost};
 use tilewise::{
-    DType, Device, Element, Family, Gemm, KernelInfo, Output, OutputType, Packing, Precision,
-    Schedule, TileOrder, bf16, f16, oracle,
+    DType, Device, Element, Family, Gemm, KernelInfo, Output, OutputType, Packing, Schedule,
+    TileOrder, bf16, f16, oracle,
 };
 use tilewise_benches::modelled::selection::H200;
 use tilewise_emulate::{Case, Placement, Values, operands, run};
@@ -154,7 +154,7 @@ fn compare_types<T: Element, O: Output<T>>(
             (Values::Integers, _) => false,
             (Values::Uniform, DType::F16 | DType::Bf16) => neighbours::<O>(gpu, emulated),
             // Each is within the bound of the product in f64.
-            (Values::Uniform, DType::F32 | DType::Tf32) => {
+            (Values::Uniform, DType::F32 | DType::Tf32 | DType::F16x3) => {
                 (gpu - emulated).abs() <= 2.0 * product.bound(at, case.kernel().input, O::DTYPE)
             }
         };
@@ -214,17 +214,16 @@ fn on_gpu<T: Element, O: Output<T>>(
     let kernel = case.kernel();
     let mut gemm = Gemm::new(device)
         .kernel(kernel.name)
+        .precision(kernel.input.into())
         .schedule(case.choice.schedule);
     if case.choice.schedule != Schedule::Grid2d {
         gemm = gemm.order(case.choice.order);
     }
-    if kernel.input == DType::Tf32 {
-        gemm = gemm.precision(Precision::Tf32);
-    }
-    // The library rounds for hopper kernels by a copy; operands() has done so too.
-    gemm = gemm.packing(match (kernel.family, kernel.input) {
-        (Family::Hopper, DType::Tf32) => Packing::Auto,
-        _ => Packing::Never,
+    // The library converts for hopper kernels by a copy; operands() has rounded to TF32 too.
+    let converts = kernel.family == Family::Hopper && kernel.input.is_converted();
+    gemm = gemm.packing(match converts {
+        true => Packing::Auto,
+        false => Packing::Never,
     });
     let mut plan = gemm.plan(a.view(), b.view(), c.view_mut())?;
     plan.run(a.view(), b.view(), c.view_mut())?;

@@ -57,7 +57,7 @@ impl Values {
             Values::Integers => random.random_range(-8..=8) as f32,
         };
         match dtype {
-            DType::F16 => f16::from_f32(value).to_bits().into(),
+            DType::F16 | DType::F16x3 => f16::from_f32(value).to_bits().into(),
             DType::Bf16 => bf16::from_f32(value).to_bits().into(),
             DType::Tf32 | DType::F32 => value.to_bits(),
         }

@@ -55,18 +55,22 @@ impl Case {
         let packs = kernel.family == Family::Pack;
         let along_k = |major: Option<Major>| major.unwrap_or(Major::K) == Major::K;
         let is_stream_k = kernel.runs_under(Schedule::StreamK);
-        // TMA does not round, so the library packs before and rounds.
-        let rounds = kernel.family == Family::Hopper && kernel.input == DType::Tf32;
+        // TMA does not convert, so the library packs before.
+        let converts = kernel.family == Family::Hopper && kernel.input.is_converted();
+        let packing = match kernel.input {
+            DType::F16x3 => "split_f16x3",
+            _ => "pack_tf32",
+        };
         Case {
             choice: Choice {
                 kernel: *kernel,
                 transposed: false,
                 two_launches: false,
                 packed: Packed {
-                    a: rounds,
-                    b: rounds,
+                    a: converts,
+                    b: converts,
                 },
-                pack: rounds.then(|| *crate::kernel("pack_tf32").expect("there is one")),
+                pack: converts.then(|| *crate::kernel(packing).expect("there is one")),
                 grid: select::tile_grid(kernel, m, n),
                 batches: 1,
                 order: TileOrder::RowMajor,

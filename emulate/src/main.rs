@@ -29,7 +29,7 @@ struct Arguments {
     /// MxNxK, or one number for a cube
     #[arg(long, default_value = "512x512x512")]
     shape: GemmShape,
-    /// f16, bf16, tf32 or f32
+    /// f16, bf16, tf32, f16x3 or f32
     #[arg(long, default_value = "f16", value_parser = parse_dtype)]
     dtype: DType,
     /// How A and B are stored: nn, nt, tn or tt [default: as the kernel reads them

@@ -4,7 +4,7 @@ use gpu_kernels::{DType, Family};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise::emulator::{self, Counts, EmulatedGpu};
-use tilewise::{Device, Element, Gemm, Output, Precision, bf16, f16, oracle};
+use tilewise::{Device, Element, Gemm, Output, bf16, f16, oracle};
 use tilewise_emulator::semantics::convert::tf32_from_f32;
 
 use crate::case::{Case, Values};
@@ -79,10 +79,7 @@ fn run_as<T: Element, O: Output<T>>(case: &Case, gpu: &EmulatedGpu) -> Result<Ou
     let a = Placed::holding(&device, case.a, a_shape, &a_values)?;
     let b = Placed::holding(&device, case.b, b_shape, &b_values)?;
     let mut c = Placed::<O>::of_sentinels(&device, case.c, (case.m, case.n))?;
-    let mut gemm = Gemm::new(&device);
-    if case.kernel().input == DType::Tf32 {
-        gemm = gemm.precision(Precision::Tf32);
-    }
+    let gemm = Gemm::new(&device).precision(case.kernel().input.into());
     let (a, b) = (a.view()?, b.view()?);
     let mut plan = emulator::plan(&gemm, &device, &case.choice, a, b, c.view_mut()?)?;
     plan.run(a, b, c.view_mut()?)?;

@@ -16,13 +16,16 @@ pub enum DType {
     F16,
     /// bfloat16: f32 with the low 16 bits of the mantissa dropped.
     Bf16,
+    /// Stored as f32; multiplied as three products of f16 parts, as exactly as [`DType::F32`]
+    /// ([`f16x3`](crate::f16x3)).
+    F16x3,
 }
 
 impl DType {
     /// Bytes of one stored element.
     pub const fn bytes(self) -> u32 {
         match self {
-            DType::F32 | DType::Tf32 => 4,
+            DType::F32 | DType::Tf32 | DType::F16x3 => 4,
             DType::F16 | DType::Bf16 => 2,
         }
     }
@@ -34,18 +37,41 @@ impl DType {
             DType::Tf32 => "tf32",
             DType::F16 => "f16",
             DType::Bf16 => "bf16",
+            DType::F16x3 => "f16x3",
+        }
+    }
+
+    /// Whether elements are stored as f32 and become something else before the tensor cores
+    /// multiply them. Hopper kernels then read a packed copy.
+    pub const fn is_converted(self) -> bool {
+        matches!(self, DType::Tf32 | DType::F16x3)
+    }
+
+    /// The type of the elements that a multiply instruction reads from shared memory.
+    pub const fn factor(self) -> DType {
+        match self {
+            DType::F16x3 => DType::F16,
+            other => other,
+        }
+    }
+
+    /// Elements of [`DType::factor`] that one element of a packed operand consists of.
+    pub const fn parts(self) -> u32 {
+        match self {
+            DType::F16x3 => crate::f16x3::PARTS,
+            _ => 1,
         }
     }
 }
 
-/// The emulator's type for the same.
+/// The emulator's type of the [factors](DType::factor).
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 impl From<DType> for tilewise_emulator::semantics::format::Format {
     fn from(dtype: DType) -> Self {
         match dtype {
             DType::F32 => Self::F32,
             DType::Tf32 => Self::Tf32,
-            DType::F16 => Self::F16,
+            DType::F16 | DType::F16x3 => Self::F16,
             DType::Bf16 => Self::Bf16,
         }
     }

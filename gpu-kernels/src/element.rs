@@ -31,6 +31,8 @@ elements! {
     Tf32 = Tf32, f32::from_bits, f32::to_bits;
     /// [`DType::F16`].
     F16 = F16, crate::isa::convert::f32_from_f16, crate::isa::convert::f16_from_f32;
+    /// [`DType::F16x3`]: a part of an element.
+    F16x3 = F16x3, crate::isa::convert::f32_from_f16, crate::isa::convert::f16_from_f32;
     /// [`DType::Bf16`].
     Bf16 = Bf16, crate::isa::convert::f32_from_bf16, crate::isa::convert::bf16_from_f32;
 }

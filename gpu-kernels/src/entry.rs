@@ -35,10 +35,11 @@
 #[allow(unused_imports, reason = "a device build instantiates one target")]
 pub mod names {
     pub use crate::dtype::{AlongK, AlongMn};
-    pub use crate::element::{Bf16, F16, F32, Tf32};
+    pub use crate::element::{Bf16, F16, F16x3, F32, Tf32};
     pub use crate::kernels::hopper::{Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK};
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
+    pub use crate::kernels::split::Split;
     pub use crate::kernels::tensor_core::TensorCore;
     pub use crate::kernels::tiled::Tiled;
 }
@@ -99,6 +100,14 @@ macro_rules! for_each_entry {
                 64 64 64, 8, SplitK<4>, true, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
             }
+            hopper_f16x3 {
+                128 128 64, 6, Cooperative, true, "";
+                128 128 64, 6, Clusters<2, 1>, true, "_cluster2x1";
+                64 128 64, 8, Cooperative, true, "";
+                64 64 64, 8, Cooperative, true, "";
+                64 64 64, 8, SplitK<2>, true, "_split2";
+                64 64 64, 8, SplitK<4>, true, "_split4";
+            }
             hopper_tf32 {
                 128 256 32, 3, Cooperative, true, "";
                 128 128 32, 6, Cooperative, true, "";
@@ -113,6 +122,7 @@ macro_rules! for_each_entry {
         tensor_core { $($tensor_core:tt)* }
         tensor_core_tf32 { $($tensor_core_tf32:tt)* }
         hopper { $($hopper:tt)* }
+        hopper_f16x3 { $($hopper_f16x3:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
     ) => {
         $crate::for_each_entry! {
@@ -128,6 +138,7 @@ macro_rules! for_each_entry {
                 ("tensor_core_tf32_" Tf32) { $($tensor_core_tf32)* }
             }
             hopper {
+                ("hopper_f16x3_ak_bk_" F16x3, AlongK, AlongK) { $($hopper_f16x3)* }
                 ("hopper_tf32_ak_bk_" Tf32, AlongK, AlongK) { $($hopper_tf32)* }
                 ("hopper_f16_ak_bk_" F16, AlongK, AlongK) { $($hopper)* }
                 ("hopper_f16_ak_bn_" F16, AlongK, AlongMn) { $($hopper)* }
@@ -162,6 +173,7 @@ macro_rules! for_each_entry {
             $arguments
             "sm_75" {
                 ("pack_16"): Pack<F16>;
+                ("split_f16x3"): Split<F16x3>;
                 ("naive_f32"): Naive<F32>;
                 ("naive_f16"): Naive<F16>;
                 ("naive_bf16"): Naive<Bf16>;

@@ -9,12 +9,14 @@
 use crate::dtype::{DType, Major};
 use crate::schedule::Schedule;
 
-/// The steps of the ladder, and the packing kernel. Each step leaves the steps before
-/// it runnable.
+/// The steps of the ladder, and the kernels that prepare operands for them. Each step leaves
+/// the steps before it runnable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
     /// Computes no product: copies a matrix into a layout that the other kernels can read.
     Pack,
+    /// Computes no product: splits f32 elements into parts that the other kernels multiply.
+    Split,
     /// One thread computes one element of C.
     Naive,
     /// Shared-memory tiles and register tiles on the CUDA cores.
@@ -30,11 +32,17 @@ impl Family {
     pub const fn name(self) -> &'static str {
         match self {
             Family::Pack => "pack",
+            Family::Split => "split",
             Family::Naive => "naive",
             Family::Tiled => "tiled",
             Family::TensorCore => "tensor_core",
             Family::Hopper => "hopper",
         }
+    }
+
+    /// Whether its kernels compute products.
+    pub const fn multiplies(self) -> bool {
+        !matches!(self, Family::Pack | Family::Split)
     }
 }
 
@@ -191,7 +199,10 @@ impl KernelInfo {
 
     /// Whether it takes [gated](crate::Form::gated) forms.
     pub const fn takes_gated(&self) -> bool {
-        matches!(self.family, Family::Hopper) && self.fused && self.block.n.is_multiple_of(128)
+        matches!(self.family, Family::Hopper)
+            && self.fused
+            && self.input.parts() == 1
+            && self.block.n.is_multiple_of(128)
     }
 
     /// Rows and columns of C that one cluster computes; without clusters, one CTA.

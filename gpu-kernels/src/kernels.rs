@@ -3,5 +3,6 @@
 pub mod hopper;
 pub mod naive;
 pub mod pack;
+pub mod split;
 pub mod tensor_core;
 pub mod tiled;

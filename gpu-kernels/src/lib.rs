@@ -52,6 +52,7 @@ pub mod dtype;
 pub mod element;
 pub mod entry;
 pub mod epilogue;
+pub mod f16x3;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod fold;
 pub mod form;

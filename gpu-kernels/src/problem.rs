@@ -15,7 +15,7 @@ use crate::tensor_ref::TensorRef;
 /// Element type of C, as the selection and the records name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutputType {
-    /// The stored type of A and B (f32 for TF32).
+    /// The stored type of A and B (f32 for TF32 and f16x3).
     Input,
     /// f32, whatever the inputs are.
     F32,
@@ -26,11 +26,11 @@ pub enum OutputType {
 }
 
 impl OutputType {
-    /// The element type of C for elements `input` of A and B. Operands are rounded to TF32;
-    /// their product is stored as f32.
+    /// The element type of C for elements `input` of A and B. Operands are rounded to TF32, or
+    /// split; their product is stored as f32.
     pub const fn dtype(self, input: DType) -> DType {
         match (self, input) {
-            (OutputType::F32, _) | (OutputType::Input, DType::Tf32) => DType::F32,
+            (OutputType::F32, _) | (OutputType::Input, DType::Tf32 | DType::F16x3) => DType::F32,
             (OutputType::Input, input) => input,
             (OutputType::F16, _) => DType::F16,
             (OutputType::Bf16, _) => DType::Bf16,
@@ -79,6 +79,9 @@ pub struct GemmParams {
     /// Number of CTAs that share the tiles of the last wave under
     /// [`Schedule::StreamK`]: at least one, at most all.
     pub stream_k_ctas: u32,
+    /// Device addresses of the exponents of the rows of A and of the columns of B: an i32 for
+    /// each line of each matrix, for operands that are split ([`f16x3`](crate::f16x3)).
+    pub exponents: [u64; 2],
 }
 
 impl GemmParams {

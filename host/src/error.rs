@@ -386,11 +386,13 @@ pub enum Error {
         batches: u32,
     },
 
-    /// TF32 was asked for, but the elements are not f32.
-    #[error("precision Tf32 for elements of type {}; accepted: f32", input.name())]
+    /// A precision was asked for that only f32 elements have.
+    #[error("precision {precision} for elements of type {}; accepted: f32", input.name())]
     PrecisionIgnored {
         /// The element type of A and B.
         input: DType,
+        /// The name of the [`Precision`](crate::Precision).
+        precision: &'static str,
     },
 
     /// A kernel, block or precision was forced on the CPU device, which has no such choices.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use gpu_kernels::{Block, DType, Family, Schedule, TileOrder};
+use gpu_kernels::{Block, Family, Schedule, TileOrder};
 
 use crate::cpu::CpuPlan;
 use crate::device::{Device, Kind};
@@ -19,19 +19,10 @@ use crate::operands::Operands;
 use crate::plan::{Plan, check_devices};
 use crate::plan_cache::Key;
 use crate::plan_info::{CpuPlanInfo, Origin, PlanInfo};
+use crate::precision::Precision;
 use crate::select::{self, Packing, Problem, Request};
 use crate::untyped_plan::{UntypedPlan, Work};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
-
-/// How f32 elements are multiplied. Products accumulate in f32 either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Precision {
-    /// IEEE binary32, by fused multiply-add.
-    #[default]
-    Ieee,
-    /// Rounded to TF32 (10-bit mantissa) first, for the tensor cores.
-    Tf32,
-}
 
 /// A product to plan: its device, its epilogue and the forced choices. [`select`] makes the choices
 /// that are not forced.
@@ -263,11 +254,7 @@ impl Gemm {
     /// [`Error::PrecisionIgnored`], [`Error::Alignment`].
     pub(crate) fn key<T: Element, O: Output<T>>(&self, operands: Operands) -> Result<Key, Error> {
         Ok(Key {
-            input: match (T::DTYPE, self.precision) {
-                (DType::F32, Precision::Tf32) => DType::Tf32,
-                (input, Precision::Tf32) => return Err(Error::PrecisionIgnored { input }),
-                (input, Precision::Ieee) => input,
-            },
+            input: self.precision.of(T::DTYPE)?,
             output: O::DTYPE,
             operands: match self.alignment {
                 None => operands,
@@ -321,7 +308,7 @@ impl Gemm {
 
     /// Returns an error if a kernel, a family, a block or TF32 is forced: the CPU has none
     /// of them. It has no tiles either, but a tile order or a schedule changes no result,
-    /// so portable code may force one.
+    /// so portable code may force one; and its f32 products are exact enough for f16x3.
     fn check_nothing_forced(&self) -> Result<(), Error> {
         let Request {
             kernel,

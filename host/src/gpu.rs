@@ -39,6 +39,7 @@ pub(crate) mod pack;
 pub(crate) mod plan;
 mod product;
 mod run_order;
+mod split;
 pub(crate) mod stopwatch;
 pub(crate) mod stream;
 mod sums;

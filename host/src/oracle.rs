@@ -24,6 +24,8 @@ pub struct Product {
     pub values: Vec<f64>,
     /// Σ |A(i, k)·B(k, j)| for each element of C.
     pub magnitudes: Vec<f64>,
+    /// The largest magnitude in A times the largest in B.
+    pub largest: f64,
 }
 
 /// A·B for A M×K and B K×N, by M·N·K multiplications on one thread. A or B may be a batch; a
@@ -52,6 +54,8 @@ pub fn product<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> Result<Product
     };
     let (a_batches, b_batches) = (a.batches(), b.batches());
     let (a, b) = (wide(a)?, wide(b)?);
+    let [largest_a, largest_b] =
+        [&a, &b].map(|elements| elements.iter().fold(0.0, |most, x| f64::max(most, x.abs())));
     let mut values = vec![0.0; batches * m * n];
     let mut magnitudes = vec![0.0; batches * m * n];
     for batch in 0..batches {
@@ -78,13 +82,14 @@ pub fn product<T: Element>(a: MatrixView<T>, b: MatrixView<T>) -> Result<Product
         k,
         values,
         magnitudes,
+        largest: largest_a * largest_b,
     })
 }
 
 impl Product {
     /// The largest error that element `index` may have when it was summed in f32,
     /// in any order, and rounded to `output`. `input` tells whether the factors were
-    /// rounded before, which only TF32 does.
+    /// rounded before, which TF32 does, or split.
     pub fn bound(&self, index: usize, input: DType, output: DType) -> f64 {
         let sum = self.sum_bound(index, input);
         sum + rounding(self.values[index].abs() + sum, output)
@@ -100,12 +105,18 @@ impl Product {
     fn sum_bound(&self, index: usize, input: DType) -> f64 {
         let u = f64::from(f32::EPSILON);
         let gamma = self.k as f64 * u / (1.0 - self.k as f64 * u);
-        let factors = match input {
+        let (factors, lost) = match input {
             // Both factors are rounded to 11 significant bits.
-            DType::Tf32 => 2.0_f64.powi(-10) + 2.0_f64.powi(-22),
-            _ => 0.0,
+            DType::Tf32 => (2.0_f64.powi(-10) + 2.0_f64.powi(-22), 0.0),
+            // The bound of `gpu_kernels::f16x3`; the sum of the parts' magnitudes exceeds that of
+            // the elements by less.
+            DType::F16x3 => (
+                4.0 * 2.0_f64.powi(-22),
+                self.k as f64 * 2.0_f64.powi(-48) * self.largest,
+            ),
+            _ => (0.0, 0.0),
         };
-        (gamma + factors + gamma * factors) * self.magnitudes[index]
+        (gamma + factors + gamma * factors) * self.magnitudes[index] + lost
     }
 
     /// Finds the element of `found`, product by product and row by row, that exceeds its
@@ -122,7 +133,7 @@ impl Product {
 /// normal range are off by at most half the smallest subnormal.
 fn rounding(magnitude: f64, output: DType) -> f64 {
     let (relative, smallest) = match output {
-        DType::F32 | DType::Tf32 => (2.0_f64.powi(-24), 2.0_f64.powi(-150)),
+        DType::F32 | DType::Tf32 | DType::F16x3 => (2.0_f64.powi(-24), 2.0_f64.powi(-150)),
         DType::F16 => (2.0_f64.powi(-11), 2.0_f64.powi(-25)),
         DType::Bf16 => (2.0_f64.powi(-8), 2.0_f64.powi(-134)),
     };

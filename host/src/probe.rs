@@ -125,6 +125,7 @@ impl Launch {
                 order: TileOrder::RowMajor,
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
+                exponents: [0; 2],
                 stream_k_ctas: 0,
             },
             a: Vec::new(),

@@ -49,6 +49,9 @@ pub enum Unreadable {
     /// the tensor cores drop the low bits, so the operand has to be rounded before.
     #[error("TMA does not round f32 to TF32, accepted: a packed copy, which is rounded")]
     Unrounded,
+    /// The tensor cores multiply parts of f32 elements.
+    #[error("TMA does not split f32 elements, accepted: a packed copy, whose elements are split")]
+    Unsplit,
     /// The elements are not contiguous in the direction that the kernel reads.
     #[error("its stride along {direction} is {stride}, accepted: 1")]
     Stride {
@@ -91,8 +94,8 @@ pub struct GlobalTensor {
     pub dims: [u64; 2],
     /// Bytes from one line of contiguous elements to the next.
     pub pitch_bytes: u64,
-    /// The third dimension: the matrices of a batch, or the two halves of B in a gated
-    /// product. `None` for a single matrix.
+    /// The third dimension: the matrices of a batch, the parts of each, or the two halves of B
+    /// in a gated product. `None` for a single matrix.
     pub planes: Option<Planes>,
 }
 
@@ -142,6 +145,23 @@ impl Planes {
     }
 }
 
+impl Planes {
+    /// The planes of a packed operand whose elements have parts: the matrices of the parts
+    /// follow each other, and those of the next matrix of a batch follow them.
+    fn of_parts(problem: &Problem, operand: &Strides, lines: (u32, u64, &'static str)) -> Self {
+        let (lines, line_stride, _) = lines;
+        let matrices = match operand.batch_stride {
+            0 => 1,
+            _ => u64::from(problem.batches),
+        };
+        let bytes = u64::from(problem.input.factor().bytes());
+        Planes {
+            count: matrices * u64::from(problem.input.parts()),
+            pitch_bytes: u64::from(lines).saturating_mul(line_stride.saturating_mul(bytes)),
+        }
+    }
+}
+
 impl GlobalTensor {
     /// A of `problem`, contiguous along `major`.
     ///
@@ -150,12 +170,15 @@ impl GlobalTensor {
     pub fn of_a(problem: &Problem, major: Major) -> Result<GlobalTensor, Unreadable> {
         let along_m = (problem.m, problem.a.row_stride, "M");
         let along_k = (problem.k, problem.a.col_stride, "K");
-        let bytes = problem.input.bytes();
+        let bytes = problem.input.factor().bytes();
         let matrix = match major {
             Major::K => GlobalTensor::new(problem.a.alignment, bytes, along_k, along_m),
             Major::Mn => GlobalTensor::new(problem.a.alignment, bytes, along_m, along_k),
         }?;
-        let planes = Planes::of_batch(problem, &problem.a, bytes, matrix.dims)?;
+        let planes = match problem.input.parts() {
+            1 => Planes::of_batch(problem, &problem.a, bytes, matrix.dims)?,
+            _ => Some(Planes::of_parts(problem, &problem.a, along_m)),
+        };
         Ok(GlobalTensor { planes, ..matrix })
     }
 
@@ -177,12 +200,15 @@ impl GlobalTensor {
         }
         let along_n = (problem.n, problem.b.col_stride, "N");
         let along_k = (problem.k, problem.b.row_stride, "K");
-        let bytes = problem.input.bytes();
+        let bytes = problem.input.factor().bytes();
         let matrix = match major {
             Major::K => GlobalTensor::new(problem.b.alignment, bytes, along_k, along_n),
             Major::Mn => GlobalTensor::new(problem.b.alignment, bytes, along_n, along_k),
         }?;
-        let planes = Planes::of_batch(problem, &problem.b, bytes, matrix.dims)?;
+        let planes = match problem.input.parts() {
+            1 => Planes::of_batch(problem, &problem.b, bytes, matrix.dims)?,
+            _ => Some(Planes::of_parts(problem, &problem.b, along_n)),
+        };
         Ok(GlobalTensor { planes, ..matrix })
     }
 
@@ -268,7 +294,7 @@ pub fn b_box(kernel: &KernelInfo, major: Major, problem: &Problem) -> [u32; 2] {
 
 /// Number of elements of type `dtype` across a box.
 fn box_width(dtype: DType) -> u32 {
-    BOX_BYTES / dtype.bytes()
+    BOX_BYTES / dtype.factor().bytes()
 }
 
 /// The element type of C. Operands are rounded to TF32; their product is stored as f32.

@@ -242,7 +242,13 @@ fn nothing_is_silently_ignored_on_the_cpu() {
         .precision(Precision::Tf32)
         .plan(half.view(), half.view(), c.view_mut())
         .unwrap_err();
-    assert_eq!(error, Error::PrecisionIgnored { input: DType::F16 });
+    assert_eq!(
+        error,
+        Error::PrecisionIgnored {
+            input: DType::F16,
+            precision: "Tf32",
+        }
+    );
 }
 
 #[test]

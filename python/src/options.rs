@@ -41,7 +41,10 @@ impl Forced<'_> {
         Ok(match self.precision {
             None | Some("ieee") => gemm,
             Some("tf32") => gemm.precision(Precision::Tf32),
-            Some(other) => return Err(unknown("precision", other, "None, 'ieee', 'tf32'")),
+            Some("f16x3") => gemm.precision(Precision::F16x3),
+            Some(other) => {
+                return Err(unknown("precision", other, "None, 'ieee', 'tf32', 'f16x3'"));
+            }
         })
     }
 }

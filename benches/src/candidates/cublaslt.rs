@@ -250,12 +250,13 @@ impl<H: Copy> Drop for Descriptor<H> {
     }
 }
 
-/// Products in f32 (TF32 where asked; never lower for f32), op(B), op(A).
+/// Products in f32 (TF32 where asked; never lower for f32), op(B), op(A). What is as exact as f32
+/// here is compared with f32.
 fn operation(problem: ProblemSpec) -> Result<Descriptor<sys::cublasLtMatmulDesc_t>, Error> {
     use sys::cublasComputeType_t as Compute;
     use sys::cublasLtMatmulDescAttributes_t as Attribute;
     let compute = match problem.dtype {
-        DType::F16 | DType::Bf16 => Compute::CUBLAS_COMPUTE_32F,
+        DType::F16 | DType::Bf16 | DType::F16x3 => Compute::CUBLAS_COMPUTE_32F,
         DType::F32 => Compute::CUBLAS_COMPUTE_32F_PEDANTIC,
         DType::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
     };
@@ -297,7 +298,7 @@ fn matrix_layout(
     let element = match dtype {
         DType::F16 => sys::cudaDataType::CUDA_R_16F,
         DType::Bf16 => sys::cudaDataType::CUDA_R_16BF,
-        DType::F32 | DType::Tf32 => sys::cudaDataType::CUDA_R_32F,
+        DType::F32 | DType::Tf32 | DType::F16x3 => sys::cudaDataType::CUDA_R_32F,
     };
     let raw = result::create_matrix_layout(element, cols as u64, rows as u64, cols as i64)
         .map_err(failed("cublasLtMatrixLayoutCreate"))?;

@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::measure::problem_data::ProblemData;
 use crate::modelled::selection::estimated_dram_bytes;
 use crate::problem::names::{KernelChoice, Placement, schedule_name};
-use gpu_kernels::{DType, TileOrder};
+use gpu_kernels::TileOrder;
 use std::time::Duration;
-use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, PlanInfo, Precision, Tuner};
+use tilewise::{Device, Element, Gemm, GpuInfo, Origin, Output, Plan, PlanInfo, Tuner};
 
 /// A kernel of tilewise with its order and schedule.
 pub struct Planned<T, O> {
@@ -111,11 +111,7 @@ pub fn force(gemm: Gemm, kernel: Option<KernelChoice>, placement: Placement) -> 
 /// A plan to be made for `workload`, with nothing forced but the precision, which is part of
 /// the problem.
 pub(crate) fn open<T, O>(device: &Device, workload: &ProblemData<T, O>) -> Gemm {
-    let gemm = Gemm::new(device);
-    match workload.problem.dtype {
-        DType::Tf32 => gemm.precision(Precision::Tf32),
-        DType::F32 | DType::F16 | DType::Bf16 => gemm,
-    }
+    Gemm::new(device).precision(workload.problem.dtype.into())
 }
 
 impl<T: Element, O: Output<T>> Candidate<T, O> for Planned<T, O> {

@@ -25,7 +25,7 @@ pub struct Chip {
 /// f32: CUDA C++ Programming Guide, "Throughput of Native Arithmetic
 /// Instructions", doubled. Tensor cores: the architectures' white papers.
 pub fn flop_per_clock_per_sm(compute_capability: (u32, u32), dtype: DType) -> Option<u32> {
-    use DType::{Bf16, F16, F32, Tf32};
+    use DType::{Bf16, F16, F16x3, F32, Tf32};
     match (compute_capability, dtype) {
         ((7, 5), F32) | ((8, 0), F32) => Some(128),
         ((8, 6 | 7 | 9) | (9, 0) | (10 | 12, _), F32) => Some(256),
@@ -34,6 +34,8 @@ pub fn flop_per_clock_per_sm(compute_capability: (u32, u32), dtype: DType) -> Op
         ((8, 0), Tf32) => Some(1024),
         ((9, 0), F16 | Bf16) => Some(4096),
         ((9, 0), Tf32) => Some(2048),
+        // Three products of f16 for one of f32.
+        ((9, 0), F16x3) => Some(4096 / 3),
         _ => None,
     }
 }

@@ -24,18 +24,35 @@ impl<T: Element, O: Output<T>> ProblemData<T, O> {
     /// No memory on the device.
     pub fn new(device: &Device, problem: ProblemSpec, seed: u64) -> Result<Self, Error> {
         let ProblemSpec { shape, layout, .. } = problem;
+        let pool = Pool::<T>::new(seed, (shape.m * shape.k).max(shape.k * shape.n));
+        let (a_rows, a_cols) = layout.stored_a(shape);
+        let (b_rows, b_cols) = layout.stored_b(shape);
+        let a = pool.matrix(a_rows, a_cols, 0);
+        let b = pool.matrix(b_rows, b_cols, 1);
+        ProblemData::holding(device, problem, [&a, &b], seed)
+    }
+
+    /// A and B hold these elements, as they are stored, row by row. The `seed` chooses the
+    /// elements of C that are checked.
+    ///
+    /// # Errors
+    /// No memory on the device.
+    pub fn holding(
+        device: &Device,
+        problem: ProblemSpec,
+        [a, b]: [&[T]; 2],
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let ProblemSpec { shape, layout, .. } = problem;
         let (a_rows, a_cols) = layout.stored_a(shape);
         let (b_rows, b_cols) = layout.stored_b(shape);
         // C first: it is the cheapest to fail on.
         let c = device.zeros(shape.m, shape.n)?;
-        let pool = Pool::<T>::new(seed, (shape.m * shape.k).max(shape.k * shape.n));
-        let a = pool.matrix(a_rows, a_cols, 0);
-        let b = pool.matrix(b_rows, b_cols, 1);
         Ok(ProblemData {
             problem,
-            reference: Reference::new(&a, &b, shape, layout, seed),
-            a: device.from_slice(&a, a_rows, a_cols)?,
-            b: device.from_slice(&b, b_rows, b_cols)?,
+            reference: Reference::new(a, b, shape, layout, seed),
+            a: device.from_slice(a, a_rows, a_cols)?,
+            b: device.from_slice(b, b_rows, b_cols)?,
             c,
         })
     }
@@ -74,10 +91,7 @@ impl<T: Element, O: Output<T>> ProblemData<T, O> {
         &mut self,
         launch: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<Result<f64, String>, Error> {
-        self.poison()?;
-        launch(self)?;
-        // Reading C waits for the launch.
-        let c = self.c.to_vec()?;
+        let c = self.result(launch)?;
         let ProblemSpec {
             dtype,
             output,
@@ -86,6 +100,20 @@ impl<T: Element, O: Output<T>> ProblemData<T, O> {
         } = self.problem;
         let tolerance = result_check::tolerance(dtype, output, shape.k);
         Ok(self.reference.check(&c, tolerance))
+    }
+
+    /// Runs `launch` once on a poisoned C, and returns C row by row.
+    ///
+    /// # Errors
+    /// The launch or a copy failed.
+    pub fn result(
+        &mut self,
+        launch: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<Vec<O>, Error> {
+        self.poison()?;
+        launch(self)?;
+        // Reading C waits for the launch.
+        Ok(self.c.to_vec()?)
     }
 
     fn poison(&mut self) -> Result<(), Error> {

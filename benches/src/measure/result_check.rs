@@ -121,19 +121,20 @@ impl Reference {
 /// The largest relative error that a correct kernel may have.
 ///
 /// Rounding C costs a unit roundoff of its type, rounding f32 inputs to TF32 one of TF32 for
-/// each operand. Accumulating K terms in f32 costs at most K unit roundoffs of Σ|a·b|
+/// each operand, splitting them three units of 2⁻²². Accumulating K terms in f32 costs at most K unit roundoffs of Σ|a·b|
 /// (Higham, *Accuracy and Stability of Numerical Algorithms*, §3.1); for random signs the
 /// error grows like √K of them, and K unit roundoffs of |c| leave room for tensor cores that
 /// truncate. A wrong or missing slice of 16 along K changes C by √(16/K), far more.
 pub fn tolerance(dtype: DType, output: OutputType, k: usize) -> f64 {
     let unit = |mantissa_bits: i32| 2f64.powi(-mantissa_bits - 1);
     let stored = match output.dtype(dtype) {
-        DType::F32 | DType::Tf32 => unit(23),
+        DType::F32 | DType::Tf32 | DType::F16x3 => unit(23),
         DType::F16 => unit(10),
         DType::Bf16 => unit(7),
     };
     let converted = match dtype {
         DType::Tf32 => 2.0 * unit(10),
+        DType::F16x3 => 3.0 * unit(21),
         _ => 0.0,
     };
     stored + converted + (k + 16) as f64 * unit(23)

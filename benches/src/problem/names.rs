@@ -24,6 +24,10 @@ impl KernelChoice {
                 KernelChoice::Family(Family::TensorCore),
             ],
             DType::Tf32 => &[KernelChoice::Family(Family::TensorCore)],
+            DType::F16x3 => &[
+                KernelChoice::Family(Family::Hopper),
+                KernelChoice::Family(Family::Tiled),
+            ],
             DType::F32 => &[KernelChoice::Family(Family::Tiled)],
         }
     }
@@ -99,9 +103,15 @@ pub fn schedule_name(schedule: Schedule) -> &'static str {
     }
 }
 
-/// `f16`, `bf16`, `tf32` or `f32`.
+/// `f16`, `bf16`, `tf32`, `f16x3` or `f32`.
 pub fn parse_dtype(text: &str) -> Result<DType, String> {
-    let dtypes = [DType::F16, DType::Bf16, DType::Tf32, DType::F32];
+    let dtypes = [
+        DType::F16,
+        DType::Bf16,
+        DType::Tf32,
+        DType::F16x3,
+        DType::F32,
+    ];
     named(text, "type", &dtypes, DType::name)
 }
 

@@ -58,7 +58,7 @@ pub struct BenchArgs {
     #[arg(long, requires = ONLY_CHOICE, conflicts_with_all = ["kernels", "row_major"])]
     pub every_kernel: bool,
 
-    /// Types of A and B: f16, bf16, tf32, f32. [default: the suite's, else f16]
+    /// Types of A and B: f16, bf16, tf32, f16x3, f32. [default: the suite's, else f16]
     #[arg(long, value_delimiter = ',', value_parser = names::parse_dtype)]
     pub dtypes: Vec<DType>,
 

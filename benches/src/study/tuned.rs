@@ -32,7 +32,7 @@ pub fn orders(
     watch: &Watch,
 ) -> Result<Vec<Found>, Error> {
     match sweep.dtype() {
-        DType::F32 | DType::Tf32 => typed::<f32>(device, sweep, shape, args, watch),
+        DType::F32 | DType::Tf32 | DType::F16x3 => typed::<f32>(device, sweep, shape, args, watch),
         DType::F16 => typed::<f16>(device, sweep, shape, args, watch),
         DType::Bf16 => typed::<bf16>(device, sweep, shape, args, watch),
     }

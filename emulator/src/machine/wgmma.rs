@@ -177,9 +177,10 @@ pub fn multiply(
     }
 }
 
-/// `wgmma.wait_group 0`; puts the accumulator into the registers.
-pub fn finish(registers: &mut [u32]) {
-    wait(0);
+/// `wgmma.wait_group`; puts the accumulator into the registers, if none of the `pending` groups
+/// that may be unfinished writes it.
+pub fn finish(registers: &mut [u32], pending: u32) {
+    wait(pending);
     let Some(number) = ticket(registers[0]) else {
         return;
     };
@@ -187,7 +188,8 @@ pub fn finish(registers: &mut [u32]) {
         let group = &mut cluster.warpgroups[(thread / WARPGROUP) as usize];
         let in_flight = |multiply: &Multiply| multiply.accumulator == number;
         if group.pending.iter().any(in_flight) {
-            // A fault dropped the wait, so the tensor cores still own the registers.
+            // The tensor cores still own the registers: the group is among the pending ones, or
+            // a fault dropped the wait.
             return Ok(());
         }
         let Some(accumulator) = group.accumulators.get_mut(&number) else {

@@ -251,7 +251,7 @@ pub unsafe fn load_as(dtype: DType, address: u64) -> f32 {
         match dtype {
             DType::F16 => load::<F16>(address),
             DType::Bf16 => load::<Bf16>(address),
-            DType::F32 | DType::Tf32 => load::<F32>(address),
+            DType::F32 | DType::Tf32 | DType::F16x3 => load::<F32>(address),
         }
     }
 }
@@ -308,7 +308,7 @@ pub unsafe fn load_written_as(dtype: DType, address: u64) -> f32 {
         match dtype {
             DType::F16 => F16::to_f32(load_written_u16(address)),
             DType::Bf16 => Bf16::to_f32(load_written_u16(address)),
-            DType::F32 | DType::Tf32 => f32::from_bits(load_written_u32(address)),
+            DType::F32 | DType::Tf32 | DType::F16x3 => f32::from_bits(load_written_u32(address)),
         }
     }
 }

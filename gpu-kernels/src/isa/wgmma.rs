@@ -113,6 +113,13 @@ pub trait Accumulator: Copy {
     /// All threads of the warpgroup execute it.
     unsafe fn finish(&mut self);
 
+    /// `wgmma.wait_group PENDING`, tied to the registers: for an accumulator that none of the
+    /// last `PENDING` groups of multiplies writes.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup execute it.
+    unsafe fn finish_but<const PENDING: u32>(&mut self);
+
     /// This thread's values of columns `16 · group ..`. With `l` the lane and `w` the warp
     /// of the warpgroup, they are four pairs of neighbouring columns, which start at
     /// `2 · (l % 4)`: row `16·w + l/4`, that row + 8, and the same two rows eight columns
@@ -201,7 +208,7 @@ macro_rules! accumulators {
                         // SAFETY: the caller's duty.
                         unsafe {
                             match T::DTYPE {
-                                DType::F16 => wgmma!("k16", "f16", "1, 1, {ta}, {tb};"),
+                                DType::F16 | DType::F16x3 => wgmma!("k16", "f16", "1, 1, {ta}, {tb};"),
                                 DType::Bf16 => wgmma!("k16", "bf16", "1, 1, {ta}, {tb};"),
                                 DType::Tf32 | DType::F32 => wgmma!("k8", "tf32", "1, 1; // {ta} {tb}"),
                             }
@@ -219,10 +226,16 @@ macro_rules! accumulators {
 
             #[inline(always)]
             unsafe fn finish(&mut self) {
+                // SAFETY: the caller's duty.
+                unsafe { self.finish_but::<0>() }
+            }
+
+            #[inline(always)]
+            unsafe fn finish_but<const PENDING: u32>(&mut self) {
                 instruction!(
                     // SAFETY: the caller's duty.
                     ptx = unsafe {
-                        super::convergent::wgmma_wait::<0>();
+                        super::convergent::wgmma_wait::<PENDING>();
                         // There is no instruction. Reads of D read the outputs of this
                         // `asm!`, so they stay after the wait.
                         asm!(
@@ -230,7 +243,7 @@ macro_rules! accumulators {
                             inout(reg32) self[0], $(inout(reg32) self[$i],)* options(nostack)
                         );
                     },
-                    emulated = machine::wgmma::finish(self)
+                    emulated = machine::wgmma::finish(self, PENDING)
                 )
             }
 

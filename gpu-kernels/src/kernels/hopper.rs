@@ -33,6 +33,7 @@
 //! | [`shared_memory`] | where everything stands in shared memory |
 //! | [`pipeline`] | the ring of stages, and its signals between producer and consumers |
 //! | [`tma_load`] | the boxes that fill a stage |
+//! | [`parts`] | the main loop for f32 elements in two parts |
 //! | [`epilogue`] | from accumulators to C |
 //! | [`fusion`] | the formula of the epilogue, on a lane's accumulators |
 //!
@@ -44,6 +45,7 @@ pub mod cluster;
 pub mod cooperative;
 pub mod epilogue;
 pub mod fusion;
+pub mod parts;
 pub mod ping_pong;
 pub mod pipeline;
 pub mod shared_memory;
@@ -71,8 +73,8 @@ pub use stream_k::StreamK;
 pub use tma_load::box_rows;
 pub use traits::last_cols;
 
-/// The Hopper kernel. `T` is f16, bf16 or TF32 (TF32 requires both operands contiguous
-/// along K); `A` and `B` are the layouts of the operands; a CTA computes `M`×`N` of C in
+/// The Hopper kernel. `T` is f16, bf16, TF32 or f16x3 (the last two require both operands
+/// contiguous along K); `A` and `B` are the layouts of the operands; a CTA computes `M`×`N` of C in
 /// k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the kernel schedule;
 /// `FUSED` says whether it has the whole epilogue.
 pub struct Hopper<

@@ -173,7 +173,7 @@ mod device {
             match T::DTYPE {
                 DType::F16 | DType::Bf16 => global::load_u16(address),
                 DType::Tf32 => convert::tf32_from_f32(f32::from_bits(global::load_u32(address))),
-                DType::F32 => global::load_u32(address),
+                DType::F32 | DType::F16x3 => global::load_u32(address),
             }
         }
     }

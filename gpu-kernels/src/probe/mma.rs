@@ -35,7 +35,7 @@ impl<T: ElementType> Kernel for Multiply<T> {
                 f32::from_bits(w),
             ];
             match T::DTYPE {
-                DType::F16 => mma::multiply_f16(&mut d, a, [b0, b1]),
+                DType::F16 | DType::F16x3 => mma::multiply_f16(&mut d, a, [b0, b1]),
                 DType::Bf16 => mma::multiply_bf16(&mut d, a, [b0, b1]),
                 DType::Tf32 | DType::F32 => mma::multiply_tf32(&mut d, a, [b0, b1]),
             }

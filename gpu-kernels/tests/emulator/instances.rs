@@ -163,6 +163,7 @@ fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType
         schedule: Schedule::Grid1d,
         store_by_tma: 0,
         stream_k_ctas: 0,
+        exponents: [0; 2],
     };
     let config = LaunchConfig {
         ctas: 2,

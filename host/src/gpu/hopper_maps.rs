@@ -84,8 +84,16 @@ impl HopperMaps {
         Ok(HopperMaps {
             kernel: kernel.name,
             c_by_tma_only: kernel.c_by_tma_only,
-            a: spec(kernel.input, a, tma::a_box(kernel, a_major, problem.m)),
-            b: spec(kernel.input, b, tma::b_box(kernel, b_major, problem)),
+            a: spec(
+                kernel.input.factor(),
+                a,
+                tma::a_box(kernel, a_major, problem.m),
+            ),
+            b: spec(
+                kernel.input.factor(),
+                b,
+                tma::b_box(kernel, b_major, problem),
+            ),
             c: c.map(|tensor| spec(c_dtype, tensor, c_box)),
             last_columns: c
                 .zip(tma::last_c_box(kernel))

@@ -63,6 +63,7 @@ impl Copy {
                 schedule: Schedule::Grid1d,
                 store_by_tma: 0,
                 stream_k_ctas: 0,
+                exponents: [0; 2],
             },
         })
     }

@@ -11,6 +11,7 @@ use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
 use super::run_order::Turn;
+use super::split::Split;
 use super::sums::Sums;
 use crate::epilogue_form::Gated;
 use crate::error::Error;
@@ -58,6 +59,8 @@ pub(crate) struct ProductLaunch {
     estimate: Duration,
     /// The copies of A and B, as the kernel sees them, that are made before the product.
     packs: [Option<Pack>; 2],
+    /// The launch before the product that splits A and B instead.
+    split: Option<Split>,
     /// The parameters for the problem as the kernel sees it. The addresses are from the
     /// last run; packed operands have the address of their workspace.
     params: GemmParams,
@@ -84,7 +87,16 @@ impl ProductLaunch {
         let function = gpu.load(kernel, &form)?;
         let empty = problem.is_empty();
         let mut packs = [None, None];
-        if let (Some(copies), false) = (choice.pack, empty) {
+        let mut split = None;
+        if let (Some(splits), false) = (
+            choice.pack.filter(|pack| pack.family == Family::Split),
+            empty,
+        ) {
+            let a = PackedMatrix::of_a(kernel, &problem);
+            let b = PackedMatrix::of_b(kernel, &problem);
+            split = Some(Split::new(gpu, &splits, &problem, [a, b])?);
+            (problem.a, problem.b) = (a.strides(), b.strides());
+        } else if let (Some(copies), false) = (choice.pack, empty) {
             if choice.packed.a {
                 let matrix = PackedMatrix::of_a(kernel, &problem);
                 let pack = Pack::new(gpu, &copies, problem.a, matrix)?;
@@ -101,6 +113,10 @@ impl ProductLaunch {
         let maps = match kernel.family {
             Family::Hopper if !empty => Some(HopperMaps::new(kernel, &problem)?),
             _ => None,
+        };
+        let [a, b] = match &split {
+            Some(split) => split.addresses(),
+            None => [0, 1].map(|operand: usize| packs[operand].as_ref().map_or(0, Pack::address)),
         };
         let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
         let sums = match grid::stream_k_tiles(&choice, ctas) {
@@ -121,8 +137,8 @@ impl ProductLaunch {
                 batches: problem.batches,
                 epilogue: with_gated_columns(&problem),
                 source_by_tma: 0,
-                a: problem.a.at(packs[0].as_ref().map_or(0, Pack::address)),
-                b: problem.b.at(packs[1].as_ref().map_or(0, Pack::address)),
+                a: problem.a.at(a),
+                b: problem.b.at(b),
                 c: problem.c.at(0),
                 workspace: sums.as_ref().map_or(0, Sums::address),
                 m: problem.m,
@@ -132,8 +148,10 @@ impl ProductLaunch {
                 schedule: choice.schedule,
                 store_by_tma: 0,
                 stream_k_ctas: choice.stream_k_ctas,
+                exponents: split.as_ref().map_or([0; 2], Split::exponents),
             },
             packs,
+            split,
             maps,
             sums,
         })
@@ -152,12 +170,14 @@ impl ProductLaunch {
         } else {
             (self.params.m, self.params.n)
         };
-        let mut packed = [0, 1].map(|index: usize| self.packs[index].is_some());
+        let mut packed =
+            [0, 1].map(|index: usize| self.split.is_some() || self.packs[index].is_some());
         if self.choice.transposed {
             packed.reverse();
         }
         let [packed_a, packed_b] = packed;
-        let packed = self.packs.iter().flatten().map(Pack::workspace_bytes);
+        let packed = (self.packs.iter().flatten().map(Pack::workspace_bytes))
+            .chain(self.split.iter().map(Split::workspace_bytes));
         let sums = self.sums.as_ref().map_or(0, Sums::bytes);
         GpuPlanInfo {
             m: m as usize,
@@ -201,10 +221,10 @@ impl ProductLaunch {
             *run
         };
         let [pack_a, pack_b] = &self.packs;
-        if pack_a.is_none() {
+        if pack_a.is_none() && self.split.is_none() {
             params.a.address = run.a;
         }
-        if pack_b.is_none() {
+        if pack_b.is_none() && self.split.is_none() {
             params.b.address = run.b;
         }
         params.c.address = run.c;
@@ -227,6 +247,10 @@ impl ProductLaunch {
                 // SAFETY: the caller ensures it.
                 unsafe { pack.run(&self.gpu, stream, address) }?;
             }
+        }
+        if let Some(split) = &self.split {
+            // SAFETY: the caller ensures it.
+            unsafe { split.run(&self.gpu, stream, [run.a, run.b]) }?;
         }
         if let Some(sums) = &mut self.sums {
             sums.clear_flags(backend, turn)?;

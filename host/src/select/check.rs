@@ -19,10 +19,10 @@ pub fn check(
     problem: &Problem,
     target: &Target,
 ) -> Result<(), Rejection> {
-    if kernel.family == Family::Pack {
+    if !kernel.family.multiplies() {
         return Err(Rejection::NoProduct);
     }
-    if kernel.input != problem.input {
+    if !serves(kernel.input, problem.input) {
         return Err(Rejection::Input {
             reads: kernel.input,
             problem: problem.input,
@@ -49,6 +49,12 @@ pub fn check(
         check_tma(kernel, problem)?;
     }
     Ok(())
+}
+
+/// Whether a kernel of type `kernel` computes products of type `problem`. f32 kernels are exact
+/// enough for f16x3.
+pub(super) fn serves(kernel: DType, problem: DType) -> bool {
+    kernel == problem || (kernel, problem) == (DType::F32, DType::F16x3)
 }
 
 /// Checks that `kernel` can compute the epilogue and the batch of `problem` in one launch.
@@ -81,8 +87,10 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
         return Err(Rejection::Output);
     }
     let tma = |operand, reason| Rejection::Tma { operand, reason };
-    if kernel.input == DType::Tf32 {
-        return Err(tma(Operand::A, tma::Unreadable::Unrounded));
+    match kernel.input {
+        DType::Tf32 => return Err(tma(Operand::A, tma::Unreadable::Unrounded)),
+        DType::F16x3 => return Err(tma(Operand::A, tma::Unreadable::Unsplit)),
+        _ => {}
     }
     tma::GlobalTensor::of_a(problem, a_major(kernel, problem))
         .map_err(|reason| tma(Operand::A, reason))?;

@@ -60,11 +60,11 @@ pub(super) fn needed(
         Err(reason @ Rejection::Tma { .. }) => reason,
         Err(reason) => return Err(reason),
     };
-    // The pack kernel rounds to TF32 while it copies.
-    let rounds = kernel.input == DType::Tf32;
+    // The copy is rounded to TF32, or split.
+    let changes = kernel.input.is_converted();
     let packed = Packed {
-        a: rounds || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
-        b: rounds || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
+        a: changes || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
+        b: changes || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
     };
     // A packed B whose lines are rows still has the columns of gated pairs side by side.
     if packed.b && problem.epilogue.gated.is_some() && kernel.b_major == Some(Major::Mn) {
@@ -83,6 +83,9 @@ pub(super) fn needed(
 
 /// Whether packing pays, by the rules of this module.
 fn pays(packed: Packed, problem: &Problem, target: &Target) -> bool {
+    if problem.input == DType::F16x3 {
+        return Nanoseconds::split(problem, target).0 < Nanoseconds::tiled(problem, target).0;
+    }
     if !in_lines(problem) {
         let elements = Nanoseconds::by_elements(packed, problem, target);
         return Nanoseconds::packed(packed, problem).0 < elements.0;
@@ -110,11 +113,39 @@ impl Nanoseconds {
 
     /// By copies, read and written at 2 TB/s, and hopper at 600 TFLOP/s.
     fn packed(packed: Packed, problem: &Problem) -> Self {
-        let [m, n, k] = [problem.m, problem.n, problem.k].map(u128::from);
         let copied = u128::from(packed.elements(problem)) * u128::from(2 * problem.input.bytes());
-        let flop = 2 * m * n * k * u128::from(problem.batches);
-        Nanoseconds(4500 * operands(packed) + copied / 2000 + flop / 600_000)
+        Nanoseconds(4500 * operands(packed) + copied / 2000 + flop(problem) / 600_000)
     }
+
+    /// By splitting both operands ([`f16x3`](gpu_kernels::f16x3)) at 2 TB/s, which moves 12
+    /// bytes an element, and hopper at 200 TFLOP/s.
+    fn split(problem: &Problem, target: &Target) -> Self {
+        let both = Packed { a: true, b: true };
+        let copied = u128::from(both.elements(problem)) * 12;
+        let launches = 6000;
+        let tile = |k| 2 * 64 * 64 * k / 1500;
+        let product = by_tiles(problem, target, 64, tile).max(flop(problem) / 200_000);
+        Nanoseconds(launches + copied / 2000 + product)
+    }
+
+    /// By tiled, which multiplies f32, with 64×64 tiles or at its best rate.
+    fn tiled(problem: &Problem, target: &Target) -> Self {
+        let tile = |k| 2 * 64 * 64 * k / 280;
+        Nanoseconds(by_tiles(problem, target, 64, tile).max(flop(problem) / 45_000))
+    }
+}
+
+/// The time of a product in waves of `side`×`side` tiles, each of which takes `tile` of K.
+fn by_tiles(problem: &Problem, target: &Target, side: u32, tile: impl Fn(u128) -> u128) -> u128 {
+    let [m, n] = [problem.m, problem.n].map(|size| u128::from(size.div_ceil(side)));
+    let tiles = m * n * u128::from(problem.batches);
+    tiles.div_ceil(target.sms.max(1).into()) * tile(problem.k.into())
+}
+
+/// FLOP of a product.
+fn flop(problem: &Problem) -> u128 {
+    let [m, n, k] = [problem.m, problem.n, problem.k].map(u128::from);
+    2 * m * n * k * u128::from(problem.batches)
 }
 
 /// Number of packed operands.
@@ -137,15 +168,23 @@ pub(crate) fn kernel_for<'a>(
     input: DType,
     target: &Target,
 ) -> Option<&'a KernelInfo> {
-    let copies = match input {
+    match input {
         // Copying needs only the size of the elements.
-        DType::F16 | DType::Bf16 => DType::F16,
-        DType::F32 | DType::Tf32 => input,
-    };
+        DType::F16 | DType::Bf16 => find(catalog, Family::Pack, DType::F16, target),
+        DType::F32 | DType::Tf32 => find(catalog, Family::Pack, input, target),
+        DType::F16x3 => find(catalog, Family::Split, input, target),
+    }
+}
+
+fn find<'a>(
+    catalog: Catalog<'a>,
+    family: Family,
+    input: DType,
+    target: &Target,
+) -> Option<&'a KernelInfo> {
     let (major, minor) = target.compute_capability;
     catalog.kernels.iter().find(|kernel| {
-        kernel.family == Family::Pack
-            && kernel.input == copies
+        (kernel.family, kernel.input) == (family, input)
             && kernel.arch.runs_on(major, minor)
             && (catalog.is_built)(kernel.name)
     })
@@ -164,6 +203,8 @@ pub(crate) struct PackedMatrix {
     /// Whether the contiguous lines are rows; otherwise they are columns.
     rows_are_lines: bool,
     element_bytes: u32,
+    /// Number of parts of an element. The matrix of the first parts comes first.
+    parts: u32,
 }
 
 impl PackedMatrix {
@@ -174,7 +215,8 @@ impl PackedMatrix {
             rows: problem.m,
             cols: problem.k,
             rows_are_lines: check::a_major(kernel, problem) == Major::K,
-            element_bytes: problem.input.bytes(),
+            element_bytes: kernel.input.factor().bytes(),
+            parts: kernel.input.parts(),
         }
     }
 
@@ -185,28 +227,37 @@ impl PackedMatrix {
             rows: problem.k,
             cols: problem.n,
             rows_are_lines: check::b_major(kernel, problem) == Major::Mn,
-            element_bytes: problem.input.bytes(),
+            element_bytes: kernel.input.factor().bytes(),
+            parts: kernel.input.parts(),
         }
     }
 
     /// Elements from one line to the next: a line, rounded up to [`PITCH_BYTES`].
     fn pitch(self) -> u64 {
-        let line = if self.rows_are_lines {
-            self.cols
-        } else {
-            self.rows
-        };
-        u64::from(line).next_multiple_of(PITCH_BYTES / u64::from(self.element_bytes))
+        u64::from(self.length()).next_multiple_of(PITCH_BYTES / u64::from(self.element_bytes))
     }
 
-    /// Elements of one matrix in the workspace; they are less than 2⁶⁴.
-    fn elements(self) -> u64 {
-        let lines = if self.rows_are_lines {
+    /// Number of contiguous lines of one matrix.
+    pub(crate) fn lines(self) -> u32 {
+        if self.rows_are_lines {
             self.rows
         } else {
             self.cols
-        };
-        self.pitch() * u64::from(lines)
+        }
+    }
+
+    /// Elements of a line.
+    pub(crate) fn length(self) -> u32 {
+        if self.rows_are_lines {
+            self.cols
+        } else {
+            self.rows
+        }
+    }
+
+    /// Elements of one matrix in the workspace, with all parts; they are less than 2⁶⁵.
+    fn elements(self) -> u128 {
+        u128::from(self.pitch()) * u128::from(self.lines()) * u128::from(self.parts)
     }
 
     /// Bytes of the workspace; `None` when the number exceeds `usize`.
@@ -224,7 +275,11 @@ impl PackedMatrix {
             Strides::new(1, self.pitch())
         };
         Strides {
-            batch_stride: if self.batches > 1 { self.elements() } else { 0 },
+            // Saturated only where the workspace is too large for any memory.
+            batch_stride: match self.batches {
+                0 | 1 => 0,
+                _ => u64::try_from(self.elements()).unwrap_or(u64::MAX),
+            },
             ..matrix
         }
     }

@@ -149,7 +149,9 @@ fn why_none(
         rejected: catalog
             .kernels
             .iter()
-            .filter(|kernel| kernel.input == problem.input && kernel.family != Family::Pack)
+            .filter(|kernel| {
+                kernel.family.multiplies() && check::serves(kernel.input, problem.input)
+            })
             .filter_map(|kernel| {
                 Some(Rejected {
                     kernel: kernel.name,

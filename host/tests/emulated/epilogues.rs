@@ -7,7 +7,7 @@ use tilewise::emulator::{self, EmulatedGpu};
 use tilewise::select::Rejection;
 use tilewise::{
     Activation, DType, Device, Element, Epilogue, Error, Family, Gated, Gemm, Inputs, KernelInfo,
-    Output, PlanInfo, Precision, Schedule, bf16, f16,
+    Output, PlanInfo, Schedule, bf16, f16,
 };
 
 use crate::common::Random;
@@ -72,10 +72,7 @@ fn check_kernel(
         bf16: Output<T>,
     {
         let device = device(random.below(1000) as u64);
-        let mut gemm = Gemm::new(&device).kernel(kernel.name);
-        if kernel.input == DType::Tf32 {
-            gemm = gemm.precision(Precision::Tf32);
-        }
+        let gemm = (Gemm::new(&device).kernel(kernel.name)).precision(kernel.input.into());
         let input = kernel.input;
         match random.below(3) {
             0 => check::<T, f32>(&gemm, &device, random, size, parts, data, input),
@@ -86,7 +83,7 @@ fn check_kernel(
     match kernel.input {
         DType::F16 => typed::<f16>(kernel, random, size, parts, data),
         DType::Bf16 => typed::<bf16>(kernel, random, size, parts, data),
-        DType::F32 | DType::Tf32 => typed::<f32>(kernel, random, size, parts, data),
+        DType::F32 | DType::Tf32 | DType::F16x3 => typed::<f32>(kernel, random, size, parts, data),
     }
 }
 

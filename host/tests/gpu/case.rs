@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tilewise::{
     DType, Device, Element, Error, Family, Gemm, KernelInfo, Major, Output, OutputType, Packing,
-    Plan, PlanInfo, Precision, Schedule, TileOrder,
+    Plan, PlanInfo, Schedule, TileOrder,
 };
 
 use crate::arrangement::{Arrangement, Placement};
@@ -124,9 +124,7 @@ impl Case {
         if let Some(kernel) = self.kernel {
             gemm = gemm.kernel(kernel.name);
         }
-        if self.input == DType::Tf32 {
-            gemm = gemm.precision(Precision::Tf32);
-        }
+        gemm = gemm.precision(self.input.into());
         match self.walk {
             None => gemm,
             Some((schedule, order)) => gemm.schedule(schedule).order(order),
@@ -176,7 +174,7 @@ impl Case {
         let Some(kernel) = self.kernel.filter(|kernel| kernel.family == Family::Hopper) else {
             return true;
         };
-        if self.input == DType::Tf32 {
+        if self.input.is_converted() {
             return false;
         }
         let (Some(a_major), Some(b_major)) = (kernel.a_major, kernel.b_major) else {

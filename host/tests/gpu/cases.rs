@@ -59,7 +59,7 @@ pub fn persistent(kernel: &KernelInfo) -> Schedule {
     }
 }
 
-/// Every product for `kernel`, which is not of [`Family::Pack`].
+/// Every product for `kernel`, whose family multiplies.
 pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     let mut generator = Generator::new(kernel);
     generator.edges();
@@ -82,7 +82,13 @@ pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
 pub fn unforced() -> Vec<Planned> {
     let mut random = StdRng::seed_from_u64(0);
     let mut planned = Vec::new();
-    for input in [DType::F32, DType::Tf32, DType::F16, DType::Bf16] {
+    for input in [
+        DType::F32,
+        DType::Tf32,
+        DType::F16x3,
+        DType::F16,
+        DType::Bf16,
+    ] {
         for a in DISTINCT {
             for b in DISTINCT {
                 let mut size = || {
@@ -133,7 +139,7 @@ pub fn aligned(kernel: &KernelInfo) -> [Arrangement; 2] {
 /// For f32 inputs, both output types are f32, so only the first is tested.
 pub fn storable(input: DType, output: OutputType) -> OutputType {
     match input {
-        DType::F32 | DType::Tf32 => OutputType::Input,
+        DType::F32 | DType::Tf32 | DType::F16x3 => OutputType::Input,
         DType::F16 | DType::Bf16 => output,
     }
 }
@@ -200,9 +206,10 @@ impl Generator {
                 // Hopper kernels of several layouts and tiles share their code for
                 // operands, and most of the cross is packed for them.
                 let share = match self.kernel.family {
-                    Family::Pack | Family::Naive | Family::Tiled => 1.0,
+                    Family::Naive | Family::Tiled => 1.0,
                     Family::TensorCore => 0.5,
                     Family::Hopper => 0.2,
+                    Family::Pack | Family::Split => 0.0,
                 };
                 if !self.random.random_bool(share) {
                     continue;

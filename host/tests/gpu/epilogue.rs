@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tilewise::{
     Activation, Bias, DType, Device, Element, Epilogue, Error, Gated, Gemm, Inputs, KernelInfo,
-    Output, OutputType, Plan, Precision, oracle,
+    Output, OutputType, Plan, oracle,
 };
 
 use crate::arrangement::{Arrangement, Placement};
@@ -229,10 +229,7 @@ impl EpilogueCase {
         if let Some(kernel) = self.kernel {
             gemm = gemm.kernel(kernel.name);
         }
-        match self.input {
-            DType::Tf32 => gemm.precision(Precision::Tf32),
-            _ => gemm,
-        }
+        gemm.precision(self.input.into())
     }
 
     /// A generator of data that depends only on the seed and the name.

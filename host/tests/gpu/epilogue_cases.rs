@@ -29,7 +29,7 @@ const OTHER_FORMS: usize = 6;
 /// Products whose kernel the library chooses.
 const CHOSEN: usize = 400;
 
-/// The products for `kernel`, which is not of [`Family::Pack`].
+/// The products for `kernel`, whose family multiplies.
 pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<EpilogueCase> {
     let mut random = seeded(kernel.name);
     let forms = match kernel.family {
@@ -63,7 +63,13 @@ pub fn unforced() -> Vec<EpilogueCase> {
         .map(|index| {
             let input = choose(
                 &mut random,
-                &[DType::F16, DType::Bf16, DType::Tf32, DType::F32],
+                &[
+                    DType::F16,
+                    DType::Bf16,
+                    DType::Tf32,
+                    DType::F16x3,
+                    DType::F32,
+                ],
             );
             let is_batched = random.random_bool(0.4);
             let output = output(&mut random, None, input);

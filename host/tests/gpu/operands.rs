@@ -84,7 +84,7 @@ impl<T: Element, O: Output<T>> Operands<T, O> {
             .copied()
             .collect();
         match case.data {
-            Data::Uniform => reference::check(&product, &found, n),
+            Data::Uniform => reference::check(&product, &found, n, case.input),
             Data::Integers => reference::check_exact(&product, &found, n),
         }
         .map_err(Failure::Wrong)

@@ -66,6 +66,7 @@ fn quarters(len: usize) -> Product {
         k: 64,
         values: values.collect(),
         magnitudes: vec![16.0; len],
+        largest: 0.25,
     }
 }
 
@@ -85,10 +86,15 @@ fn must_find(result: Result<f64, String>) -> Result<(), String> {
 
 fn a_missing_term_is_found() -> Result<(), String> {
     let product = quarters(100);
-    check(&product, &found(&product, |_, value| value), 100)?;
+    check(
+        &product,
+        &found(&product, |_, value| value),
+        100,
+        DType::F32,
+    )?;
     for wrong in [0.25, f64::NAN] {
         let change = |index, value| if index == 57 { value + wrong } else { value };
-        must_find(check(&product, &found(&product, change), 100))?;
+        must_find(check(&product, &found(&product, change), 100, DType::F32))?;
     }
     Ok(())
 }
@@ -106,11 +112,13 @@ fn a_bias_is_found() -> Result<(), String> {
             },
         ),
         1000,
+        DType::F32,
     )?;
     must_find(check(
         &product,
         &found(&product, |_, value| value + bias),
         1000,
+        DType::F32,
     ))
 }
 
@@ -212,14 +220,11 @@ fn every_kernel_is_drawn() -> Result<(), String> {
                 .or_default() += 1;
         }
     }
-    for kernel in KERNELS
-        .iter()
-        .filter(|kernel| kernel.family != Family::Pack)
-    {
+    for kernel in KERNELS.iter().filter(|kernel| kernel.family.multiplies()) {
         let is_hopper = kernel.family == Family::Hopper;
         for in_place in [true, false] {
             let possible = if in_place {
-                !(is_hopper && kernel.input == DType::Tf32)
+                !(is_hopper && kernel.input.is_converted())
             } else {
                 is_hopper
             };
@@ -243,7 +248,7 @@ fn drawn_cases_can_be_planned() -> Result<(), String> {
     let captured = capture::cases().into_iter().map(|(_, case, _)| case);
     let repeated = KERNELS
         .iter()
-        .filter(|kernel| kernel.family != Family::Pack)
+        .filter(|kernel| kernel.family.multiplies())
         .map(|kernel| repeat::in_many_tiles(kernel, repeat::SMS));
     for case in random.chain(captured).chain(repeated) {
         match (choice(&case), case.is_runnable()) {

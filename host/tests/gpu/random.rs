@@ -56,10 +56,11 @@ pub fn case(seed: u64, index: usize) -> Case {
     (seed, index, "random").hash(&mut hasher);
     let mut random = StdRng::seed_from_u64(hasher.finish());
     let random = &mut random;
-    let input = match random.random_range(0..8) {
+    let input = match random.random_range(0..9) {
         0 => DType::F32,
         1 => DType::Tf32,
-        2..5 => DType::F16,
+        2 => DType::F16x3,
+        3..6 => DType::F16,
         _ => DType::Bf16,
     };
     let output = choose(random, &[OutputType::Input, OutputType::F32]);
@@ -151,7 +152,7 @@ fn arrangements(random: &mut StdRng) -> [Arrangement; 3] {
 fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
     let candidates = KERNELS
         .iter()
-        .filter(|kernel| kernel.input == case.input && kernel.family != Family::Pack);
+        .filter(|kernel| kernel.input == case.input && kernel.family.multiplies());
     let with = |kernel| Case {
         kernel: Some(kernel),
         ..*case

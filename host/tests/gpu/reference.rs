@@ -70,13 +70,23 @@ pub fn product<T: Element>(
 
 /// How much of what is allowed the errors of `found` are, 1 at most; or what is
 /// wrong.
-pub fn check<O: Element>(product: &Product, found: &[O], n: usize) -> Result<f64, String> {
+pub fn check<O: Element>(
+    product: &Product,
+    found: &[O],
+    n: usize,
+    input: DType,
+) -> Result<f64, String> {
+    // Factors that are rounded to TF32 are so in the reference too.
+    let input = match input {
+        DType::F16x3 => input,
+        _ => DType::F32,
+    };
     let mut worst = 0.0_f64;
     let (mut error_squares, mut magnitude_squares, mut value_squares) = (0.0, 0.0, 0.0);
     for (index, found) in found.iter().enumerate() {
         let (value, found) = (product.values[index], found.to_f64());
         let error = (found - value).abs();
-        let bound = product.bound(index, DType::F32, O::DTYPE);
+        let bound = product.bound(index, input, O::DTYPE);
         if error.is_nan() || error > bound {
             let (row, col) = (index / n, index % n);
             return Err(format!(
@@ -89,7 +99,7 @@ pub fn check<O: Element>(product: &Product, found: &[O], n: usize) -> Result<f64
         value_squares += value * value;
     }
     let (u, smallest) = match O::DTYPE {
-        DType::F32 | DType::Tf32 => (2.0_f64.powi(-24), 2.0_f64.powi(-150)),
+        DType::F32 | DType::Tf32 | DType::F16x3 => (2.0_f64.powi(-24), 2.0_f64.powi(-150)),
         DType::F16 => (2.0_f64.powi(-11), 2.0_f64.powi(-25)),
         DType::Bf16 => (2.0_f64.powi(-8), 2.0_f64.powi(-134)),
     };

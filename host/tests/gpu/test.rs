@@ -11,7 +11,7 @@ use crate::cases;
 use crate::epilogue::EpilogueCase;
 use crate::large::{self, Large};
 use crate::shared::Shared;
-use crate::{chain, endless, epilogue_cases, errors, foreign, own, random, repeat, tune};
+use crate::{chain, endless, epilogue_cases, errors, f16x3, foreign, own, random, repeat, tune};
 
 /// What one test does.
 pub enum Work {
@@ -27,7 +27,7 @@ pub enum Work {
     Capture(Case, Scene),
     /// Operands past 2³¹ elements.
     Large(&'static KernelInfo, Large),
-    /// Errors that need a GPU, tuning, chains, foreign streams, kernels that never end.
+    /// Errors that need a GPU, tuning, chains, f16x3, foreign streams, kernels that never end.
     Device(fn(&Device) -> Result<(), String>),
     /// A test of the test program itself, without a GPU.
     Own(fn() -> Result<(), String>),
@@ -85,14 +85,15 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     let errors = errors::CASES.into_iter().map(on_device("errors"));
     let tuning = tune::CASES.into_iter().map(on_device("tuning"));
     let chains = chain::CASES.into_iter().map(on_device("chains"));
+    let f16x3 = f16x3::CASES.into_iter().map(on_device("f16x3"));
     let foreign = foreign::CASES.into_iter().map(on_device("foreign"));
     let endless = endless::CASES.into_iter().map(on_device("endless"));
-    let on_device = (errors.chain(tuning).chain(chains))
+    let on_device = (errors.chain(tuning).chain(chains).chain(f16x3))
         .chain(foreign)
         .chain(endless);
     let mut tests: Vec<Test> = own.chain(on_device).collect();
     // A kernel that packs is tested with the kernels that read the packed operand.
-    let products = |kernel: &&KernelInfo| kernel.family != Family::Pack;
+    let products = |kernel: &&KernelInfo| kernel.family.multiplies();
     for kernel in KERNELS.iter().filter(products) {
         tests.extend(of_kernel(kernel, args.sms()));
     }

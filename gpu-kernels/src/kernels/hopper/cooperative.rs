@@ -121,14 +121,15 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
         }
     }
 
-    /// Fills a stage with each of a tile's k-blocks from `first` to `end`.
+    /// Fills a stage with each of a tile's k-blocks from `first` to `end`; with each part of
+    /// them, where elements have parts.
     ///
     /// # Safety
     /// One thread of the CTA calls this, after the barriers are set up.
     #[inline(always)]
     pub unsafe fn fill(&mut self, origin: Origin, (first, end): (u32, u32)) {
-        let mut k_block = first;
-        while k_block < end {
+        let mut block = first * K::PARTS;
+        while block < end * K::PARTS {
             let PipelineState { stage, parity } = self.state;
             // SAFETY: the stage is free in every CTA we write to once its `empty` barrier
             // has completed, and `full` expects all bytes that land in this CTA: our own
@@ -136,7 +137,7 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
             unsafe {
                 self.smem.empty(stage).wait(parity);
                 self.smem.full(stage).arrive_expecting(self.bytes);
-                let k = k_block * K::BLOCK_K;
+                let k = block / K::PARTS * K::BLOCK_K;
                 load_stage(
                     self.params,
                     self.maps,
@@ -144,11 +145,11 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
                     self.peers,
                     stage,
                     origin,
-                    k,
+                    (k, block % K::PARTS),
                 );
             }
             self.state = self.state.next::<K>();
-            k_block += 1;
+            block += 1;
         }
     }
 }
@@ -191,10 +192,10 @@ pub fn undefined<K: KernelTraits>() -> Accumulators<K> {
 
 /// Multiplies stages, from tile to tile.
 pub struct MainLoop<K, P> {
-    smem: SharedMemory<K>,
-    peers: P,
-    consumer: Consumer,
-    state: PipelineState,
+    pub(super) smem: SharedMemory<K>,
+    pub(super) peers: P,
+    pub(super) consumer: Consumer,
+    pub(super) state: PipelineState,
 }
 
 impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
@@ -223,8 +224,12 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
     pub unsafe fn multiply_tile(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) {
         // SAFETY: the caller's duty.
         unsafe {
-            let last = self.multiply(accumulators, k_blocks);
-            self.finish(accumulators, last);
+            if K::PARTS > 1 {
+                self.multiply_parts(accumulators, k_blocks);
+            } else {
+                let last = self.multiply(accumulators, k_blocks);
+                self.finish(accumulators, last);
+            }
         }
     }
 
@@ -296,7 +301,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
 /// # Safety
 /// See [`wgmma::Accumulator::multiply`].
 #[inline(always)]
-unsafe fn multiply_atom<K: KernelTraits>(
+pub(super) unsafe fn multiply_atom<K: KernelTraits>(
     accumulators: &mut Accumulators<K>,
     a: u64,
     b: u64,

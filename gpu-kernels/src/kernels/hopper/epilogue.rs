@@ -251,7 +251,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         let fragment = Fragment::new(lane);
         // SAFETY: each batch begins before it is filled, and is sent when it is full.
         unsafe {
-            let rows = self.fusion.row_terms(origin.row + fragment.row);
+            let rows = (self.fusion).row_terms(origin.row + fragment.row, origin.batch);
             let zero = if self.begins_late() {
                 shared::load_in_place_u32(compute_here(self.zero))
             } else {
@@ -277,6 +277,8 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                     if self.begins_late() {
                         values = values.map(|value| f32::from_bits(value.to_bits() ^ zero));
                     }
+                    let col = origin.col + 16 * group + fragment.col;
+                    values = self.fusion.unscaled(values, &rows, origin.batch, col);
                     if K::FUSED {
                         let source = if self.has_source() {
                             self.read_source(fragment, place)

@@ -14,9 +14,11 @@ use super::traits::KernelTraits;
 use crate::dtype::{DType, ElementType as _};
 use crate::element::{Bf16, F16};
 use crate::epilogue::{BiasAxis, Epilogue, Terms};
+use crate::f16x3;
 use crate::isa::shared;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::problem::GemmParams;
+use crate::unroll::unroll;
 
 /// The place of a lane's values in 64 rows and a group of 16 columns.
 #[derive(Clone, Copy)]
@@ -59,6 +61,8 @@ impl Fragment {
 pub struct RowTerms {
     scale: [f32; 2],
     bias: [f32; 2],
+    /// Where elements have parts, the exponents of the rows, as the bits of these.
+    exponent: [f32; 2],
 }
 
 /// The formula, for the threads of a consumer that store together.
@@ -86,7 +90,8 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
 
     #[inline(always)]
     fn epilogue(&self) -> Epilogue<'a> {
-        // The source comes through shared memory, and all else is the same for all products.
+        // The source comes through shared memory. Vectors are the same for all products, but for
+        // exponents, whose addresses are computed here.
         Epilogue::new(self.params, 0)
     }
 
@@ -95,6 +100,14 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
     pub fn has_column_vectors(&self) -> bool {
         let form = &self.params.form;
         K::FUSED && (matches!(form.bias, BiasAxis::PerColumn) || form.col_scale != 0)
+    }
+
+    /// The address of the exponents of `lines` lines of matrix `batch` of A (0) or B (1).
+    #[inline(always)]
+    fn exponents(&self, operand: usize, batch: u32, lines: u32) -> u64 {
+        let strides = [self.params.a.batch_stride, self.params.b.batch_stride];
+        let matrix = if strides[operand] == 0 { 0 } else { batch };
+        self.params.exponents[operand] + matrix as u64 * lines as u64 * 4
     }
 
     /// Shared addresses of the bias and of the column scales.
@@ -150,16 +163,17 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
         gate + local / half * arguments.up_offset
     }
 
-    /// The terms of rows `row` and `row + 8`.
+    /// The terms of rows `row` and `row + 8` of product `batch`.
     ///
     /// # Safety
     /// The vectors of the epilogue are live.
     #[inline(always)]
-    pub unsafe fn row_terms(&self, row: u32) -> RowTerms {
+    pub unsafe fn row_terms(&self, row: u32, batch: u32) -> RowTerms {
         let (form, arguments) = (&self.params.form, &self.params.epilogue);
         let mut terms = RowTerms {
             scale: [0.0; 2],
             bias: [0.0; 2],
+            exponent: [0.0; 2],
         };
         if !K::FUSED {
             return terms;
@@ -174,6 +188,10 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
             if let BiasAxis::PerRow = form.bias {
                 let (dtype, address) = (form.bias_type, arguments.bias);
                 terms.bias = [value(dtype, address, row), value(dtype, address, row + 8)];
+            }
+            if K::PARTS > 1 {
+                let (dtype, address) = (DType::F32, self.exponents(0, batch, self.params.m));
+                terms.exponent = [value(dtype, address, row), value(dtype, address, row + 8)];
             }
         }
         terms
@@ -211,6 +229,36 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
             }
         }
         terms
+    }
+
+    /// The sums of products of elements in columns from `col` on, from `values`, the sums of
+    /// products of their parts; the same where elements have no parts.
+    ///
+    /// # Safety
+    /// The exponents are live.
+    #[inline(always)]
+    pub unsafe fn unscaled(
+        &self,
+        mut values: [f32; 8],
+        rows: &RowTerms,
+        batch: u32,
+        col: u32,
+    ) -> [f32; 8] {
+        if K::PARTS == 1 {
+            return values;
+        }
+        let exponents = self.exponents(1, batch, self.params.n);
+        // SAFETY: masked to the columns.
+        let ([a, b], [e, f]) = unsafe {
+            let values = |col| (self.epilogue()).column_values(DType::F32, exponents, col);
+            (values(col), values(col + 8))
+        };
+        let (of_row, of_column) = (of_rows(rows.exponent), [a, b, a, b, e, f, e, f]);
+        unroll!(I < 8, {
+            let exponent = of_row[I].to_bits() as i32 + of_column[I].to_bits() as i32;
+            values[I] = f16x3::unscaled(values[I], exponent);
+        });
+        values
     }
 
     /// α · r · c · sum + β·S + bias.

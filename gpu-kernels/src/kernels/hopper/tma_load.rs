@@ -50,7 +50,7 @@ pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {
 /// plane of its tensor map, the other from the second plane.
 #[inline(always)]
 pub fn is_gated<K: KernelTraits>(params: &GemmParams) -> bool {
-    K::FUSED && K::BLOCK_N.is_multiple_of(128) && params.form.gated != 0
+    K::FUSED && K::PARTS == 1 && K::BLOCK_N.is_multiple_of(128) && params.form.gated != 0
 }
 
 /// The plane of an operand's tensor map that holds matrix `batch`; `None` for a launch
@@ -66,8 +66,24 @@ pub fn plane<K: KernelTraits>(params: &GemmParams, operand: &TensorRef, batch: u
     }
 }
 
-/// Starts loading a k-block into `stage`: A's rows and B's columns from `origin` on, from
-/// `k` on.
+/// The plane that holds `part` of matrix `batch`: the planes of a matrix follow each other.
+#[inline(always)]
+fn plane_of_part<K: KernelTraits>(
+    params: &GemmParams,
+    operand: &TensorRef,
+    batch: u32,
+    part: u32,
+) -> Option<u32> {
+    let plane = plane::<K>(params, operand, batch);
+    if K::PARTS == 1 {
+        plane
+    } else {
+        Some(plane.unwrap_or(0) * K::PARTS + part)
+    }
+}
+
+/// Starts loading a k-block, or one `part` of it, into `stage`: A's rows and B's columns from
+/// `origin` on, from `k` on.
 ///
 /// # Safety
 /// The stage is empty in every CTA that the loads write to, and its `full` expects the
@@ -80,14 +96,14 @@ pub unsafe fn load_stage<K: KernelTraits>(
     peers: impl Peers,
     stage: u32,
     origin: Origin,
-    k: u32,
+    (k, part): (u32, u32),
 ) {
     let a = Tile {
         major: K::A::MAJOR,
         extent: K::BLOCK_M,
         map: maps.of(MapOf::A),
         first: origin.row,
-        plane: plane::<K>(params, &params.a, origin.batch),
+        plane: plane_of_part::<K>(params, &params.a, origin.batch, part),
         share: peers.share_of_a(),
     };
     let b = Tile {
@@ -95,7 +111,7 @@ pub unsafe fn load_stage<K: KernelTraits>(
         extent: K::BLOCK_N,
         map: maps.of(MapOf::B),
         first: origin.col,
-        plane: plane::<K>(params, &params.b, origin.batch),
+        plane: plane_of_part::<K>(params, &params.b, origin.batch, part),
         share: peers.share_of_b(),
     };
     let mut atom = 0;

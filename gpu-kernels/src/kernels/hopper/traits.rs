@@ -67,8 +67,10 @@ pub trait KernelTraits {
 
     /// CTAs of a cluster.
     const CLUSTER: Cluster = Self::Schedule::CLUSTER;
+    /// Parts of an operand's elements: a k-block takes as many stages, one for each part.
+    const PARTS: u32 = Self::Element::DTYPE.parts();
     /// Depth of a swizzle atom, in elements.
-    const ATOM_K: u32 = ROW_BYTES / Self::Element::DTYPE.bytes();
+    const ATOM_K: u32 = ROW_BYTES / Self::Element::DTYPE.factor().bytes();
     /// Swizzle atoms along K of a k-block.
     const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
 
@@ -100,16 +102,28 @@ pub trait KernelTraits {
         // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
         assert!(match Self::Element::DTYPE {
             DType::F16 | DType::Bf16 => true,
-            DType::Tf32 => matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)),
+            DType::Tf32 | DType::F16x3 =>
+                matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)),
             DType::F32 => false,
         });
+        assert!(
+            Self::PARTS == 1
+                || Self::ATOMS == 1
+                    && Self::M64_TILES == 1
+                    && Self::FUSED
+                    && !Self::Schedule::PING_PONG
+                    && !Self::Schedule::STREAM_K
+                    && Self::BLOCK_K == crate::f16x3::PROMOTED,
+            "a consumer has one m64 tile, sums it by k-blocks, and unscales the sums"
+        );
         assert!(
             Self::BLOCK_M == 64 * Self::CONSUMERS_PER_TILE * Self::M64_TILES
                 && Self::M64_TILES <= 2,
             "BLOCK_M is 64, 128 or 256; for ping-pong, 64 or 128"
         );
         assert!(
-            Self::M64_TILES * Self::BLOCK_N <= 384,
+            // Of elements in parts there are sums, products and corrections.
+            (2 * Self::PARTS - 1) * Self::M64_TILES * Self::BLOCK_N <= 384,
             "accumulators must fit in a consumer's registers"
         );
         assert!(

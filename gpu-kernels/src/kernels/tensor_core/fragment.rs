@@ -118,7 +118,7 @@ pub unsafe fn multiply(
             // SAFETY: the caller's duty.
             unsafe {
                 match dtype {
-                    DType::F16 => mma::multiply_f16(c, a, b),
+                    DType::F16 | DType::F16x3 => mma::multiply_f16(c, a, b),
                     DType::Bf16 => mma::multiply_bf16(c, a, b),
                     DType::Tf32 => mma::multiply_tf32(c, a, b),
                     // The kernel's checks exclude f32.

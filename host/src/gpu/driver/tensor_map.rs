@@ -57,7 +57,7 @@ pub(super) fn encode(
     let data_type = match spec.dtype {
         DType::F16 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT16,
         DType::Bf16 => cuda_h::TENSOR_MAP_DATA_TYPE_BFLOAT16,
-        DType::F32 | DType::Tf32 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
+        DType::F32 | DType::Tf32 | DType::F16x3 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
         // TF32 operands are stored as f32; the pack kernel has rounded them.
     };
     let swizzle = match spec.swizzle_bytes {

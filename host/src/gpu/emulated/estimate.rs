@@ -12,13 +12,14 @@ use crate::select::{self, Choice, Problem, Strides};
 /// 512×512×512 (hopper), 256×256×256 and 128×128×128 (naive). For other sizes they are good
 /// within a factor of three: in small products, the work that does not grow with K has a
 /// larger share.
-const NANOSECONDS: [(Family, f64); 5] = [
-    (Family::Hopper, 2.0),
-    (Family::TensorCore, 9.0),
-    (Family::Tiled, 45.0),
-    (Family::Naive, 130.0),
-    (Family::Pack, 130.0),
-];
+const fn nanoseconds_of(family: Family) -> f64 {
+    match family {
+        Family::Hopper => 2.0,
+        Family::TensorCore => 9.0,
+        Family::Tiled => 45.0,
+        Family::Naive | Family::Pack | Family::Split => 130.0,
+    }
+}
 
 /// Host bytes for each byte of emulated memory: one for the byte itself, and eight that
 /// record which threads have accessed it.
@@ -113,11 +114,7 @@ fn k_blocks(kernel: &KernelInfo, tiles: u64, k: u32) -> u64 {
 fn nanoseconds(kernel: &KernelInfo, tiles: u64, k: u32) -> f64 {
     let (height, width) = kernel.cluster_tile();
     let block = f64::from(height) * f64::from(width) * f64::from(kernel.block.k);
-    let found = NANOSECONDS
-        .iter()
-        .find(|(family, _)| *family == kernel.family);
-    let (_, each) = found.expect("all families are listed");
-    k_blocks(kernel, tiles, k) as f64 * block * each
+    k_blocks(kernel, tiles, k) as f64 * block * nanoseconds_of(kernel.family)
 }
 
 /// About how long it takes to emulate `kernel` for `batches` products of M, N and K on

@@ -18,11 +18,13 @@ use crate::problem::{CACHE_LINE, Target};
 fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
     match (kernel.family, kernel.input) {
         (Family::Hopper, DType::Tf32) => 2048,
+        // Three products for one.
+        (Family::Hopper, DType::F16x3) => 4096 / 3,
         (Family::Hopper, _) => 4096,
         (Family::TensorCore, DType::Tf32) => 900,
         (Family::TensorCore, _) => 2300,
         (Family::Tiled, _) => 160,
-        (Family::Naive | Family::Pack, _) => 20,
+        (Family::Naive | Family::Pack | Family::Split, _) => 20,
     }
 }
 

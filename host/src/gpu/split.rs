@@ -1,0 +1,149 @@
+//! Splitting: before each product, one launch turns both f32 operands into two f16 parts
+//! ([`gpu_kernels::f16x3`]).
+
+use std::sync::Arc;
+
+use gpu_kernels::kernels::split::LINES;
+use gpu_kernels::{
+    DType, EpilogueArguments, Form, GemmParams, KernelInfo, Schedule, TensorMaps, TensorRef,
+    TileOrder,
+};
+
+use super::backend::{Function, LaunchConfig, Streams};
+use super::buffer::DeviceBuffer;
+use super::opened::Gpu;
+use super::stream::CudaStream;
+use crate::error::Error;
+use crate::problem::Problem;
+use crate::select::pack::PackedMatrix;
+
+/// Most CTAs of a launch; a CTA splits further lines where there are more.
+const MOST_CTAS: u64 = 1 << 20;
+
+/// The launch, and the workspace that it fills: the parts of A, those of B, then the exponents
+/// of A's rows and of B's columns.
+#[derive(Debug)]
+pub(crate) struct Split {
+    function: Function,
+    config: LaunchConfig,
+    params: GemmParams,
+    workspace: DeviceBuffer,
+}
+
+impl Split {
+    /// Loads `kernel` for the operands of `problem`, whose parts get the layouts of `packed`.
+    pub(crate) fn new(
+        gpu: &Arc<Gpu>,
+        kernel: &KernelInfo,
+        problem: &Problem,
+        packed: [PackedMatrix; 2],
+    ) -> Result<Self, Error> {
+        let layout = packed[0].layout();
+        let offsets = Offsets::of(packed).ok_or(Error::SizeOverflow { layout })?;
+        let workspace = DeviceBuffer::undefined(gpu, offsets.end, Streams::Any)?;
+        let at = |offset: usize| workspace.address() + offset as u64;
+        let [a, b] = packed.map(PackedMatrix::strides);
+        let form = Form {
+            batched: (problem.batches > 1).into(),
+            ..Form::plain(DType::F32)
+        };
+        let groups = |packed: PackedMatrix| {
+            u64::from(packed.lines().div_ceil(LINES)) * u64::from(packed.batches)
+        };
+        let ctas = (groups(packed[0]) + groups(packed[1])).min(MOST_CTAS);
+        let params = GemmParams {
+            a: problem.a.at(0),
+            b: problem.b.at(0),
+            c: a.at(at(0)),
+            form,
+            batches: problem.batches,
+            epilogue: EpilogueArguments {
+                source: b.transposed().at(at(offsets.b)),
+                ..EpilogueArguments::NONE
+            },
+            source_by_tma: 0,
+            workspace: 0,
+            m: problem.m,
+            n: problem.n,
+            k: problem.k,
+            order: TileOrder::RowMajor,
+            schedule: Schedule::Grid1d,
+            store_by_tma: 0,
+            stream_k_ctas: 0,
+            exponents: offsets.exponents.map(at),
+        };
+        Ok(Split {
+            function: gpu.load(kernel, &form)?,
+            config: LaunchConfig {
+                ctas: (ctas as u32, 1),
+                overlaps: false,
+            },
+            params,
+            workspace,
+        })
+    }
+
+    /// Addresses of the parts of A and of B.
+    pub(crate) fn addresses(&self) -> [u64; 2] {
+        [self.params.c.address, self.params.epilogue.source.address]
+    }
+
+    /// Addresses of the exponents of A's rows and of B's columns.
+    pub(crate) fn exponents(&self) -> [u64; 2] {
+        self.params.exponents
+    }
+
+    /// Bytes of the workspace.
+    pub(crate) fn workspace_bytes(&self) -> u64 {
+        self.workspace.bytes() as u64
+    }
+
+    /// Enqueues the launch for the operands at these addresses on `stream`, or on the library's
+    /// own. The context of `gpu` is current.
+    ///
+    /// # Safety
+    /// The operands are live on `gpu`, in the planned layouts. They and this value stay allocated
+    /// until the stream has finished.
+    pub(crate) unsafe fn run(
+        &self,
+        gpu: &Gpu,
+        stream: Option<CudaStream>,
+        [a, b]: [u64; 2],
+    ) -> Result<(), Error> {
+        let at = |address, operand| TensorRef { address, ..operand };
+        let params = GemmParams {
+            a: at(a, self.params.a),
+            b: at(b, self.params.b),
+            ..self.params
+        };
+        let maps = &TensorMaps::NONE;
+        // SAFETY: the caller ensures it; `self` owns the workspace, which is large enough.
+        unsafe { (gpu.backend()).launch(stream, &self.function, self.config, &params, maps) }
+    }
+}
+
+/// Where the parts of the workspace begin, in bytes. The parts of A begin at 0.
+struct Offsets {
+    b: usize,
+    exponents: [usize; 2],
+    end: usize,
+}
+
+impl Offsets {
+    /// `None` when a number exceeds `usize`.
+    fn of(packed: [PackedMatrix; 2]) -> Option<Self> {
+        let [a_exponents, b_exponents] = packed.map(|packed| {
+            let lines = (packed.batches as usize).checked_mul(packed.lines() as usize)?;
+            lines.checked_mul(size_of::<i32>())
+        });
+        let [a, b] = packed.map(PackedMatrix::bytes);
+        // Packed matrices are whole lines of 128 bytes, so that all begin where TMA can read.
+        let b_end = a?.checked_add(b?)?;
+        let of_b = b_end.checked_add(a_exponents?)?;
+        Some(Offsets {
+            b: a?,
+            exponents: [b_end, of_b],
+            end: of_b.checked_add(b_exponents?)?,
+        })
+    }
+}
