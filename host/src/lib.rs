@@ -94,6 +94,7 @@ mod problem;
 mod rejection;
 pub mod select;
 mod storage;
+mod sum_order;
 pub mod tma;
 mod transfer;
 mod tune;

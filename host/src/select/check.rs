@@ -7,6 +7,7 @@ use super::choice::Request;
 use crate::operand::Operand;
 use crate::problem::{Catalog, Problem, Target};
 use crate::rejection::Rejection;
+use crate::sum_order::SumOrder;
 use crate::tma;
 
 /// Checks that `kernel` can run `problem` on `target` without packing.
@@ -124,4 +125,20 @@ pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<()
         return Err(Rejection::Schedule { schedule });
     }
     Ok(())
+}
+
+/// Checks that `kernel` adds products of depth `k` in the order that is `accepted`, if not all
+/// are.
+pub(super) fn check_sum_order(
+    kernel: &KernelInfo,
+    k: u32,
+    accepted: Option<SumOrder>,
+) -> Result<(), Rejection> {
+    let Some(accepted) = accepted else {
+        return Ok(());
+    };
+    match SumOrder::of(kernel, k) {
+        Some(order) if order == accepted => Ok(()),
+        order => Err(Rejection::SumOrder { order, accepted }),
+    }
 }
