@@ -62,35 +62,46 @@ fn same_bits<T: Element>(found: &[T], expected: &[T]) -> bool {
 }
 
 /// What the library chooses for 1 to 300 rows, from any row on, has the bits of the same rows
-/// in the whole product.
-fn rows_are_the_same<T: Element>(precision: Precision, (n, k): (usize, usize), step: usize)
+/// in the whole product. Returns how many products would have others without the flag, of
+/// `free` that are tried.
+fn rows_are_the_same<T: Element>(
+    precision: Precision,
+    (n, k): (usize, usize),
+    step: usize,
+    free: usize,
+) -> usize
 where
     f32: Output<T>,
 {
     // As many SMs as an H200 has, so that the selection takes the tiles that it takes there.
     let device = gpu((9, 0), 132);
     let mut random = Random::new(18);
-    let gemm = (Gemm::new(&device).precision(precision)).batch_invariant(true);
+    let open = Gemm::new(&device).precision(precision);
+    let gemm = open.clone().batch_invariant(true);
     let a = operand::<T>(&device, &elements(&mut random, ROWS, k), (ROWS, k), true);
     let b = operand::<T>(&device, &elements(&mut random, k, n), (k, n), true);
     let whole = product::<T, f32>(&device, &gemm, a.view(), b.view()).unwrap();
-    for m in (1..=ROWS).step_by(step) {
+    let mut differing = 0;
+    for (index, m) in (1..=ROWS).step_by(step).enumerate() {
         let first = random.below(ROWS - m + 1);
         let rows = a.view().slice(first..first + m, 0..k).unwrap();
-        let part = product::<T, f32>(&device, &gemm, rows, b.view()).unwrap();
-        assert!(
-            same_bits(&part, &whole[first * n..][..m * n]),
-            "{m} rows from {first}"
-        );
+        let part = |gemm| product::<T, f32>(&device, gemm, rows, b.view()).unwrap();
+        let expected = &whole[first * n..][..m * n];
+        assert!(same_bits(&part(&gemm), expected), "{m} rows from {first}");
+        differing += usize::from(index < free && !same_bits(&part(&open), expected));
     }
+    differing
 }
 
 #[test]
 fn a_row_has_the_same_bits_in_products_of_1_to_300_rows() {
-    rows_are_the_same::<f16>(Precision::Ieee, (40, 200), 1);
-    rows_are_the_same::<bf16>(Precision::Ieee, (264, 136), 7);
-    rows_are_the_same::<f32>(Precision::Tf32, (40, 72), 7);
-    rows_are_the_same::<f32>(Precision::Ieee, (24, 40), 23);
+    rows_are_the_same::<f16>(Precision::Ieee, (40, 200), 1, 0);
+    rows_are_the_same::<bf16>(Precision::Ieee, (264, 136), 7, 0);
+    rows_are_the_same::<f32>(Precision::Tf32, (40, 72), 7, 0);
+    rows_are_the_same::<f32>(Precision::Ieee, (24, 40), 23, 0);
+    // Deep enough that the library splits K where it may.
+    let differing = rows_are_the_same::<f16>(Precision::Ieee, (72, 2048), 43, 4);
+    assert!(differing > 0, "without the flag, the bits are others");
 }
 
 /// Whether the selection may take `kernel` for batch-invariant products on `device`.

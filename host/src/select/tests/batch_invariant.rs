@@ -268,3 +268,21 @@ fn pairs_in_a_batch_are_computed_in_the_same_order_or_not_at_all() {
     let error = of(&pairs(OutputType::Input, 2)).unwrap_err();
     assert!(matches!(error, Error::NoKernel { .. }), "{error}");
 }
+
+#[test]
+fn large_products_and_wide_decode_steps_launch_the_same() {
+    let choice = |(m, n, k), request: &Request| {
+        choose(LIBRARY, &problem(DType::F16, m, n, k), &H200, request).unwrap()
+    };
+    let differs = |shape| choice(shape, &invariant()) != choice(shape, &Request::default());
+    for shape in [
+        (4096, 4096, 4096),
+        (8192, 28_672, 8192),
+        (512, 512, 512),
+        (16, 14_336, 4096),
+    ] {
+        assert!(!differs(shape), "{shape:?}");
+    }
+    // Where the free choice splits K.
+    assert!(differs((16, 4096, 4096)));
+}
