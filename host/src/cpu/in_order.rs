@@ -10,7 +10,8 @@
 //! "Anatomy of High-Performance Matrix Multiplication", 2008): a strip holds the elements of
 //! some rows of A, or columns of B, for each k in turn, and zeros past the last row.
 
-use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
+use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
+use rayon::slice::ParallelSliceMut as _;
 
 use crate::element::Element;
 use crate::host_matrix::HostMatrix;
@@ -22,7 +23,7 @@ const ROWS: usize = 4;
 /// with AVX2 hold.
 const COLS: usize = 16;
 
-/// Products of fewer multiply-adds are computed by one thread.
+/// Fewer multiply-adds, or copied elements, are left to one thread.
 const MANY: usize = 1 << 16;
 
 /// `rows` of A and `cols` of B, rounded up to whole strips.
@@ -58,20 +59,65 @@ pub(super) unsafe fn pack_b<'p, T: Element>(b: HostMatrix<T>, panel: &'p mut [f3
 /// # Safety
 /// The matrix can be read.
 unsafe fn pack<T: Element, const WIDTH: usize>(matrix: HostMatrix<T>, panel: &mut [f32]) -> &[f32] {
-    let (lines, depth) = (matrix.layout.rows, matrix.layout.cols);
-    let panel = &mut panel[..strips(lines, WIDTH) * WIDTH * depth];
-    for (index, group) in panel.chunks_exact_mut(WIDTH).enumerate() {
-        let (strip, k) = (index / depth, index % depth);
-        for (line, to) in (strip * WIDTH..).zip(group) {
-            *to = 0.0;
-            if line < lines {
-                // SAFETY: inside the matrix.
-                let from = unsafe { *matrix.element(line, k) };
-                T::widen(&[from], std::slice::from_mut(to));
+    let (rows, depth) = (matrix.layout.rows, matrix.layout.cols);
+    let panel = &mut panel[..strips(rows, WIDTH) * WIDTH * depth];
+    let matrix = Shared(matrix);
+    let strip = |(index, strip): (usize, &mut [f32])| {
+        let row = index * WIDTH;
+        let height = WIDTH.min(rows - row);
+        if height < WIDTH {
+            strip.fill(0.0);
+        }
+        let part = matrix.get().part(row, 0, height, depth);
+        // SAFETY: inside the matrix, which can be read.
+        unsafe { pack_strip::<T, WIDTH>(part, strip) };
+    };
+    let length = (WIDTH * depth).max(1);
+    if panel.len() < MANY {
+        panel.chunks_exact_mut(length).enumerate().for_each(strip);
+    } else {
+        panel
+            .par_chunks_exact_mut(length)
+            .enumerate()
+            .for_each(strip);
+    }
+    panel
+}
+
+/// Copies `matrix`, of at most `WIDTH` rows, in runs as long as its elements are side by side.
+///
+/// # Safety
+/// The matrix can be read.
+unsafe fn pack_strip<T: Element, const WIDTH: usize>(matrix: HostMatrix<T>, strip: &mut [f32]) {
+    /// Elements of a row that are converted at once.
+    const RUN: usize = 64;
+
+    let (rows, depth) = (matrix.layout.rows, matrix.layout.cols);
+    // SAFETY: the runs lie inside the matrix.
+    let run = |row, col, length| unsafe {
+        std::slice::from_raw_parts(matrix.element(row, col).cast_const(), length)
+    };
+    if matrix.layout.row_stride == 1 {
+        for (k, to) in strip.chunks_exact_mut(WIDTH).enumerate() {
+            T::widen(run(0, k, rows), &mut to[..rows]);
+        }
+        return;
+    }
+    let length = if matrix.layout.col_stride == 1 {
+        RUN
+    } else {
+        1
+    };
+    for row in 0..rows {
+        for first in (0..depth).step_by(length) {
+            let mut wide = [0.0; RUN];
+            let wide = &mut wide[..length.min(depth - first)];
+            T::widen(run(row, first, wide.len()), wide);
+            for (to, value) in strip.chunks_exact_mut(WIDTH).skip(first).zip(wide) {
+                to[row] = *value;
             }
         }
     }
-    panel
 }
 
 /// Computes `c` = A·B from the strips of A and B, `depth` deep.
@@ -82,7 +128,7 @@ unsafe fn pack<T: Element, const WIDTH: usize>(matrix: HostMatrix<T>, panel: &mu
 pub(super) unsafe fn multiply(a: &[f32], b: &[f32], depth: usize, c: HostMatrix<f32>) {
     let (rows, cols) = (c.layout.rows, c.layout.cols);
     let (tiles_m, tiles_n) = (strips(rows, ROWS), strips(cols, COLS));
-    let c = Exclusive(c);
+    let c = Shared(c);
     let tile = |index: usize| {
         let (row, col) = (index % tiles_m, index / tiles_m);
         let a = &a[row * ROWS * depth..][..ROWS * depth];
@@ -104,14 +150,14 @@ pub(super) unsafe fn multiply(a: &[f32], b: &[f32], depth: usize, c: HostMatrix<
     }
 }
 
-/// A matrix whose elements several threads write, each other ones.
-struct Exclusive(HostMatrix<f32>);
+/// A matrix that several threads read, or whose elements they write, each other ones.
+struct Shared<T>(HostMatrix<T>);
 
-// SAFETY: the threads write different elements.
-unsafe impl Sync for Exclusive {}
+// SAFETY: no two threads use an element that one of them writes.
+unsafe impl<T: Sync> Sync for Shared<T> {}
 
-impl Exclusive {
-    fn get(&self) -> HostMatrix<f32> {
+impl<T: Copy> Shared<T> {
+    fn get(&self) -> HostMatrix<T> {
         self.0
     }
 }
