@@ -140,4 +140,7 @@ mod documents {
 
     #[doc = include_str!("../../docs/epilogues.md")]
     struct Epilogues;
+
+    #[doc = include_str!("../../docs/batch-invariance.md")]
+    struct BatchInvariance;
 }
