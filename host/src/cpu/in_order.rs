@@ -40,7 +40,7 @@ const fn strips(lines: usize, width: usize) -> usize {
 ///
 /// # Safety
 /// `a` can be read; the panel has room for the [`padded`] rows.
-pub(super) unsafe fn pack_a<'p, T: Element>(a: HostMatrix<T>, panel: &'p mut [f32]) -> &'p [f32] {
+pub(super) unsafe fn pack_a<T: Element>(a: HostMatrix<T>, panel: &mut [f32]) -> &[f32] {
     // SAFETY: the caller ensures it.
     unsafe { pack::<T, ROWS>(a, panel) }
 }
@@ -49,7 +49,7 @@ pub(super) unsafe fn pack_a<'p, T: Element>(a: HostMatrix<T>, panel: &'p mut [f3
 ///
 /// # Safety
 /// `b` can be read; the panel has room for the [`padded`] columns.
-pub(super) unsafe fn pack_b<'p, T: Element>(b: HostMatrix<T>, panel: &'p mut [f32]) -> &'p [f32] {
+pub(super) unsafe fn pack_b<T: Element>(b: HostMatrix<T>, panel: &mut [f32]) -> &[f32] {
     // SAFETY: the caller ensures it.
     unsafe { pack::<T, COLS>(b.transposed(), panel) }
 }
