@@ -370,3 +370,28 @@ fn epilogues_have_the_same_bits_in_all_launches() {
         assert_eq!(in_two, if is_gated { 3 } else { 0 });
     }
 }
+
+/// The zeros past K count: a sum that has underflowed to −0 becomes +0 when zeros are added.
+/// So a kernel with deeper k-blocks is no substitute where it adds more of them.
+#[test]
+fn zeros_past_the_end_of_k_can_change_a_sum() {
+    let device = gpu((9, 0), 3);
+    let tiny = 2_f64.powi(-75);
+    let a: Vec<bf16> = (0..64)
+        .map(|k| bf16::from_f64(if k == 63 { -tiny } else { 0.0 }))
+        .collect();
+    let a = device.from_slice(&a, 1, 64).unwrap();
+    let b = device
+        .from_slice(&vec![bf16::from_f64(tiny); 64 * 8], 64, 8)
+        .unwrap();
+    let signs = |gemm: &Gemm| {
+        let c = product::<bf16, f32>(&device, gemm, a.view(), b.view()).unwrap();
+        c.iter().map(|sum| sum.to_bits()).collect::<Vec<u32>>()
+    };
+    let free = Gemm::new(&device);
+    let kernel = |name: &str| free.clone().kernel(name);
+    let whole = signs(&kernel("hopper_bf16_ak_bn_128x128x64"));
+    assert_eq!(whole, [(-0.0_f32).to_bits(); 8]);
+    assert_eq!(signs(&kernel("hopper_bf16_ak_bn_64x64x128")), [0; 8]);
+    assert_eq!(signs(&free.batch_invariant(true)), whole);
+}
