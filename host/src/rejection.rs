@@ -67,14 +67,15 @@ pub enum Rejection {
     },
     /// The kernel does not add in the order of batch-invariant products.
     #[error(
-        "it adds {}, and batch_invariant accepts {accepted}",
-        order.map_or("in an order that M and N decide".to_owned(), |order| order.to_string())
+        "it adds {}, and batch_invariant accepts {}",
+        order.map_or("in an order that M and N decide".to_owned(), |order| order.to_string()),
+        accepted.map_or("one sum".to_owned(), |accepted| accepted.to_string())
     )]
     SumOrder {
         /// The kernel's order; `None` where it depends on M and N.
         order: Option<SumOrder>,
-        /// The order of batch-invariant products.
-        accepted: SumOrder,
+        /// The order of batch-invariant products; `None` where no kernel with one runs.
+        accepted: Option<SumOrder>,
     },
     /// TMA cannot read an operand.
     #[error("TMA cannot read {operand}: {reason}")]

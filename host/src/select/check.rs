@@ -127,18 +127,21 @@ pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<()
     Ok(())
 }
 
-/// Checks that `kernel` adds products of depth `k` in the order that is `accepted`, if not all
-/// are.
+/// Checks that `kernel` adds products of depth `k` in the order that is `accepted`
+/// ([`SumOrder::invariant`]). Where there is none, because no kernel with a single sum runs, the
+/// other kernels are refused all the same.
 pub(super) fn check_sum_order(
     kernel: &KernelInfo,
     k: u32,
     accepted: Option<SumOrder>,
 ) -> Result<(), Rejection> {
-    let Some(accepted) = accepted else {
-        return Ok(());
+    let order = SumOrder::of(kernel, k);
+    let is_accepted = match accepted {
+        Some(_) => order == accepted,
+        None => order.is_some_and(|order| order.parts == 1),
     };
-    match SumOrder::of(kernel, k) {
-        Some(order) if order == accepted => Ok(()),
-        order => Err(Rejection::SumOrder { order, accepted }),
+    match is_accepted {
+        true => Ok(()),
+        false => Err(Rejection::SumOrder { order, accepted }),
     }
 }

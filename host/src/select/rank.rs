@@ -45,11 +45,13 @@ pub(super) fn ranked(
     let may_flip =
         !request.batch_invariant || !problem.epilogue.row_scale || !problem.epilogue.col_scale;
     let flips = may_flip && problem.c.col_stride != 1 && flipped.c.col_stride == 1;
-    let invariant = SumOrder::invariant(catalog, problem.input, problem.k, target)
-        .filter(|_| request.batch_invariant);
+    let accepted = SumOrder::invariant(catalog, problem.input, problem.k, target);
     let allows = |kernel: &KernelInfo| {
         check::check_request(kernel, request)?;
-        check::check_sum_order(kernel, problem.k, invariant)
+        match request.batch_invariant {
+            true => check::check_sum_order(kernel, problem.k, accepted),
+            false => Ok(()),
+        }
     };
     let seen = |kernel: &KernelInfo, transposed| {
         // Pairs of columns would be pairs of rows.

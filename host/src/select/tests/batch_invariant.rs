@@ -212,7 +212,10 @@ fn what_is_forced_and_adds_otherwise_is_refused() {
                     .find(|k| k.name == name)
                     .unwrap()
                     .name,
-                reason: Rejection::SumOrder { order, accepted },
+                reason: Rejection::SumOrder {
+                    order,
+                    accepted: Some(accepted),
+                },
             })
         );
     }
@@ -248,6 +251,27 @@ fn what_is_forced_and_adds_otherwise_is_refused() {
     };
     assert!(choose(LIBRARY, &odd, &H200, &invariant()).unwrap().packed.a);
     assert!(choose(LIBRARY, &odd, &H200, &never).is_err());
+}
+
+/// A GPU that can launch kernels with other sums only gets none of them.
+#[test]
+fn without_a_kernel_of_one_sum_there_is_none() {
+    let others: Vec<KernelInfo> = (LIBRARY.kernels.iter())
+        .filter(|kernel| kernel.family == Family::Pack || kernel.name.contains("split"))
+        .copied()
+        .collect();
+    let catalog = Catalog {
+        kernels: &others,
+        ..LIBRARY
+    };
+    let product = problem(DType::F16, 64, 512, 4096);
+    assert!(choose(catalog, &product, &H200, &Request::default()).is_ok());
+    let error = choose(catalog, &product, &H200, &invariant()).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("batch_invariant accepts one sum"),
+        "{message}"
+    );
 }
 
 /// Pairs in a batch with a C of 16 bits would need another family.
