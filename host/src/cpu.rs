@@ -1,4 +1,5 @@
-//! The CPU device: the `gemm` crate, in f32.
+//! The CPU device: the `gemm` crate, in f32; for batch-invariant results, sums in an order of
+//! its own ([`in_order`]).
 //!
 //! f32 operands are multiplied in place. 16-bit operands are widened to
 //! f32 panel by panel, so that the accumulators are f32 over all of K, as on the
@@ -6,6 +7,7 @@
 //! epilogue is computed in f32, from the accumulators.
 
 pub(crate) mod epilogue;
+mod in_order;
 
 use epilogue::HostEpilogue;
 use gemm::Parallelism;
@@ -28,6 +30,8 @@ const PANEL_COLS: usize = 2048;
 /// A product on the CPU, with its workspace.
 #[derive(Debug)]
 pub(crate) struct CpuPlan {
+    /// Whether sums are added in an order that K alone decides.
+    in_order: bool,
     a_panel: HostBuffer<f32>,
     b_panel: HostBuffer<f32>,
     /// Sums of products that are not written to C as they are.
@@ -37,13 +41,15 @@ pub(crate) struct CpuPlan {
 }
 
 impl CpuPlan {
-    /// A plan for elements of type `T` and `O` and products of M×N×K with an epilogue.
+    /// A plan for elements of type `T` and `O` and products of M×N×K with an epilogue, with
+    /// sums `in_order` of K, or in any.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::SizeOverflow`].
     pub(crate) fn new<T: Element, O: Output<T>>(
         [m, n, k]: [usize; 3],
         epilogue: &EpilogueForm,
+        in_order: bool,
     ) -> Result<Self, Error> {
         let panel = |needed: bool, rows: usize, cols: usize| {
             let layout = Layout::row_major(if needed { rows } else { 0 }, cols);
@@ -55,11 +61,17 @@ impl CpuPlan {
         let is_gated = epilogue.gated.is_some();
         let n = if is_gated { n / 2 } else { n };
         let (rows, cols) = (m.min(PANEL_ROWS), n.min(PANEL_COLS));
-        let widens = T::DTYPE != DType::F32;
+        // The copies are strips, with whole ones at the edges, or have the operands' shape.
+        let copies = in_order || T::DTYPE != DType::F32;
+        let (a_rows, b_cols) = match in_order {
+            true => in_order::padded(rows, cols),
+            false => (rows, cols),
+        };
         let in_place = O::DTYPE == DType::F32 && epilogue.is_plain();
         Ok(CpuPlan {
-            a_panel: panel(widens, rows, k)?,
-            b_panel: panel(widens, k, cols)?,
+            in_order,
+            a_panel: panel(copies, a_rows, k)?,
+            b_panel: panel(copies, k, b_cols)?,
             sums: panel(!in_place, rows, cols)?,
             gates: panel(is_gated, rows, cols)?,
         })
@@ -112,24 +124,73 @@ impl CpuPlan {
                 let c = c.part(row, col, rows, cols);
                 // SAFETY: the caller ensures it.
                 unsafe {
-                    let a = widened(a, &mut self.a_panel);
                     if let Some(gate) = gate {
-                        let b = widened(gate.part(b, col, cols), &mut self.b_panel);
                         let gates = scratch(&mut self.gates, c.layout);
-                        product(a, b, gates);
+                        self.product(a, gate.part(b, col, cols), gates);
                         epilogue.finish_gates(gates, row, gate.first(col), gate.step);
                     }
-                    let b = widened(up.part(b, col, cols), &mut self.b_panel);
+                    let b = up.part(b, col, cols);
                     if epilogue.form.is_plain() {
-                        write_product(a, b, c, &mut self.sums);
+                        self.write_product(a, b, c);
                         continue;
                     }
                     let sums = scratch(&mut self.sums, c.layout);
-                    product(a, b, sums);
+                    self.product(a, b, sums);
                     let gates = gate.map(|_| scratch(&mut self.gates, c.layout));
                     epilogue.finish(sums, gates, row, up.first(col), up.step);
                     convert(sums, c, O::narrow);
                 }
+            }
+        }
+    }
+
+    /// Computes `c` = `a`·`b`, through `sums` unless C is f32.
+    ///
+    /// # Safety
+    /// `a` and `b` can be read; `c` can be written, and no other code uses it.
+    unsafe fn write_product<T: Element, O: Element>(
+        &mut self,
+        a: HostMatrix<T>,
+        b: HostMatrix<T>,
+        c: HostMatrix<O>,
+    ) {
+        if O::DTYPE == DType::F32 {
+            let c = HostMatrix {
+                first: c.first.cast(),
+                layout: c.layout,
+            };
+            // SAFETY: the caller ensures it.
+            return unsafe { self.product(a, b, c) };
+        }
+        let sums = scratch(&mut self.sums, c.layout);
+        // SAFETY: the caller ensures it; the sums are in their panel.
+        unsafe {
+            self.product(a, b, sums);
+            convert(sums, c, O::narrow);
+        }
+    }
+
+    /// Computes `c` = `a`·`b`.
+    ///
+    /// # Safety
+    /// As for [`CpuPlan::write_product`].
+    unsafe fn product<T: Element>(
+        &mut self,
+        a: HostMatrix<T>,
+        b: HostMatrix<T>,
+        c: HostMatrix<f32>,
+    ) {
+        let depth = a.layout.cols;
+        // SAFETY: the caller ensures it; the copies are in their panels.
+        unsafe {
+            if self.in_order {
+                let a = in_order::pack_a(a, self.a_panel.elements());
+                let b = in_order::pack_b(b, self.b_panel.elements());
+                in_order::multiply(a, b, depth, c);
+            } else {
+                let a = widened(a, &mut self.a_panel);
+                let b = widened(b, &mut self.b_panel);
+                product_in_any_order(a, b, c);
             }
         }
     }
@@ -209,37 +270,11 @@ unsafe fn widened<T: Element>(
     copy
 }
 
-/// Computes `c` = `a`·`b`, through `panel` unless C is f32.
+/// Computes `c` = `a`·`b` by the crate `gemm`.
 ///
 /// # Safety
-/// `a` and `b` can be read; `c` can be written, and no other code uses it.
-unsafe fn write_product<O: Element>(
-    a: HostMatrix<f32>,
-    b: HostMatrix<f32>,
-    c: HostMatrix<O>,
-    panel: &mut HostBuffer<f32>,
-) {
-    if O::DTYPE == DType::F32 {
-        let c = HostMatrix {
-            first: c.first.cast(),
-            layout: c.layout,
-        };
-        // SAFETY: the caller ensures it.
-        return unsafe { product(a, b, c) };
-    }
-    let accumulators = scratch(panel, c.layout);
-    // SAFETY: the caller ensures it; the accumulators are in `panel`.
-    unsafe {
-        product(a, b, accumulators);
-        convert(accumulators, c, O::narrow);
-    }
-}
-
-/// Computes `c` = `a`·`b`.
-///
-/// # Safety
-/// As for [`write_product`].
-unsafe fn product(a: HostMatrix<f32>, b: HostMatrix<f32>, c: HostMatrix<f32>) {
+/// As for [`CpuPlan::write_product`].
+unsafe fn product_in_any_order(a: HostMatrix<f32>, b: HostMatrix<f32>, c: HostMatrix<f32>) {
     let stride = |stride: usize| stride as isize;
     // SAFETY: the shapes agree. C is only written: with `read_dst` false,
     // its old values, perhaps NaN, are not multiplied by alpha.

@@ -117,6 +117,47 @@ impl Gemm {
         self
     }
 
+    /// Sets whether results are batch-invariant: whether the bits of each row of C depend on
+    /// nothing but that row of A, B, K, the types and the epilogue's parts for that row. They
+    /// are then the same whatever M and N are, and wherever the row stands; whatever the
+    /// number of products, the layouts and the alignment; whatever tile, cluster, tile order
+    /// and schedule are chosen, forced or measured. They may differ between GPUs of another
+    /// architecture, the CPU, and versions of this library.
+    ///
+    /// Every sum over K is then a single sum in the order of K, by one family of kernels that
+    /// the architecture and the element type decide ([`select::SumOrder`]):
+    ///
+    /// - Kernels that split K, and [`Schedule::StreamK`], are not chosen. Forcing one of them,
+    ///   or another family, is an error that says what is accepted.
+    /// - Operands that the kernels of the family cannot read are packed, even where it does not
+    ///   pay. With [`Packing::Never`] they are an error.
+    /// - Gated pairs in a batch with a 16-bit C, which Hopper kernels cannot compute, are an
+    ///   error on Hopper GPUs.
+    ///
+    /// ```
+    /// use tilewise::{Device, Gemm, Inputs};
+    ///
+    /// # fn main() -> Result<(), tilewise::Error> {
+    /// let device = Device::cpu();
+    /// let gemm = Gemm::new(&device).batch_invariant(true);
+    /// let numbers = |step: f32| (0..24).map(|i| (step * i as f32).sin()).collect::<Vec<_>>();
+    /// let a = device.from_slice(&numbers(0.7), 3, 8)?;
+    /// let b = device.from_slice(&numbers(0.3), 8, 3)?;
+    /// let mut all = device.zeros::<f32>(3, 3)?;
+    /// gemm.run(&a, &b, &mut all, &Inputs::new())?;
+    ///
+    /// // The last row of A alone gives the last row of C, bit for bit.
+    /// let mut last = device.zeros::<f32>(1, 3)?;
+    /// gemm.run(a.view().slice(2..3, 0..8)?, &b, &mut last, &Inputs::new())?;
+    /// assert_eq!(last.to_vec()?, all.to_vec()?[6..]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn batch_invariant(mut self, batch_invariant: bool) -> Gemm {
+        self.request.batch_invariant = batch_invariant;
+        self
+    }
+
     /// Plans for operands whose addresses are multiples of `bytes`, a power of two, but
     /// not necessarily of any larger power of two.
     ///
@@ -279,7 +320,11 @@ impl Gemm {
             Kind::Cpu => {
                 self.check_nothing_forced()?;
                 let [m, n, k] = operands.shape();
-                let plan = CpuPlan::new::<T, O>([m, n, k], &self.epilogue.form())?;
+                let plan = CpuPlan::new::<T, O>(
+                    [m, n, k],
+                    &self.epilogue.form(),
+                    self.request.batch_invariant,
+                )?;
                 let info = CpuPlanInfo {
                     m,
                     n,
@@ -318,6 +363,8 @@ impl Gemm {
             schedule: _,
             // The CPU device reads operands in place, so there is no packing to forbid.
             packing: _,
+            // The CPU's own sums have an order of K alone where that is asked for.
+            batch_invariant: _,
         } = &self.request;
         let what = match (kernel, family, block, self.precision) {
             (Some(name), ..) => format!("kernel {name}"),

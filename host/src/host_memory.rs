@@ -48,6 +48,12 @@ impl<T> HostBuffer<T> {
         self.len
     }
 
+    /// The elements, of which there is no view.
+    pub(crate) fn elements(&mut self) -> &mut [T] {
+        // SAFETY: the buffer has so many elements, and is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len) }
+    }
+
     /// A pointer to the first element. It is valid for reads, and for writes by the code
     /// that holds the matrix exclusively.
     pub(crate) fn pointer(&self) -> *mut T {

@@ -95,6 +95,7 @@ mod problem;
 mod rejection;
 pub mod select;
 mod storage;
+mod sum_order;
 pub mod tma;
 mod transfer;
 mod tune;
@@ -141,4 +142,7 @@ mod documents {
 
     #[doc = include_str!("../../docs/epilogues.md")]
     struct Epilogues;
+
+    #[doc = include_str!("../../docs/batch-invariance.md")]
+    struct BatchInvariance;
 }

@@ -192,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_that_adds_in_any_order_serves_no_batch_invariant_product() {
+        let cache = PlanCache::default();
+        let (key, free) = plan(3);
+        let gemm = Gemm::new(&Device::cpu()).batch_invariant(true);
+        let invariant = gemm.key::<f16, f16>(key.operands).unwrap();
+        cache.put(key.clone(), free, None);
+        assert_eq!(count(&cache, &[invariant, key]), [0, 1]);
+    }
+
+    #[test]
     fn clearing_says_whether_it_freed_anything() {
         let cache = PlanCache::default();
         assert!(!cache.clear());

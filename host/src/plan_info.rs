@@ -64,7 +64,8 @@ pub struct CpuPlanInfo {
     /// The schedule that [`Gemm::schedule`](crate::Gemm::schedule) forced, which has no
     /// effect.
     pub ignored_schedule: Option<Schedule>,
-    /// Memory in which 16-bit operands are widened to f32, bytes.
+    /// Memory in which 16-bit operands are widened to f32, and operands of batch-invariant
+    /// products are arranged, bytes.
     pub workspace_bytes: u64,
 }
 

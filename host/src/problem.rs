@@ -176,6 +176,12 @@ impl Problem {
     }
 }
 
+/// Whether a kernel of type `kernel` computes products of type `problem`. f32 kernels are exact
+/// enough for f16x3.
+pub(crate) fn serves(kernel: DType, problem: DType) -> bool {
+    kernel == problem || (kernel, problem) == (DType::F32, DType::F16x3)
+}
+
 fn major(along_k: u64, along_mn: u64) -> Major {
     if along_k <= along_mn {
         Major::K

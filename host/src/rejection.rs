@@ -4,6 +4,7 @@ use gpu_kernels::{Arch, Block, DType, Family, Schedule};
 
 use crate::epilogue_form::EpilogueForm;
 use crate::operand::Operand;
+use crate::sum_order::SumOrder;
 use crate::tma;
 
 /// Why a kernel cannot run a problem.
@@ -64,6 +65,18 @@ pub enum Rejection {
         /// The forced schedule.
         schedule: Schedule,
     },
+    /// The kernel does not add in the order of batch-invariant products.
+    #[error(
+        "it adds {}, and batch_invariant accepts {}",
+        order.map_or("in an order that M and N decide".to_owned(), |order| order.to_string()),
+        accepted.map_or("one sum".to_owned(), |accepted| accepted.to_string())
+    )]
+    SumOrder {
+        /// The kernel's order; `None` where it depends on M and N.
+        order: Option<SumOrder>,
+        /// The order of batch-invariant products; `None` where no kernel with one runs.
+        accepted: Option<SumOrder>,
+    },
     /// TMA cannot read an operand.
     #[error("TMA cannot read {operand}: {reason}")]
     Tma {
@@ -122,7 +135,7 @@ impl Rejection {
             Rejection::Family { .. } => 1,
             Rejection::Block { .. } => 2,
             Rejection::Clusters { .. } | Rejection::Schedule { .. } => 3,
-            Rejection::Device { .. } => 4,
+            Rejection::SumOrder { .. } | Rejection::Device { .. } => 4,
             Rejection::NotBuilt => 5,
             Rejection::SharedMemory { .. } => 6,
             Rejection::Epilogue { .. } | Rejection::Gated | Rejection::Batches { .. } => 7,

@@ -37,6 +37,12 @@
 //! gated pairs take two launches: the gates are computed into memory that the plan owns, in
 //! f32, and then the other columns, times the activation of the gates.
 //!
+//! **Batch-invariant results.** Where the request asks for them, step 1 takes kernels of one
+//! [`SumOrder`] only, which the element type, K and the GPU decide. Operands that these kernels
+//! cannot read are then packed even where that does not pay, because another family would add
+//! in another order, and a product with scales of rows and of columns is not transposed,
+//! because the two scales would be applied in the other order.
+//!
 //! A forced choice is accepted or refused, never replaced. A [`Tuner`](crate::Tuner)
 //! measures the configurations that the rule ranks; [`choices`] lists them.
 //!
@@ -72,6 +78,7 @@ pub use crate::epilogue_form::EpilogueForm;
 use crate::error::Error;
 pub use crate::problem::{Catalog, Problem, Strides, Target};
 pub use crate::rejection::{Rejected, Rejection};
+pub use crate::sum_order::SumOrder;
 
 /// The kernels that can run `problem` on `target` without packing.
 pub fn candidates<'a>(

@@ -207,3 +207,56 @@ fn the_oracle_notices_one_missing_term() {
             .is_some()
     );
 }
+
+/// The numbers of rows at which the products below are computed: few, and past one panel.
+const SHAPES: [(usize, usize); 7] = [
+    (1, 1),
+    (1, 40),
+    (3, 7),
+    (17, 1),
+    (64, 33),
+    (200, 40),
+    (514, 2),
+];
+
+/// The bits of the first rows and columns of random products, over numbers of rows and columns
+/// and over layouts; with `batch_invariant` or without. Returns how many products differ from
+/// the largest.
+fn differing<T: Element, O: Output<T>>(batch_invariant: bool, k: usize) -> usize {
+    let (device, mut random) = (Device::cpu(), Random::new(7));
+    let gemm = Gemm::new(&device).batch_invariant(batch_invariant);
+    let (rows, cols) = (515, 41);
+    let a = random.matrix::<T>(&device, rows, k);
+    let b = random.matrix::<T>(&device, k, cols);
+    let product = |m, n, random: &mut Random| {
+        let (a, b) = (
+            a.view().slice(0..m, 0..k).unwrap(),
+            b.view().slice(0..k, 0..n).unwrap(),
+        );
+        let [(row_stride, col_stride), ..] = random.shuffled(layout_variants(m, n));
+        let mut c = (device.zeros_strided::<O>(m, n, row_stride, col_stride)).unwrap();
+        let mut plan = gemm.plan(a, b, &mut c).unwrap();
+        plan.run(a, b, &mut c).unwrap();
+        c.to_vec().unwrap()
+    };
+    let whole = product(rows, cols, &mut random);
+    let expected = oracle::product(a.view(), b.view()).unwrap();
+    assert_eq!(expected.worst(&whole, T::DTYPE), None);
+    let shapes = SHAPES.into_iter().filter(|&(m, n)| {
+        let part = product(m, n, &mut random);
+        let expected = (0..m).flat_map(|row| &whole[row * cols..][..n]);
+        !part.iter().eq(expected)
+    });
+    shapes.count()
+}
+
+#[test]
+fn batch_invariant_rows_are_the_same_in_every_product() {
+    for k in [0, 1, 5, 300] {
+        assert_eq!(differing::<f32, f32>(true, k), 0);
+        assert_eq!(differing::<f16, f32>(true, k), 0);
+        assert_eq!(differing::<bf16, bf16>(true, k), 0);
+    }
+    // What the test tells apart: the crate that multiplies otherwise adds as the shape suits it.
+    assert!(differing::<f32, f32>(false, 2048) > 0);
+}

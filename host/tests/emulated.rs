@@ -4,6 +4,8 @@
 //! The GPU has a few SMs, so that small products have several waves of tiles.
 //! `fake_driver.rs` tests the code that needs the CUDA driver.
 
+#[path = "emulated/batch_invariant.rs"]
+mod batch_invariant;
 mod common;
 #[path = "emulated/epilogues.rs"]
 mod epilogues;

@@ -111,6 +111,7 @@ impl<'py> Call<'_, 'py> {
         options.set_item("schedule", self.forced.schedule)?;
         options.set_item("kernel", self.forced.kernel)?;
         options.set_item("precision", self.forced.precision)?;
+        options.set_item("batch_invariant", self.forced.batch_invariant)?;
         options.set_item("stream", self.stream)?;
         let module = py.import("tilewise._torch")?;
         module.call_method("matmul", (self.a, self.b), Some(&options))

@@ -24,7 +24,8 @@ use crate::options::Forced;
 /// of the type out_dtype or else that of a.
 ///
 /// order, schedule and kernel force what the library would choose. precision='tf32' rounds
-/// float32 operands to TF32 first.
+/// float32 operands to TF32 first. With batch_invariant=True, the bits of a row of the result do
+/// not depend on the other rows, nor on how many there are.
 ///
 /// On a GPU the product is enqueued on stream, or else on PyTorch's current stream, or on that
 /// of the array, or on CUDA's default stream.
@@ -32,10 +33,10 @@ use crate::options::Forced;
 #[pyo3(
     signature = (a, b, *, c=None, alpha=1.0, beta=None, bias=None, row_scale=None,
         col_scale=None, activation=None, gated=None, out=None, out_dtype=None, order=None,
-        schedule=None, kernel=None, precision=None, stream=None),
+        schedule=None, kernel=None, precision=None, batch_invariant=false, stream=None),
     text_signature = "(a, b, *, c=None, alpha=1.0, beta=None, bias=None, row_scale=None, \
         col_scale=None, activation=None, gated=None, out=None, out_dtype=None, order=None, \
-        schedule=None, kernel=None, precision=None, stream=None)"
+        schedule=None, kernel=None, precision=None, batch_invariant=False, stream=None)"
 )]
 #[expect(
     clippy::too_many_arguments,
@@ -58,6 +59,7 @@ pub fn matmul<'py>(
     schedule: Option<&str>,
     kernel: Option<&str>,
     precision: Option<&str>,
+    batch_invariant: bool,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let call = Call {
@@ -78,6 +80,7 @@ pub fn matmul<'py>(
             schedule,
             kernel,
             precision,
+            batch_invariant,
         },
         stream,
     };

@@ -20,11 +20,14 @@ pub struct Forced<'a> {
     pub kernel: Option<&'a str>,
     /// The arithmetic of f32.
     pub precision: Option<&'a str>,
+    /// Whether the bits of a row are to be the same in all products.
+    pub batch_invariant: bool,
 }
 
 impl Forced<'_> {
     /// `gemm` with these choices.
-    pub fn apply(&self, mut gemm: Gemm) -> PyResult<Gemm> {
+    pub fn apply(&self, gemm: Gemm) -> PyResult<Gemm> {
+        let mut gemm = gemm.batch_invariant(self.batch_invariant);
         if let Some(order) = self.order {
             gemm = gemm.order(parse("order", order)?);
         }

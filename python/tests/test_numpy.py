@@ -196,3 +196,12 @@ def test_out_must_not_overlap_what_is_read():
 
 def test_orders_and_schedules_are_accepted_on_the_cpu():
     check(tilewise.matmul(X, Y, order="grouped:8", schedule="persistent"), product(X, Y), 4)
+
+
+def test_batch_invariant_rows_are_the_same_in_every_product():
+    a, b = uniform(70, 300), uniform(300, 33)
+    whole = tilewise.matmul(a, b, batch_invariant=True)
+    check(whole, product(a, b), 300)
+    for first, last in ((0, 1), (5, 21), (69, 70)):
+        part = tilewise.matmul(a[first:last], b, batch_invariant=True)
+        assert part.tobytes() == whole[first:last].tobytes()

@@ -400,6 +400,20 @@ class TorchSuite:
         with pytest.raises(ValueError, match="out_features is 21"):
             tilewise.Linear(12, 21, gated="halves")
 
+    def test_batch_invariant_linear(self):
+        layer = tilewise.Linear(300, 40, batch_invariant=True, device=self.device)
+        x = self.uniform(70, 300)
+        with torch.no_grad():
+            whole = layer(x)
+            for rows in (x[3:4], x[3:20], x[3:19].reshape(2, 8, 300)):
+                part = layer(rows).reshape(-1, 40)
+                assert torch.equal(part, whole[3 : 3 + part.shape[0]])
+        recorded = layer(x[3:20])
+        assert recorded.requires_grad and torch.equal(recorded, whole[3:20])
+        recorded.sum().backward()
+        torch.testing.assert_close(layer.bias.grad, torch.full_like(layer.bias, 17.0))
+        assert "batch_invariant=True" in repr(layer)
+
     def test_objects_with_dlpack(self):
         class Exporter:
             def __init__(self, tensor):

@@ -22,6 +22,7 @@ def matmul(
     schedule: str | None = None,
     kernel: str | None = None,
     precision: str | None = None,
+    batch_invariant: bool = False,
     stream: Any = None,
 ) -> Any: ...
 def time_plan(a: Any, b: Any, out: Any, calls: int) -> float: ...

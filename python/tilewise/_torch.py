@@ -22,7 +22,7 @@ torch.library.define(
     "(Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float? beta=None, Tensor? bias=None, "
     "Tensor? row_scale=None, Tensor? col_scale=None, str? activation=None, float slope=0.01, "
     "str? gated=None, ScalarType? out_dtype=None, str? order=None, str? schedule=None, "
-    "str? entry_point=None, str? precision=None) -> Tensor",
+    "str? entry_point=None, str? precision=None, bool batch_invariant=False) -> Tensor",
     tags=torch.Tag.pt2_compliant_tag,
 )
 
@@ -45,6 +45,7 @@ def _kernel(
     schedule: str | None = None,
     entry_point: str | None = None,
     precision: str | None = None,
+    batch_invariant: bool = False,
 ) -> Tensor:
     return _tilewise.matmul(
         a,
@@ -62,6 +63,7 @@ def _kernel(
         schedule=schedule,
         kernel=entry_point,
         precision=precision,
+        batch_invariant=batch_invariant,
     )
 
 
@@ -102,6 +104,7 @@ def matmul(
     schedule: str | None = None,
     kernel: str | None = None,
     precision: str | None = None,
+    batch_invariant: bool = False,
     stream: Any = None,
 ) -> Tensor:
     """`tilewise.matmul` by the operator.
@@ -142,6 +145,7 @@ def matmul(
         schedule,
         kernel,
         precision,
+        batch_invariant,
     )
     return _activate(result, activation, slope, gated) if unfused else result
 
@@ -180,7 +184,7 @@ def _activate(z: Tensor, activation: str | None, slope: float, gated: str | None
 
 
 # The defaults of all arguments but a and b.
-_DEFAULTS = (None, 1.0, None, None, None, None, None, _SLOPE, None, None, None, None, None, None)
+_DEFAULTS = (None, 1.0, *[None] * 5, _SLOPE, *[None] * 6, False)
 
 
 def _setup_context(ctx, inputs, output) -> None:
@@ -198,7 +202,7 @@ def _setup_context(ctx, inputs, output) -> None:
     ctx.bias = None if bias is None else (bias.shape, bias.dtype)
     ctx.row_scale_shape = None if row_scale is None else row_scale.shape
     ctx.col_scale_shape = None if col_scale is None else col_scale.shape
-    ctx.precision = rest[-1]
+    ctx.arithmetic = {"precision": rest[-2], "batch_invariant": rest[-1]}
 
 
 def _backward(ctx, grad: Tensor):
@@ -227,7 +231,7 @@ def _backward(ctx, grad: Tensor):
     if wants_bias:
         grads[5] = _sum_to(dz, *ctx.bias)
     if wants_row or wants_col:
-        product = ctx.alpha * _op(a, b, out_dtype=torch.float32, precision=ctx.precision) * dz
+        product = ctx.alpha * _op(a, b, out_dtype=torch.float32, **ctx.arithmetic) * dz
         if wants_row:
             along_row = product if col is None else product * col
             grads[6] = _sum_columns(along_row).reshape(ctx.row_scale_shape)
@@ -243,7 +247,7 @@ def _op(a: Tensor, b: Tensor, **options) -> Tensor:
 
 def _product(ctx, a: Tensor, b: Tensor, like: Tensor) -> Tensor:
     """alpha · (a @ b), summed over the batches that share `like`."""
-    options = {"alpha": ctx.alpha, "precision": ctx.precision}
+    options = {"alpha": ctx.alpha, **ctx.arithmetic}
     if max(a.dim(), b.dim()) == 2:
         return _op(a, b, **options)
     batches = max(tensor.shape[0] for tensor in (a, b) if tensor.dim() == 3)

@@ -36,6 +36,7 @@ function implementationName(implementation) {
   if (implementation.startsWith("Triton")) return `${implementation}, its tutorial’s kernel, autotuned, in its own process`;
   if (implementation === "tilewise (chosen)") return CHOSEN;
   if (implementation === "tilewise (tuned)") return "tilewise, the fastest launch that its tuner measured";
+  if (implementation === "tilewise (batch-invariant)") return "tilewise, the library’s choice for batch-invariant results";
   return "tilewise, the fastest of the kernels, orders and schedules that were forced";
 }
 
@@ -84,8 +85,8 @@ function bestOfEach(rows) {
   const measured = rows.filter((record) => isNumber(record.tflops));
   return [...groupBy(measured, (record) => record.implementation)].map(([implementation, of]) => {
     const best = of.reduce((a, b) => (a.tflops >= b.tflops ? a : b));
-    const tuned = implementation === "tilewise (tuned)" ? ", tuned" : "";
-    const label = best.order ? best.order + tuned : implementation.split(" ")[0];
+    const kind = { "tilewise (tuned)": ", tuned", "tilewise (batch-invariant)": ", batch-invariant" }[implementation] ?? "";
+    const label = best.order ? best.order + kind : implementation.split(" ")[0];
     return { value: best.tflops, meaning: implementationName(implementation), launch: configuration(best), label };
   });
 }

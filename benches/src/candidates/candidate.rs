@@ -15,6 +15,9 @@ pub const CHOSEN: &str = "tilewise (chosen)";
 /// [`tilewise::Tuner`] measured.
 pub const TUNED: &str = "tilewise (tuned)";
 
+/// The implementation of a record with nothing forced but batch-invariant results.
+pub const INVARIANT: &str = "tilewise (batch-invariant)";
+
 /// Whether `implementation`, of a label or a record, is cuBLASLt of any version.
 pub fn is_cublaslt(implementation: &str) -> bool {
     implementation.starts_with("cuBLASLt")
@@ -23,7 +26,7 @@ pub fn is_cublaslt(implementation: &str) -> bool {
 /// How a candidate is named in records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
-    /// [`TILEWISE`], [`CHOSEN`], [`TUNED`], or a peer with its version.
+    /// [`TILEWISE`], [`CHOSEN`], [`TUNED`], [`INVARIANT`], or a peer with its version.
     pub implementation: String,
     /// Entry point or algorithm.
     pub kernel: String,

@@ -1,6 +1,6 @@
 //! tilewise as a candidate: a plan of the library, forced, chosen or tuned.
 
-use crate::candidates::candidate::{CHOSEN, Candidate, Label, TILEWISE, TUNED};
+use crate::candidates::candidate::{CHOSEN, Candidate, INVARIANT, Label, TILEWISE, TUNED};
 use crate::error::Error;
 use crate::measure::problem_data::ProblemData;
 use crate::modelled::selection::estimated_dram_bytes;
@@ -34,6 +34,20 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         let nothing_forced = kernel.is_none() && placement == Placement::default();
         let implementation = if nothing_forced { CHOSEN } else { TILEWISE };
         Ok(Planned::of(device, implementation, plan))
+    }
+
+    /// Plans `workload` for batch-invariant results, with nothing else forced.
+    ///
+    /// # Errors
+    /// The library cannot plan it so.
+    pub fn invariant(
+        device: &Device,
+        workload: &mut ProblemData<T, O>,
+    ) -> Result<Self, tilewise::Error> {
+        let gemm = open(device, workload).batch_invariant(true);
+        let (a, b, c) = workload.operands();
+        let plan = gemm.plan(a, b, c)?;
+        Ok(Planned::of(device, INVARIANT, plan))
     }
 
     /// Plans `workload` with what `tuner` remembers or measures.
@@ -81,7 +95,10 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
             },
             PlanInfo::Cpu(_) => Label {
                 kernel: "cpu".to_owned(),
-                ..Label::of(TILEWISE)
+                ..Label::of(match implementation {
+                    INVARIANT => INVARIANT,
+                    _ => TILEWISE,
+                })
             },
         };
         Planned {

@@ -22,7 +22,7 @@ use crate::records::files;
 use crate::records::record::{self, Record, Status};
 use crate::runner::bench_arguments::BenchArgs;
 use crate::runner::run::Runner;
-use crate::tables::{comparison_table, record_tables, suite_summary, tuning_gain};
+use crate::tables::{comparison_table, invariance_cost, record_tables, suite_summary, tuning_gain};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tilewise::Device;
@@ -71,6 +71,7 @@ struct Output {
     /// are compared.
     summary: Option<(String, Vec<suite_summary::ProblemGroup>)>,
     tune: bool,
+    batch_invariant: bool,
     /// The files that are written.
     files: Vec<String>,
 }
@@ -89,6 +90,7 @@ impl Output {
                 (title, suite_summary::groups(args.suite.as_ref(), &problems))
             }),
             tune: args.tune,
+            batch_invariant: args.batch_invariant,
             files: files.map(|path| path.display().to_string()).collect(),
         }
     }
@@ -112,6 +114,9 @@ impl Output {
         );
         if let Some((title, groups)) = &self.summary {
             text += &suite_summary::render(title, groups, &records);
+        }
+        if self.batch_invariant {
+            text += &invariance_cost::render(&records);
         }
         if self.tune {
             text += &tuning_gain::render(&records);

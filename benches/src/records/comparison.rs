@@ -4,7 +4,7 @@
 //! The other order is the library's choice where that was timed beside row-major order.
 //! Where kernels or orders were forced, every forced order is compared.
 
-use crate::candidates::candidate::{CHOSEN, TUNED};
+use crate::candidates::candidate::{CHOSEN, INVARIANT, TUNED};
 use crate::measure::regime::Regime;
 use crate::records::record::{ROW_MAJOR, Record, Status, by_problem};
 use serde::Serialize;
@@ -87,7 +87,7 @@ fn in_problem(records: &[&Record]) -> Vec<Comparison> {
     for &record in records {
         let chosen = record.implementation == CHOSEN;
         let is_asked = record.status == Status::Timed
-            && record.implementation != TUNED
+            && ![TUNED, INVARIANT].contains(&record.implementation.as_str())
             && (chosen || record.order != ROW_MAJOR);
         let is_known = |known: &Comparison| {
             known.kernel == record.kernel

@@ -104,6 +104,11 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
 
+    /// Also measure the library's choice for batch-invariant results, whose sums may not depend
+    /// on M and N, and how fast it is beside the free choice.
+    #[arg(long)]
+    pub batch_invariant: bool,
+
     /// Also measure the plan of the library's tuner, and how much slower the choice without
     /// it is. The tuner times launches of its own; the tables do not show them.
     #[arg(long, conflicts_with = "ncu")]

@@ -83,6 +83,7 @@ median ms: one product. q1-q3: quartiles. TFLOP/s: 2MNK / median.
 x row: speedup over row-major order by the same kernel and schedule: ratio of medians.
 x cuBLASLt: speedup over cuBLASLt in the same round, median over rounds (*: ratio of medians).
 tilewise: kernel, order or schedule forced; (chosen): nothing forced; (tuned): the tuner's plan.
+(batch-invariant): chosen so that the bits of a row do not depend on the number of rows.
 model GB: DRAM traffic by the model of L2, not measured.
 cold: L2 overwritten before each launch. sustained: back to back, in slices.
 Each round has its own random order of candidates.

@@ -5,8 +5,9 @@ use gpu_kernels::{DType, Family, KernelInfo, Major, Schedule};
 
 use super::choice::Request;
 use crate::operand::Operand;
-use crate::problem::{Catalog, Problem, Target};
+use crate::problem::{Catalog, Problem, Target, serves};
 use crate::rejection::Rejection;
+use crate::sum_order::SumOrder;
 use crate::tma;
 
 /// Checks that `kernel` can run `problem` on `target` without packing.
@@ -49,12 +50,6 @@ pub fn check(
         check_tma(kernel, problem)?;
     }
     Ok(())
-}
-
-/// Whether a kernel of type `kernel` computes products of type `problem`. f32 kernels are exact
-/// enough for f16x3.
-pub(super) fn serves(kernel: DType, problem: DType) -> bool {
-    kernel == problem || (kernel, problem) == (DType::F32, DType::F16x3)
 }
 
 /// Checks that `kernel` can compute the epilogue and the batch of `problem` in one launch.
@@ -132,4 +127,23 @@ pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<()
         return Err(Rejection::Schedule { schedule });
     }
     Ok(())
+}
+
+/// Checks that `kernel` adds products of depth `k` in the order that is `accepted`
+/// ([`SumOrder::invariant`]). Where there is none, because no kernel with a single sum runs, the
+/// other kernels are refused all the same.
+pub(super) fn check_sum_order(
+    kernel: &KernelInfo,
+    k: u32,
+    accepted: Option<SumOrder>,
+) -> Result<(), Rejection> {
+    let order = SumOrder::of(kernel, k);
+    let is_accepted = match accepted {
+        Some(_) => order == accepted,
+        None => order.is_some_and(|order| order.parts == 1),
+    };
+    match is_accepted {
+        true => Ok(()),
+        false => Err(Rejection::SumOrder { order, accepted }),
+    }
 }

@@ -57,6 +57,8 @@ pub struct Request {
     pub schedule: Option<Schedule>,
     /// Whether operands may be packed.
     pub packing: Packing,
+    /// Whether the bits of C may depend on nothing but its row of A, B, K and the types.
+    pub batch_invariant: bool,
 }
 
 /// A complete configuration: kernel, tile order and schedule.

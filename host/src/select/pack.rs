@@ -70,7 +70,7 @@ pub(super) fn needed(
     if packed.b && problem.epilogue.gated.is_some() && kernel.b_major == Some(Major::Mn) {
         return Err(refused);
     }
-    let is_forced = request.kernel.is_some() || request.family.is_some();
+    let is_forced = request.kernel.is_some() || request.family.is_some() || request.batch_invariant;
     if request.packing == Packing::Auto
         && (is_forced || pays(packed, problem, target))
         && kernel_for(catalog, problem.input, target).is_some()

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::slice;
 
-use gpu_kernels::{Family, KernelInfo, Major};
+use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::check;
 use super::choice::{Packed, Request};
@@ -11,8 +11,9 @@ use super::cost::{self, Cost, Task};
 use super::grid::tile_grid;
 use super::pack;
 use crate::error::Error;
-use crate::problem::{Catalog, Problem, Target};
+use crate::problem::{Catalog, Problem, Target, serves};
 use crate::rejection::{Rejected, Rejection};
+use crate::sum_order::SumOrder;
 
 /// How a kernel can run a problem.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,20 @@ pub(super) fn ranked(
     request: &Request,
 ) -> Result<Vec<(KernelInfo, Fit)>, Error> {
     let flipped = problem.transposed();
-    let flips = problem.c.col_stride != 1 && flipped.c.col_stride == 1;
+    // The transposed problem applies the scales of rows and of columns in the other order, and
+    // adds the corrections of f16x3 in the other order.
+    let has_an_order =
+        problem.epilogue.row_scale && problem.epilogue.col_scale || problem.input == DType::F16x3;
+    let may_flip = !(request.batch_invariant && has_an_order);
+    let flips = may_flip && problem.c.col_stride != 1 && flipped.c.col_stride == 1;
+    let accepted = SumOrder::invariant(catalog, problem.input, problem.k, target);
+    let allows = |kernel: &KernelInfo| {
+        check::check_request(kernel, request)?;
+        match request.batch_invariant {
+            true => check::check_sum_order(kernel, problem.k, accepted),
+            false => Ok(()),
+        }
+    };
     let seen = |kernel: &KernelInfo, transposed| {
         // Pairs of columns would be pairs of rows.
         if transposed && problem.epilogue.gated.is_some() {
@@ -51,7 +65,7 @@ pub(super) fn ranked(
         Ok::<_, Rejection>(Fit { transposed, packed })
     };
     let fit = |kernel: &KernelInfo| -> Result<Fit, Rejection> {
-        check::check_request(kernel, request)?;
+        allows(kernel)?;
         let as_it_is = seen(kernel, false);
         if kernel.family != Family::Hopper || !flips {
             return as_it_is;
@@ -82,9 +96,9 @@ pub(super) fn ranked(
         return Err(why_none(catalog, problem, request, fit));
     }
     let best = ranked.iter().map(|(rank, ..)| rank.family).max();
-    if best == Some(Family::Hopper) && problem.m.min(problem.n) <= NARROW {
+    if best == Some(Family::Hopper) && may_flip && problem.m.min(problem.n) <= NARROW {
         let other_ways = kernels.iter().filter_map(|kernel| {
-            check::check_request(kernel, request).ok()?;
+            allows(kernel).ok()?;
             let other = seen(kernel, !flips).ok()?;
             let is_usual = fit(kernel).is_ok_and(|fit| fit.transposed == other.transposed);
             let wanted = kernel.family == Family::Hopper && !other.packed.any() && !is_usual;
@@ -149,9 +163,7 @@ fn why_none(
         rejected: catalog
             .kernels
             .iter()
-            .filter(|kernel| {
-                kernel.family.multiplies() && check::serves(kernel.input, problem.input)
-            })
+            .filter(|kernel| kernel.family.multiplies() && serves(kernel.input, problem.input))
             .filter_map(|kernel| {
                 Some(Rejected {
                     kernel: kernel.name,
@@ -174,6 +186,9 @@ fn asked(problem: &Problem, request: &Request) -> String {
     }
     if let Some(schedule) = request.schedule {
         asked += &format!(", schedule {schedule:?}");
+    }
+    if request.batch_invariant {
+        asked += ", batch-invariant";
     }
     asked
 }

@@ -5,6 +5,7 @@ use gpu_kernels::{Arch, Block, Cluster, DType, Family, Major, OutputType, TileGr
 use super::*;
 use crate::tma;
 
+mod batch_invariant;
 mod choices;
 mod epilogues;
 mod packing;

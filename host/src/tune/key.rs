@@ -100,6 +100,7 @@ fn forced(request: &Request) -> String {
         order,
         schedule,
         packing,
+        batch_invariant,
     } = request;
     let mut forced = Vec::new();
     forced.extend(kernel.clone());
@@ -111,6 +112,7 @@ fn forced(request: &Request) -> String {
         Packing::Auto => {}
         Packing::Never => forced.push("no packing".into()),
     }
+    forced.extend(batch_invariant.then(|| "batch-invariant".to_owned()));
     if forced.is_empty() {
         String::new()
     } else {
@@ -177,12 +179,13 @@ mod tests {
             change(&mut changed);
             keys.push(of_problem(&changed, &open));
         }
-        let requests: [fn(&mut Request); 5] = [
+        let requests: [fn(&mut Request); 6] = [
             |r| r.kernel = Some("naive_f16".into()),
             |r| r.family = Some(Family::Naive),
             |r| r.order = Some(gpu_kernels::TileOrder::RowMajor),
             |r| r.schedule = Some(Schedule::Grid1d),
             |r| r.packing = Packing::Never,
+            |r| r.batch_invariant = true,
         ];
         for force in requests {
             let mut request = Request::default();

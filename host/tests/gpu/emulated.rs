@@ -49,6 +49,8 @@ pub fn selects(test: &Test) -> bool {
             !["endless", "foreign"].contains(&test.kind)
                 && !NEED_DRIVER.contains(&test.name.as_str())
         }
+        // They are made small.
+        Work::Invariant(_) => true,
         Work::Capture(..) | Work::Large(..) | Work::Own(_) => false,
     }
 }

@@ -4,7 +4,7 @@
 //! The program tests every kernel of the library against f64, with every element type, in
 //! all layouts, tile orders and schedules, and around the edges of its tiles. It also tests
 //! as many random products as the command line asks for, guard bands around every operand,
-//! bitwise repeats, CUDA graphs, memory and streams that the library does not own, tuning,
+//! bitwise repeats, batch-invariant results, CUDA graphs, memory and streams that the library does not own, tuning,
 //! the errors that need a GPU, and kernels that never end. Without a GPU, every case is
 //! skipped and the program succeeds.
 //!
@@ -33,6 +33,7 @@ mod f16x3;
 mod foreign;
 mod graph;
 mod guarded;
+mod invariant;
 mod large;
 mod operands;
 mod own;

@@ -9,6 +9,7 @@ use crate::capture::{self, Scene};
 use crate::case::{Case, Failure, Outcome, is_fatal};
 use crate::cases;
 use crate::epilogue::EpilogueCase;
+use crate::invariant::{self, InvariantCase};
 use crate::large::{self, Large};
 use crate::shared::Shared;
 use crate::{chain, endless, epilogue_cases, errors, f16x3, foreign, own, random, repeat, tune};
@@ -21,6 +22,8 @@ pub enum Work {
     Epilogue(EpilogueCase),
     /// One product under every walk.
     Walks(Case),
+    /// Parts of a product, compared with the whole.
+    Invariant(InvariantCase),
     /// One plan, a hundred times.
     Hundred(Case),
     /// One plan in a CUDA graph.
@@ -88,9 +91,13 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     let f16x3 = f16x3::CASES.into_iter().map(on_device("f16x3"));
     let foreign = foreign::CASES.into_iter().map(on_device("foreign"));
     let endless = endless::CASES.into_iter().map(on_device("endless"));
+    let other_sums = invariant::DEVICE_CASES
+        .into_iter()
+        .map(on_device("batch-invariant"));
     let on_device = (errors.chain(tuning).chain(chains).chain(f16x3))
         .chain(foreign)
-        .chain(endless);
+        .chain(endless)
+        .chain(other_sums);
     let mut tests: Vec<Test> = own.chain(on_device).collect();
     // A kernel that packs is tested with the kernels that read the packed operand.
     let products = |kernel: &&KernelInfo| kernel.family.multiplies();
@@ -124,6 +131,20 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
             kernel: case.kernel,
             quick: random::is_quick(&case),
             work: Work::Product(case),
+        }
+    }));
+    let (emulated, invariant_cases) = match (args.emulated(), invariant::CASES) {
+        (true, (_, cases)) => (true, cases),
+        (false, (cases, _)) => (false, cases),
+    };
+    tests.extend((0..invariant_cases).map(|index| {
+        let case = invariant::case(args.seed, index, emulated);
+        Test {
+            name: case.to_string(),
+            kind: "batch-invariant",
+            kernel: None,
+            quick: false,
+            work: Work::Invariant(case),
         }
     }));
     #[cfg(feature = "emulator")]
@@ -230,6 +251,7 @@ impl Test {
                 let walks = case.kernel.map(cases::walks).unwrap_or_default();
                 repeat::over_walks(case, device, seed, &walks)
             }
+            (Work::Invariant(case), Some(device)) => case.run(device, seed),
             (Work::Hundred(case), Some(device)) => repeat::a_hundred_times(case, device, seed),
             (Work::Capture(case, scene), Some(device)) => capture::run(case, *scene, device, seed),
             (Work::Large(kernel, large), Some(device)) => {
@@ -278,14 +300,16 @@ impl Test {
             }
             _ if is_emulated(device) => None,
             (Some(kernel), _) if !is_built(kernel) => Some("not in this build"),
-            (None, Work::Product(_) | Work::Epilogue(_) | Work::Device(_))
+            (None, Work::Product(_) | Work::Epilogue(_) | Work::Invariant(_) | Work::Device(_))
                 if !KERNELS.iter().any(is_built) =>
             {
                 Some("no kernel in this build")
             }
             (
                 None,
-                Work::Product(Case { input, .. }) | Work::Epilogue(EpilogueCase { input, .. }),
+                Work::Product(Case { input, .. })
+                | Work::Epilogue(EpilogueCase { input, .. })
+                | Work::Invariant(InvariantCase { input, .. }),
             ) if *input == DType::Tf32 && major < 8 => Some("no TF32 on this device"),
             _ => None,
         }

@@ -166,3 +166,15 @@ fn wrong_values_name_what_is_accepted() {
         );
     }
 }
+
+#[test]
+fn batch_invariant_results_are_measured_beside_anything() {
+    assert!(!bench(&[]).unwrap().batch_invariant);
+    for beside in ["--suite=hopper", "--choice", "--kernels=hopper", "--tune"] {
+        assert!(
+            bench(&["--batch-invariant", beside])
+                .unwrap()
+                .batch_invariant
+        );
+    }
+}

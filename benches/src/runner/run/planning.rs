@@ -1,7 +1,7 @@
 //! The candidates of a problem, planned.
 
 use super::{Rows, Runner};
-use crate::candidates::candidate::{CHOSEN, Candidate, Label, TILEWISE, TUNED};
+use crate::candidates::candidate::{CHOSEN, Candidate, INVARIANT, Label, TILEWISE, TUNED};
 use crate::candidates::cublaslt::CublasLtGemm;
 use crate::candidates::planned::Planned;
 use crate::error::Error;
@@ -48,6 +48,20 @@ impl Runner<'_> {
                     Err(error) => rows
                         .records
                         .push(self.not_run(problem, kernel, placement, &error)),
+                }
+            }
+        }
+        if self.args.batch_invariant {
+            let label = Label::of(INVARIANT);
+            let planning = format!("planning, {problem}, {label}");
+            self.watch.begin(Duration::ZERO, planning);
+            match Planned::invariant(&self.device, workload) {
+                // Beside the chosen one, even where they launch the same.
+                Ok(planned) => all.push(Box::new(planned)),
+                Err(error) => {
+                    let note = error.to_string();
+                    rows.records
+                        .push(self.failure(problem, &label, Status::Skipped, note));
                 }
             }
         }
