@@ -12,7 +12,8 @@
 //! A name gives the family, the element type, the layouts where they are fixed
 //! (`ak`/`am`: A contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile,
 //! then the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K)
-//! or `streamk`; or `stages4`, where two kernels differ in nothing else.
+//! or `streamk`; or `stages4`, where two kernels differ in nothing else; or `sm75`, where a
+//! family has kernels for a newer target.
 //!
 //! # How to add
 //!
@@ -39,7 +40,7 @@ pub mod names {
     pub use crate::kernels::hopper::{Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK};
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
-    pub use crate::kernels::tensor_core::TensorCore;
+    pub use crate::kernels::tensor_core::{Multistage, Pipelined, TensorCore};
     pub use crate::kernels::tiled::Tiled;
 }
 
@@ -66,6 +67,11 @@ macro_rules! for_each_entry {
                 128 256 32, 64 64, 3;
                 128 128 32, 64 64, 3;
                 64 64 32, 32 32, 4;
+            }
+            // M N K of the CTA; M N of a warp; CTAs of an SM
+            tensor_core_sm75 {
+                128 128 32, 64 64, 2;
+                64 64 32, 32 32, 3;
             }
             // M N K; stages, kernel schedule; whether it takes every form; suffix
             hopper {
@@ -112,6 +118,7 @@ macro_rules! for_each_entry {
         tiled { $($tiled:tt)* }
         tensor_core { $($tensor_core:tt)* }
         tensor_core_tf32 { $($tensor_core_tf32:tt)* }
+        tensor_core_sm75 { $($tensor_core_sm75:tt)* }
         hopper { $($hopper:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
     ) => {
@@ -126,6 +133,9 @@ macro_rules! for_each_entry {
                 ("tensor_core_f16_" F16) { $($tensor_core)* }
                 ("tensor_core_bf16_" Bf16) { $($tensor_core)* }
                 ("tensor_core_tf32_" Tf32) { $($tensor_core_tf32)* }
+            }
+            tensor_core_sm75 {
+                ("tensor_core_f16_" F16) { $($tensor_core_sm75)* }
             }
             hopper {
                 ("hopper_tf32_ak_bk_" Tf32, AlongK, AlongK) { $($hopper_tf32)* }
@@ -151,6 +161,12 @@ macro_rules! for_each_entry {
                   $wm:literal $wn:literal, $c_stages:literal;)*
             })*
         }
+        tensor_core_sm75 {
+            $(($p_name:literal $pt:ty) {
+                $($pm:literal $pn:literal $pk:literal,
+                  $pwm:literal $pwn:literal, $ctas:literal;)*
+            })*
+        }
         hopper {
             $(($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
                 $($hm:literal $hn:literal $hk:literal,
@@ -168,18 +184,28 @@ macro_rules! for_each_entry {
                 $($(
                     ($t_name, $tm, "x", $tn, "x", $tk): Tiled<$t_type, $tm, $tn, $tk>;
                 )*)*
+                $($(
+                    ($p_name, "ak_bk_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongK, AlongK, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                    ($p_name, "ak_bn_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongK, AlongMn, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                    ($p_name, "am_bk_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongMn, AlongK, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                    ($p_name, "am_bn_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongMn, AlongMn, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                )*)*
             }
             "sm_80" {
                 ("pack_tf32"): Pack<Tf32>;
                 $($(
                     ($c_name, "ak_bk_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
                     ($c_name, "ak_bn_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongK, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongK, AlongMn, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
                     ($c_name, "am_bk_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
                     ($c_name, "am_bn_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
                 )*)*
             }
             "sm_90a" {
