@@ -57,21 +57,21 @@ macro_rules! for_each_entry {
                 128 128 16;
                 64 64 16;
             }
-            // M N K of the CTA; M N of a warp; stages
+            // M N K of the CTA; M N of a warp; main loop, with its stages
             tensor_core {
-                128 256 64, 64 64, 3;
-                128 128 64, 64 64, 3;
-                64 64 64, 32 32, 4;
+                128 256 64, 64 64, Multistage<3>;
+                128 128 64, 64 64, Multistage<3>;
+                64 64 64, 32 32, Multistage<4>;
             }
             tensor_core_tf32 {
-                128 256 32, 64 64, 3;
-                128 128 32, 64 64, 3;
-                64 64 32, 32 32, 4;
+                128 256 32, 64 64, Multistage<3>;
+                128 128 32, 64 64, Multistage<3>;
+                64 64 32, 32 32, Multistage<4>;
             }
-            // M N K of the CTA; M N of a warp; CTAs of an SM
+            // M N K of the CTA; M N of a warp; main loop, with the CTAs of an SM
             tensor_core_sm75 {
-                128 128 32, 64 64, 2;
-                64 64 32, 32 32, 3;
+                128 128 32, 64 64, Pipelined<2>;
+                64 64 32, 32 32, Pipelined<3>;
             }
             // M N K; stages, kernel schedule; whether it takes every form; suffix
             hopper {
@@ -158,13 +158,13 @@ macro_rules! for_each_entry {
         tensor_core {
             $(($c_name:literal $ct:ty) {
                 $($cm:literal $cn:literal $ck:literal,
-                  $wm:literal $wn:literal, $c_stages:literal;)*
+                  $wm:literal $wn:literal, $c_loop:ty;)*
             })*
         }
         tensor_core_sm75 {
             $(($p_name:literal $pt:ty) {
                 $($pm:literal $pn:literal $pk:literal,
-                  $pwm:literal $pwn:literal, $ctas:literal;)*
+                  $pwm:literal $pwn:literal, $p_loop:ty;)*
             })*
         }
         hopper {
@@ -186,26 +186,26 @@ macro_rules! for_each_entry {
                 )*)*
                 $($(
                     ($p_name, "ak_bk_", $pm, "x", $pn, "x", $pk, "_sm75"):
-                        TensorCore<$pt, AlongK, AlongK, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                        TensorCore<$pt, AlongK, AlongK, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
                     ($p_name, "ak_bn_", $pm, "x", $pn, "x", $pk, "_sm75"):
-                        TensorCore<$pt, AlongK, AlongMn, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                        TensorCore<$pt, AlongK, AlongMn, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
                     ($p_name, "am_bk_", $pm, "x", $pn, "x", $pk, "_sm75"):
-                        TensorCore<$pt, AlongMn, AlongK, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                        TensorCore<$pt, AlongMn, AlongK, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
                     ($p_name, "am_bn_", $pm, "x", $pn, "x", $pk, "_sm75"):
-                        TensorCore<$pt, AlongMn, AlongMn, $pm, $pn, $pk, $pwm, $pwn, Pipelined<$ctas>>;
+                        TensorCore<$pt, AlongMn, AlongMn, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
                 )*)*
             }
             "sm_80" {
                 ("pack_tf32"): Pack<Tf32>;
                 $($(
                     ($c_name, "ak_bk_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
+                        TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                     ($c_name, "ak_bn_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongK, AlongMn, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
+                        TensorCore<$ct, AlongK, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                     ($c_name, "am_bk_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
+                        TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                     ($c_name, "am_bn_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, Multistage<$c_stages>>;
+                        TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                 )*)*
             }
             "sm_90a" {

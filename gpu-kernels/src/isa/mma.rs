@@ -87,7 +87,8 @@ pub unsafe fn multiply_f16_k8(c: &mut [f32; 4], a: [u32; 2], b: u32) {
     instruction!(
         // SAFETY: the caller's duty; registers only.
         ptx = unsafe {
-            asm!("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{{0}, {1}, {2}, {3}}}, {{{4}, {5}}}, {{{6}}}, {{{0}, {1}, {2}, {3}}};",
+            asm!(concat!("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
+                         " {{{0}, {1}, {2}, {3}}}, {{{4}, {5}}}, {{{6}}}, {{{0}, {1}, {2}, {3}}};"),
                  inout(reg32) c[0], inout(reg32) c[1], inout(reg32) c[2], inout(reg32) c[3],
                  in(reg32) a[0], in(reg32) a[1], in(reg32) b,
                  options(nomem, nostack, preserves_flags));

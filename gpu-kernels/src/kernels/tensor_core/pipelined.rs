@@ -98,7 +98,7 @@ impl<const CTAS: u32> MainLoop for Pipelined<CTAS> {
                 });
                 depth = next;
             }
-            // The last fragments, which nobody multiplies, are read before memory is used again.
+            // Other warps may still read the fragments after the last step.
             thread::sync_cta();
         }
         c
