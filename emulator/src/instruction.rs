@@ -43,6 +43,7 @@ instructions! {
     LoadMatrix = "ldmatrix";
     StoreMatrix = "stmatrix";
     MultiplyF16 = "mma.m16n8k16.f16";
+    MultiplyF16K8 = "mma.m16n8k8.f16";
     MultiplyBf16 = "mma.m16n8k16.bf16";
     MultiplyTf32 = "mma.m16n8k8.tf32";
     BarrierInit = "mbarrier.init";

@@ -12,7 +12,8 @@
 //! A name gives the family, the element type, the layouts where they are fixed
 //! (`ak`/`am`: A contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile,
 //! then the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K)
-//! or `streamk`; or `stages4`, where two kernels differ in nothing else.
+//! or `streamk`; or `stages4`, where two kernels differ in nothing else; or `sm75`, where a
+//! family has kernels for a newer target.
 //!
 //! # How to add
 //!
@@ -40,7 +41,7 @@ pub mod names {
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
     pub use crate::kernels::split::Split;
-    pub use crate::kernels::tensor_core::TensorCore;
+    pub use crate::kernels::tensor_core::{Multistage, Pipelined, TensorCore};
     pub use crate::kernels::tiled::Tiled;
 }
 
@@ -57,16 +58,21 @@ macro_rules! for_each_entry {
                 128 128 16;
                 64 64 16;
             }
-            // M N K of the CTA; M N of a warp; stages
+            // M N K of the CTA; M N of a warp; main loop, with its stages
             tensor_core {
-                128 256 64, 64 64, 3;
-                128 128 64, 64 64, 3;
-                64 64 64, 32 32, 4;
+                128 256 64, 64 64, Multistage<3>;
+                128 128 64, 64 64, Multistage<3>;
+                64 64 64, 32 32, Multistage<4>;
             }
             tensor_core_tf32 {
-                128 256 32, 64 64, 3;
-                128 128 32, 64 64, 3;
-                64 64 32, 32 32, 4;
+                128 256 32, 64 64, Multistage<3>;
+                128 128 32, 64 64, Multistage<3>;
+                64 64 32, 32 32, Multistage<4>;
+            }
+            // M N K of the CTA; M N of a warp; main loop, with the CTAs of an SM
+            tensor_core_sm75 {
+                128 128 32, 64 64, Pipelined<2>;
+                64 64 32, 32 32, Pipelined<3>;
             }
             // M N K; stages, kernel schedule; whether it takes every form; suffix
             hopper {
@@ -121,6 +127,7 @@ macro_rules! for_each_entry {
         tiled { $($tiled:tt)* }
         tensor_core { $($tensor_core:tt)* }
         tensor_core_tf32 { $($tensor_core_tf32:tt)* }
+        tensor_core_sm75 { $($tensor_core_sm75:tt)* }
         hopper { $($hopper:tt)* }
         hopper_f16x3 { $($hopper_f16x3:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
@@ -136,6 +143,9 @@ macro_rules! for_each_entry {
                 ("tensor_core_f16_" F16) { $($tensor_core)* }
                 ("tensor_core_bf16_" Bf16) { $($tensor_core)* }
                 ("tensor_core_tf32_" Tf32) { $($tensor_core_tf32)* }
+            }
+            tensor_core_sm75 {
+                ("tensor_core_f16_" F16) { $($tensor_core_sm75)* }
             }
             hopper {
                 ("hopper_f16x3_ak_bk_" F16x3, AlongK, AlongK) { $($hopper_f16x3)* }
@@ -159,7 +169,13 @@ macro_rules! for_each_entry {
         tensor_core {
             $(($c_name:literal $ct:ty) {
                 $($cm:literal $cn:literal $ck:literal,
-                  $wm:literal $wn:literal, $c_stages:literal;)*
+                  $wm:literal $wn:literal, $c_loop:ty;)*
+            })*
+        }
+        tensor_core_sm75 {
+            $(($p_name:literal $pt:ty) {
+                $($pm:literal $pn:literal $pk:literal,
+                  $pwm:literal $pwn:literal, $p_loop:ty;)*
             })*
         }
         hopper {
@@ -180,18 +196,28 @@ macro_rules! for_each_entry {
                 $($(
                     ($t_name, $tm, "x", $tn, "x", $tk): Tiled<$t_type, $tm, $tn, $tk>;
                 )*)*
+                $($(
+                    ($p_name, "ak_bk_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongK, AlongK, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
+                    ($p_name, "ak_bn_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongK, AlongMn, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
+                    ($p_name, "am_bk_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongMn, AlongK, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
+                    ($p_name, "am_bn_", $pm, "x", $pn, "x", $pk, "_sm75"):
+                        TensorCore<$pt, AlongMn, AlongMn, $pm, $pn, $pk, $pwm, $pwn, $p_loop>;
+                )*)*
             }
             "sm_80" {
                 ("pack_tf32"): Pack<Tf32>;
                 $($(
                     ($c_name, "ak_bk_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                     ($c_name, "ak_bn_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongK, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongK, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                     ($c_name, "am_bk_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                     ($c_name, "am_bn_", $cm, "x", $cn, "x", $ck):
-                        TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_stages>;
+                        TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                 )*)*
             }
             "sm_90a" {

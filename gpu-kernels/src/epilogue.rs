@@ -23,4 +23,4 @@ pub mod store;
 
 pub use crate::form::{Activation, BiasAxis, EpilogueArguments, Form, SourceUse};
 pub use apply::{Epilogue, Terms, times};
-pub use store::{c_of, pack_pair, store, store_4x4};
+pub use store::{c_of, pack_pair, pack_pair_sm75, store, store_4x4};

@@ -21,7 +21,7 @@ pub enum Family {
     Naive,
     /// Shared-memory tiles and register tiles on the CUDA cores.
     Tiled,
-    /// `cp.async` stages, `ldmatrix`, `mma.sync`.
+    /// `ldmatrix` and `mma.sync`, with copies by `cp.async` or, on sm_75, through registers.
     TensorCore,
     /// TMA, mbarrier ring, `wgmma`, warp specialisation.
     Hopper,

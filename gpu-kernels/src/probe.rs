@@ -28,7 +28,7 @@ mod wgmma;
 
 pub use convert::{CONVERSION_WORDS, Conversions};
 pub use matrix::{LoadMatrices, MATRIX_BYTES, StoreMatrices};
-pub use mma::{FRAGMENT_WORDS, Multiply};
+pub use mma::{FRAGMENT_WORDS, Multiply, MultiplyK8};
 pub use tma::{BOX_AREA_BYTES, LoadBox, StoreBox, UNTOUCHED};
 pub use wgmma::{A_AREA_BYTES, B_AREA_BYTES, MultiplyShared};
 
@@ -61,6 +61,7 @@ macro_rules! for_each_probe {
             probe_ldmatrix: LoadMatrices;
             probe_stmatrix: StoreMatrices;
             probe_mma_f16: Multiply<F16>;
+            probe_mma_f16_k8: MultiplyK8;
             probe_mma_bf16: Multiply<Bf16>;
             probe_mma_tf32: Multiply<Tf32>;
             probe_wgmma_f16_ak_bk_n64: MultiplyShared<F16, AlongK, AlongK, [u32; 32]>;

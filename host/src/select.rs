@@ -8,8 +8,9 @@
 //!    For a hopper kernel, TMA also has to be able to read the operands
 //!    ([`tma`](mod@crate::tma)), or the operands have to be packed.
 //! 2. **Family.** The rule takes the fastest family with a kernel that can run: hopper,
-//!    else tensor_core, else tiled, else naive. f32 has kernels on the CUDA cores
-//!    only. [`Precision::Tf32`](crate::Precision) asks for TF32 kernels; where no such
+//!    else tensor_core, else tiled, else naive. Of a family with kernels for several targets
+//!    it takes those for the newest that the device runs: tensor_core has kernels for sm_80,
+//!    and others, of f16, for sm_75. f32 has kernels on the CUDA cores only. [`Precision::Tf32`](crate::Precision) asks for TF32 kernels; where no such
 //!    kernel can run, the result is an error.
 //! 3. **Packing, transposition and layout.** The rule packs the fewest elements. A
 //!    hopper kernel writes C along its rows, so a column-major C is computed as

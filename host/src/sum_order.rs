@@ -13,15 +13,18 @@
 
 use std::fmt;
 
-use gpu_kernels::{DType, Family, KernelInfo};
+use gpu_kernels::{Arch, DType, Family, KernelInfo};
 
 use crate::problem::{Catalog, Target, serves};
 
 /// How one element of A·B is summed. Kernels of the same order compute the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SumOrder {
-    /// The family, which has one multiply instruction for each element type.
+    /// The family and the target, which together have one multiply instruction for each element
+    /// type.
     pub family: Family,
+    /// See `family`.
+    pub arch: Arch,
     /// Number of sums along K, each of a part of K, that are added up.
     pub parts: u32,
     /// Products of all these sums: K, rounded up to whole k-blocks of each part.
@@ -36,13 +39,15 @@ impl SumOrder {
         let k_blocks = u64::from(k.div_ceil(kernel.block.k));
         (kernel.stream_k_bytes == 0).then(|| SumOrder {
             family: kernel.family,
+            arch: kernel.arch,
             parts,
             depth: k_blocks.next_multiple_of(parts.into()) * u64::from(kernel.block.k),
         })
     }
 
     /// The order of batch-invariant products of `input` elements and depth `k` on `target`:
-    /// a single sum by the fastest family, in the smallest k-blocks that it has. It depends on
+    /// a single sum by the fastest family, for its newest target, in the smallest k-blocks that it
+    /// has. It depends on
     /// nothing else. `None` where no kernel multiplies these elements.
     pub fn invariant(catalog: Catalog, input: DType, k: u32, target: &Target) -> Option<SumOrder> {
         let (major, minor) = target.compute_capability;
@@ -59,15 +64,16 @@ impl SumOrder {
         orders
             .filter_map(|kernel| SumOrder::of(kernel, k))
             .filter(|order| order.parts == 1)
-            .max_by_key(|order| (order.family, std::cmp::Reverse(order.depth)))
+            .max_by_key(|order| (order.family, order.arch, std::cmp::Reverse(order.depth)))
     }
 }
 
-/// Such as `one sum of 4096 products by hopper kernels`.
+/// Such as `one sum of 4096 products by hopper kernels for sm_90a`.
 impl fmt::Display for SumOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SumOrder {
             family,
+            arch,
             parts,
             depth,
         } = self;
@@ -75,6 +81,6 @@ impl fmt::Display for SumOrder {
             1 => write!(f, "one sum of {depth} products")?,
             _ => write!(f, "{parts} sums of {} products", depth / u64::from(*parts))?,
         }
-        write!(f, " by {} kernels", family.name())
+        write!(f, " by {} kernels for {}", family.name(), arch.name())
     }
 }

@@ -19,7 +19,7 @@ mod tuning;
 use common::{Random, layout_variants};
 use tilewise::emulator::EmulatedGpu;
 use tilewise::{
-    Device, Error, Family, Gemm, Matrix, Operand, Packing, Precision, Schedule, TileGrid,
+    Arch, Device, Error, Family, Gemm, Matrix, Operand, Packing, Precision, Schedule, TileGrid,
     TileOrder, f16, oracle, select::Rejection,
 };
 
@@ -56,10 +56,10 @@ fn devices_are_described() {
 #[test]
 fn the_compute_capability_decides_the_kernels() {
     let mut random = Random::new(23);
-    for (compute_capability, family) in [
-        ((7, 5), Family::Tiled),
-        ((8, 0), Family::TensorCore),
-        ((9, 0), Family::Hopper),
+    for (compute_capability, family, arch) in [
+        ((7, 5), Family::TensorCore, Arch::Sm75),
+        ((8, 0), Family::TensorCore, Arch::Sm80),
+        ((9, 0), Family::Hopper, Arch::Sm90a),
     ] {
         let device = open(EmulatedGpu {
             compute_capability,
@@ -71,7 +71,8 @@ fn the_compute_capability_decides_the_kernels() {
         let b = random.integers::<f16>(&device, k, n);
         let mut c = device.zeros::<f32>(m, n).unwrap();
         let mut plan = Gemm::new(&device).plan(&a, &b, &mut c).unwrap();
-        assert_eq!(plan.info().gpu().unwrap().kernel.family, family);
+        let kernel = plan.info().gpu().unwrap().kernel;
+        assert_eq!((kernel.family, kernel.arch), (family, arch));
         plan.run(&a, &b, &mut c).unwrap();
         let expected = oracle::product(a.view(), b.view()).unwrap().values;
         let found = c.to_vec().unwrap().into_iter().map(f64::from);

@@ -10,7 +10,7 @@ use super::{Cluster, WARP};
 
 const BANKS: usize = 32;
 
-/// Accesses of a lane that are kept before they are counted.
+/// Accesses of a lane that are kept before some are counted.
 const KEPT: usize = 128;
 
 /// The accesses of a warp's lanes that are not yet counted: address and bytes.
@@ -47,27 +47,33 @@ impl Cluster<'_> {
         let lane = &mut self.accesses[warp].lanes[(thread % WARP) as usize];
         lane.push((address, bytes));
         if lane.len() == KEPT {
-            self.count_warp(warp);
+            // A lane may be behind, and comes with its accesses later; or it has none to come.
+            let lanes = self.accesses[warp].lanes.iter();
+            let of_all = lanes.map(Vec::len).min().unwrap_or(0);
+            self.count_first(warp, if of_all > 0 { of_all } else { KEPT });
         }
     }
 
     /// Counts all accesses that are kept.
     pub(crate) fn count_accesses(&mut self) {
         for warp in 0..self.accesses.len() {
-            self.count_warp(warp);
+            self.count_first(warp, KEPT);
         }
     }
 
-    fn count_warp(&mut self, warp: usize) {
-        let accesses = std::mem::take(&mut self.accesses[warp]);
-        let longest = accesses.lanes.iter().map(Vec::len).max().unwrap_or(0);
-        for index in 0..longest {
-            let together: Vec<(u32, u32)> = accesses
-                .lanes
+    /// Counts the first `most` accesses of each lane of a warp.
+    fn count_first(&mut self, warp: usize, most: usize) {
+        let first = |lane: &mut Vec<(u32, u32)>| lane.drain(..most.min(lane.len())).collect();
+        let lanes: [Vec<(u32, u32)>; WARP as usize] =
+            self.accesses[warp].lanes.each_mut().map(first);
+        for index in 0..most {
+            let together: Vec<(u32, u32)> = lanes
                 .iter()
                 .filter_map(|lane| lane.get(index).copied())
                 .collect();
-            let widest = together.iter().map(|&(_, bytes)| bytes).max().unwrap_or(4);
+            let Some(widest) = together.iter().map(|&(_, bytes)| bytes).max() else {
+                return;
+            };
             for phase in together.chunks((128 / widest.max(4)) as usize) {
                 self.count_phase(phase);
             }

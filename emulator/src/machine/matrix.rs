@@ -107,7 +107,18 @@ multiply! {
     multiply_tf32 = MultiplyTf32, Tf32;
 }
 
-fn multiply(instruction: Instruction, dtype: Format, c: &mut [f32; 4], a: [u32; 4], b: [u32; 2]) {
+/// `mma.m16n8k8` of f16: C += A · B.
+pub fn multiply_f16_k8(c: &mut [f32; 4], a: [u32; 2], b: u32) {
+    multiply(Instruction::MultiplyF16K8, Format::F16, c, a, [b]);
+}
+
+fn multiply<const A: usize, const B: usize>(
+    instruction: Instruction,
+    dtype: Format,
+    c: &mut [f32; 4],
+    a: [u32; A],
+    b: [u32; B],
+) {
     if issue(instruction, []).is_none() {
         return;
     }
@@ -115,22 +126,23 @@ fn multiply(instruction: Instruction, dtype: Format, c: &mut [f32; 4], a: [u32; 
     poison::check(&b);
     let mut mine = [0; 10];
     mine[..4].copy_from_slice(&c.map(f32::to_bits));
-    mine[4..8].copy_from_slice(&a);
-    mine[8..].copy_from_slice(&b);
+    mine[4..4 + A].copy_from_slice(&a);
+    mine[8..8 + B].copy_from_slice(&b);
     let result = gather(Scope::Warp, instruction, mine, |cluster, _, all| {
         let mut d = [[0.0; 4]; LANES];
-        let mut a = [[0; 4]; LANES];
-        let mut b = [[0; 2]; LANES];
+        let mut a = [[0; A]; LANES];
+        let mut b = [[0; B]; LANES];
         for (lane, registers) in all.iter().enumerate() {
             d[lane] = std::array::from_fn(|i| f32::from_bits(registers[i]));
-            a[lane].copy_from_slice(&registers[4..8]);
-            b[lane].copy_from_slice(&registers[8..]);
+            a[lane].copy_from_slice(&registers[4..4 + A]);
+            b[lane].copy_from_slice(&registers[8..8 + B]);
         }
         mma::multiply(dtype, &mut d, &a, &b);
         for (registers, d) in all.iter_mut().zip(d) {
             registers[..4].copy_from_slice(&d.map(f32::to_bits));
         }
-        let depth = 32 / u64::from(dtype.bytes());
+        // Each register of B holds 16 bytes along K, with those of three other lanes.
+        let depth = 16 * B as u64 / u64::from(dtype.bytes());
         cluster.counts.tensor_operations += 2 * (mma::ROWS * mma::COLUMNS) as u64 * depth;
         Ok(())
     });

@@ -7,7 +7,7 @@
 //! Matrix Cores* (arXiv:2511.10909), which agrees with Khattak and Mikaitis,
 //! *Accurate Models of NVIDIA Tensor Cores* (arXiv:2512.07004). For each element
 //! of D, one instruction's depth (32 bytes along K: 16 elements of 16 bits, 8 of
-//! TF32) is one sum:
+//! TF32; or 8 elements of f16, `mma.m16n8k8`) is one sum:
 //!
 //! 1. Products are exact. The exponent of a product is the sum of its factors'
 //!    exponents, also where the significands' product is 2 or more. Subnormal
@@ -69,7 +69,7 @@ fn multiply_add_generic(a: &Factor, b: &Factor, d: &mut [f32]) {
     match a.depth() {
         8 => multiply_add_depth::<8>(a, b, d),
         depth => {
-            assert_eq!(depth, 16, "a factor is 32 bytes deep");
+            assert_eq!(depth, 16, "a factor is 8 or 16 elements deep");
             multiply_add_depth::<16>(a, b, d);
         }
     }

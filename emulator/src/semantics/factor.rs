@@ -4,7 +4,7 @@
 use super::convert::tf32_operand;
 use crate::semantics::format::Format;
 
-/// Bytes along K of one instruction.
+/// Bytes along K of one instruction, except `mma.m16n8k8` of f16.
 const DEPTH_BYTES: usize = 32;
 
 /// A or B of one instruction, decoded.
@@ -23,7 +23,11 @@ impl Factor {
     /// Zeros of type `dtype`, `lines` rows of A or columns of B, as deep as one
     /// instruction. [`Format::F32`] is read as TF32, as the tensor cores do.
     pub fn zeros(dtype: Format, lines: usize) -> Self {
-        let depth = DEPTH_BYTES / dtype.bytes() as usize;
+        Self::zeros_of_depth(dtype, lines, DEPTH_BYTES / dtype.bytes() as usize)
+    }
+
+    /// [`Factor::zeros`] for an instruction with `depth` elements along K, 8 or 16.
+    pub fn zeros_of_depth(dtype: Format, lines: usize, depth: usize) -> Self {
         Factor {
             dtype,
             lines,

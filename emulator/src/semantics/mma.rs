@@ -1,9 +1,10 @@
 //! `mma.sync`: which elements of A, B and D the registers of a warp hold (PTX ISA,
 //! "Matrix Fragments for mma.m16n8k16 with floating point type", "Matrix
-//! Fragments for mma.m16n8k8").
+//! Fragments for mma.m16n8k8"; with f16 the latter has the registers of the former's first
+//! half of K).
 //!
 //! D (16×8, f32) = A (16×K) · B (K×8) + D, K being 16 for f16 and bf16, 8 for
-//! TF32. The arithmetic is that of [`dot`].
+//! TF32, and 8 for f16 on sm_75. The arithmetic is that of [`dot`].
 
 use super::convert::unpack;
 use super::dot;
@@ -34,15 +35,24 @@ const fn b_element(lane: usize, register: usize, part: usize, parts: usize) -> (
     (parts * (lane % 4 + 4 * register) + part, lane / 4)
 }
 
-/// A and B, from the registers of each lane. [`Format::F32`] is read as TF32.
-pub fn factors(dtype: Format, a: &[[u32; 4]; LANES], b: &[[u32; 2]; LANES]) -> (Factor, Factor) {
+/// A and B, from the registers of each lane: four of A and two of B, or, for the `mma` of half
+/// that depth, two and one. [`Format::F32`] is read as TF32.
+///
+/// # Panics
+/// A does not have twice as many registers as B.
+pub fn factors<const A: usize, const B: usize>(
+    dtype: Format,
+    a: &[[u32; A]; LANES],
+    b: &[[u32; B]; LANES],
+) -> (Factor, Factor) {
+    assert_eq!(A, 2 * B, "A has 16 rows, and B 8 columns");
     let parts = 4 / dtype.bytes() as usize;
     let element = |register: u32, part: usize| match parts {
         1 => register,
         _ => unpack(register)[part].into(),
     };
-    let mut rows = Factor::zeros(dtype, ROWS);
-    let mut columns = Factor::zeros(dtype, COLUMNS);
+    let mut rows = Factor::zeros_of_depth(dtype, ROWS, 4 * B * parts);
+    let mut columns = Factor::zeros_of_depth(dtype, COLUMNS, 4 * B * parts);
     for lane in 0..LANES {
         for part in 0..parts {
             for (register, &bits) in a[lane].iter().enumerate() {
@@ -58,13 +68,16 @@ pub fn factors(dtype: Format, a: &[[u32; 4]; LANES], b: &[[u32; 2]; LANES]) -> (
     (rows, columns)
 }
 
-/// `mma.m16n8k16` for f16 and bf16, `mma.m16n8k8` for TF32: D += A·B, all in the
-/// registers of each lane.
-pub fn multiply(
+/// `mma.m16n8k16` for f16 and bf16, `mma.m16n8k8` for TF32, and with half as many registers
+/// `mma.m16n8k8` for f16: D += A·B, all in the registers of each lane.
+///
+/// # Panics
+/// Those of [`factors`].
+pub fn multiply<const A: usize, const B: usize>(
     dtype: Format,
     d: &mut [[f32; 4]; LANES],
-    a: &[[u32; 4]; LANES],
-    b: &[[u32; 2]; LANES],
+    a: &[[u32; A]; LANES],
+    b: &[[u32; B]; LANES],
 ) {
     let (rows, columns) = factors(dtype, a, b);
     let mut tile = [0.0; ROWS * COLUMNS];
@@ -130,21 +143,19 @@ mod tests {
 
     #[test]
     fn every_element_is_in_one_register() {
-        for parts in [1, 2] {
+        // Elements a register, and registers of B.
+        for (parts, registers) in [(1, 2), (2, 2), (2, 1)] {
             let all = |registers: usize| {
                 (0..LANES * registers * parts)
                     .map(move |i| (i / parts / registers, i / parts % registers, i % parts))
             };
-            let a: BTreeSet<_> = all(4).map(|(l, r, p)| a_element(l, r, p, parts)).collect();
-            assert_eq!(
-                (a.len(), a.last()),
-                (16 * 8 * parts, Some(&(15, 8 * parts - 1)))
-            );
-            let b: BTreeSet<_> = all(2).map(|(l, r, p)| b_element(l, r, p, parts)).collect();
-            assert_eq!(
-                (b.len(), b.last()),
-                (8 * 8 * parts, Some(&(8 * parts - 1, 7)))
-            );
+            let depth = 4 * parts * registers;
+            let a = all(2 * registers).map(|(l, r, p)| a_element(l, r, p, parts));
+            let a: BTreeSet<_> = a.collect();
+            assert_eq!((a.len(), a.last()), (16 * depth, Some(&(15, depth - 1))));
+            let b = all(registers).map(|(l, r, p)| b_element(l, r, p, parts));
+            let b: BTreeSet<_> = b.collect();
+            assert_eq!((b.len(), b.last()), (8 * depth, Some(&(depth - 1, 7))));
         }
         let d: BTreeSet<_> = (0..128).map(|i| d_element(i / 4, i % 4)).collect();
         assert_eq!((d.len(), d.last()), (128, Some(&(15, 7))));
@@ -152,39 +163,45 @@ mod tests {
 
     #[test]
     fn the_product_of_small_integers_is_exact() {
+        for dtype in [Format::F16, Format::Bf16, Format::Tf32] {
+            product_is_exact::<4, 2>(dtype);
+        }
+        product_is_exact::<2, 1>(Format::F16);
+    }
+
+    fn product_is_exact<const A: usize, const B: usize>(dtype: Format) {
         let a_at = |row: usize, k: usize| (row as f32) - (k as f32);
         let b_at = |k: usize, column: usize| (k * column % 5) as f32;
-        for dtype in [Format::F16, Format::Bf16, Format::Tf32] {
-            let parts = 4 / dtype.bytes() as usize;
-            let register = |at: &dyn Fn(usize) -> f32| match dtype {
-                Format::F16 => pack(f16_from_f32(at(0)), f16_from_f32(at(1))),
-                Format::Bf16 => pack(bf16_from_f32(at(0)), bf16_from_f32(at(1))),
-                Format::Tf32 | Format::F32 => at(0).to_bits(),
-            };
-            let a = std::array::from_fn(|lane| {
-                std::array::from_fn(|r| {
-                    register(&|part| {
-                        let (row, k) = a_element(lane, r, part, parts);
-                        a_at(row, k)
-                    })
+        let parts = 4 / dtype.bytes() as usize;
+        let register = |at: &dyn Fn(usize) -> f32| match dtype {
+            Format::F16 => pack(f16_from_f32(at(0)), f16_from_f32(at(1))),
+            Format::Bf16 => pack(bf16_from_f32(at(0)), bf16_from_f32(at(1))),
+            Format::Tf32 | Format::F32 => at(0).to_bits(),
+        };
+        let a: [[u32; A]; LANES] = std::array::from_fn(|lane| {
+            std::array::from_fn(|r| {
+                register(&|part| {
+                    let (row, k) = a_element(lane, r, part, parts);
+                    a_at(row, k)
                 })
-            });
-            let b = std::array::from_fn(|lane| {
-                std::array::from_fn(|r| {
-                    register(&|part| {
-                        let (k, column) = b_element(lane, r, part, parts);
-                        b_at(k, column)
-                    })
+            })
+        });
+        let b: [[u32; B]; LANES] = std::array::from_fn(|lane| {
+            std::array::from_fn(|r| {
+                register(&|part| {
+                    let (k, column) = b_element(lane, r, part, parts);
+                    b_at(k, column)
                 })
-            });
-            let mut d = [[0.5; 4]; LANES];
-            multiply(dtype, &mut d, &a, &b);
-            for (lane, registers) in d.iter().enumerate() {
-                for (r, &found) in registers.iter().enumerate() {
-                    let (row, column) = d_element(lane, r);
-                    let sum: f32 = (0..8 * parts).map(|k| a_at(row, k) * b_at(k, column)).sum();
-                    assert_eq!(found, sum + 0.5, "{dtype:?} {row} {column}");
-                }
+            })
+        });
+        let mut d = [[0.5; 4]; LANES];
+        multiply(dtype, &mut d, &a, &b);
+        for (lane, registers) in d.iter().enumerate() {
+            for (r, &found) in registers.iter().enumerate() {
+                let (row, column) = d_element(lane, r);
+                let terms = (0..4 * B * parts).map(|k| a_at(row, k) * b_at(k, column));
+                let sum: f32 = terms.sum();
+                assert_eq!(found, sum + 0.5, "{dtype:?} {row} {column}");
             }
         }
     }

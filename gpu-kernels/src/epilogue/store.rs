@@ -41,6 +41,16 @@ pub fn pack_pair(dtype: DType, low: f32, high: f32) -> u32 {
     }
 }
 
+/// [`pack_pair`] for sm_75, which converts one value at a time, and to bf16 in integer
+/// arithmetic.
+#[inline(always)]
+pub fn pack_pair_sm75(dtype: DType, low: f32, high: f32) -> u32 {
+    match dtype {
+        DType::Bf16 => Bf16::from_f32(low) | Bf16::from_f32(high) << 16,
+        _ => F16::from_f32(low) | F16::from_f32(high) << 16,
+    }
+}
+
 /// Stores the part of a 4×4 piece of C, first element (row, col), that is inside the
 /// matrix, in the output type of the launch. Four elements are stored as one vector where
 /// C is contiguous along a row or a column, and aligned. `c` is [`c_of`] a product.

@@ -118,6 +118,33 @@ pub unsafe fn load_u32x4(address: u64) -> [u32; 4] {
     )
 }
 
+/// [`load_u32x4`] if `active`, else zeros, without a branch. It stays where it stands among
+/// barriers and matrix instructions, so that the time to its use is the caller's choice.
+///
+/// # Safety
+/// See [`load_u32x4`], where `active`.
+#[inline(always)]
+pub unsafe fn load_u32x4_if(active: bool, address: u64) -> [u32; 4] {
+    instruction!(
+        ptx = {
+            let (mut x, mut y, mut z, mut w): (u32, u32, u32, u32) = (0, 0, 0, 0);
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm_if!(active, ["ld.global.nc.v4.u32 {{{0}, {1}, {2}, {3}}}, [{4}];"],
+                        (inout(reg32) x, inout(reg32) y, inout(reg32) z, inout(reg32) w,
+                         in(reg64) address,),
+                        options(readonly, nostack, preserves_flags));
+            }
+            [x, y, z, w]
+        },
+        emulated = if active {
+            machine::global::load_constant(address)
+        } else {
+            [0; 4]
+        }
+    )
+}
+
 /// `st.global.u16`: stores the low 16 bits of `value`.
 ///
 /// # Safety

@@ -1,4 +1,4 @@
-//! Warp-level matrix instructions, sm_80 (PTX ISA, "Warp Level Matrix
+//! Warp-level matrix instructions, sm_75 and sm_80 (PTX ISA, "Warp Level Matrix
 //! Multiply-Accumulate Instructions: mma, ldmatrix").
 //!
 //! All 32 lanes of a warp must execute each instruction together. A register holds
@@ -75,4 +75,24 @@ mma! {
     multiply_bf16 = "m16n8k16.row.col.f32.bf16.bf16.f32";
     /// `mma.m16n8k8`, TF32 with f32 accumulators: C += A · B.
     multiply_tf32 = "m16n8k8.row.col.f32.tf32.tf32.f32";
+}
+
+/// `mma.m16n8k8`, f16 with f32 accumulators, sm_75: C += A · B. The registers are those of
+/// the first half of K of [`multiply_f16`].
+///
+/// # Safety
+/// All lanes of the warp execute it.
+#[inline(always)]
+pub unsafe fn multiply_f16_k8(c: &mut [f32; 4], a: [u32; 2], b: u32) {
+    instruction!(
+        // SAFETY: the caller's duty; registers only.
+        ptx = unsafe {
+            asm!(concat!("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32",
+                         " {{{0}, {1}, {2}, {3}}}, {{{4}, {5}}}, {{{6}}}, {{{0}, {1}, {2}, {3}}};"),
+                 inout(reg32) c[0], inout(reg32) c[1], inout(reg32) c[2], inout(reg32) c[3],
+                 in(reg32) a[0], in(reg32) a[1], in(reg32) b,
+                 options(nomem, nostack, preserves_flags));
+        },
+        emulated = machine::matrix::multiply_f16_k8(c, a, b)
+    )
 }

@@ -206,6 +206,28 @@ pub unsafe fn store_u32x4(address: u32, values: [u32; 4]) {
     )
 }
 
+/// [`store_u32x4`] if `active`, without a branch.
+///
+/// # Safety
+/// See [`store_u32x4`], where `active`.
+#[inline(always)]
+pub unsafe fn store_u32x4_if(active: bool, address: u32, values: [u32; 4]) {
+    instruction!(
+        ptx = {
+            let [x, y, z, w] = values;
+            // SAFETY: the caller's duty.
+            unsafe {
+                asm_if!(active, ["st.shared.v4.u32 [{0}], {{{1}, {2}, {3}, {4}}};"],
+                        (in(reg32) address, in(reg32) x, in(reg32) y, in(reg32) z, in(reg32) w,),
+                        options(nostack, preserves_flags));
+            }
+        },
+        emulated = if active {
+            machine::shared::store(address, values)
+        }
+    )
+}
+
 /// `ld.shared.v2.f32`: loads 8 bytes.
 ///
 /// # Safety

@@ -1,10 +1,12 @@
-//! Step 3, `tensor_core`: `cp.async` stages, `ldmatrix` and `mma.sync`, from
-//! sm_80 on.
+//! Step 3, `tensor_core`: `ldmatrix` and `mma.sync`, with a main loop for sm_80 and one
+//! for sm_75.
 //!
-//! The kernel follows CUTLASS's multistage kernels for Ampere:
+//! The kernel follows CUTLASS's multistage kernels for Ampere ([`Multistage`]) and its
+//! two-stage kernels for Turing ([`Pipelined`]):
 //!
 //! ```text
 //! global ──cp.async──▶ shared, STAGES deep ──ldmatrix──▶ registers, 2 deep ──mma.sync──▶ accumulators
+//! global ──ld──▶ registers ──st──▶ shared, 2 deep ──ldmatrix──▶ registers, 2 deep ──mma.sync──▶ accumulators
 //! ```
 //!
 //! - A CTA computes a BLOCK_M×BLOCK_N tile, each warp a WARP_M×WARP_N part.
@@ -25,7 +27,9 @@ pub mod copy;
 pub mod layout;
 
 mod fragment;
-mod pipeline;
+mod main_loop;
+mod multistage;
+mod pipelined;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -35,13 +39,18 @@ use core::marker::PhantomData;
 use crate::dtype::Contiguous;
 use crate::dtype::DType;
 use crate::dtype::ElementType;
-use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::kernel::{Block, Family, Kernel, KernelInfo};
 use crate::problem::{GemmParams, MapAddress};
 
 use layout::{Factor, Panel, WARP};
+use main_loop::{Blocking, MainLoop};
+
+pub use multistage::Multistage;
+pub use pipelined::Pipelined;
 
 /// The tensor-core kernel for elements of type `T`, A contiguous along `A` and
-/// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`.
+/// B along `B`; a CTA tile of `BM`×`BN`, `BK` deep, in warp tiles of `WM`×`WN`; and the
+/// main loop `L`.
 #[allow(clippy::type_complexity, reason = "markers only")]
 pub struct TensorCore<
     T,
@@ -52,8 +61,8 @@ pub struct TensorCore<
     const BK: u32,
     const WM: u32,
     const WN: u32,
-    const STAGES: u32,
->(PhantomData<(T, A, B)>);
+    L,
+>(PhantomData<(T, A, B, L)>);
 
 impl<
     T: ElementType,
@@ -64,35 +73,56 @@ impl<
     const BK: u32,
     const WM: u32,
     const WN: u32,
-    const STAGES: u32,
-> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+    L: MainLoop,
+> Blocking for TensorCore<T, A, B, BM, BN, BK, WM, WN, L>
 {
-    /// A's block of a stage.
+    const DTYPE: DType = T::DTYPE;
+    const WARP_TILE: (u32, u32) = (WM, WN);
     const A_PANEL: Panel = Panel {
         factor: Factor::A,
         major: A::MAJOR,
         extent: BM,
         depth: BK,
         element_bytes: T::DTYPE.bytes(),
+        mma_chunks: L::MMA_CHUNKS,
     };
 
-    /// B's block of a stage.
     const B_PANEL: Panel = Panel {
         factor: Factor::B,
         major: B::MAJOR,
         extent: BN,
         depth: BK,
         element_bytes: T::DTYPE.bytes(),
+        mma_chunks: L::MMA_CHUNKS,
     };
+}
 
+impl<
+    T: ElementType,
+    A: Contiguous,
+    B: Contiguous,
+    const BM: u32,
+    const BN: u32,
+    const BK: u32,
+    const WM: u32,
+    const WN: u32,
+    L: MainLoop,
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, L>
+{
     const WARPS_M: u32 = BM / WM;
-    const THREADS: u32 = Self::WARPS_M * (BN / WN) * WARP;
+    const WARPS: u32 = Self::WARPS_M * (BN / WN);
+    const THREADS: u32 = Self::WARPS * WARP;
 
-    /// Steps of a block, each one `mma` deep.
-    const STEPS: u32 = BK / Self::A_PANEL.step_depth();
+    const PIPELINE_BYTES: u32 = L::STAGES * Self::STAGE_BYTES;
 
-    const STAGE_BYTES: u32 = Self::A_PANEL.bytes() + Self::B_PANEL.bytes();
-    const PIPELINE_BYTES: u32 = STAGES * Self::STAGE_BYTES;
+    /// Rows of a warp tile whose accumulators are staged at once, in the pipeline's memory.
+    const STAGED_ROWS: u32 = {
+        let mut rows = WM;
+        while rows > 16 && Self::WARPS * 4 * rows * WN > Self::PIPELINE_BYTES {
+            rows /= 2;
+        }
+        rows
+    };
 
     /// (warp, lane, first row, first column) of a thread's warp tile.
     #[inline(always)]
@@ -126,29 +156,34 @@ impl<
             Self::STEPS == 2 || Self::STEPS == 4 || Self::STEPS == 8,
             "fragments alternate between two sets of registers: 2, 4 or 8 steps a block"
         );
-        assert!(STAGES >= 2, "copies run at least one block ahead");
+        assert!(L::STAGES >= 2, "copies run at least one block ahead");
         assert!(
-            Self::PIPELINE_BYTES <= 163 * 1024,
-            "sm_80 has 163 KB of shared memory a CTA"
+            L::HAS_BF16_AND_TF32 || matches!(T::DTYPE, DType::F16),
+            "tensor cores multiply bf16 and tf32 from sm_80 on"
         );
         assert!(
-            BM * BN * 4 <= Self::PIPELINE_BYTES,
-            "accumulators are staged in the pipeline's memory"
+            L::CTAS_PER_SM * Self::PIPELINE_BYTES <= L::SM_SHARED_BYTES,
+            "the CTAs of an SM share its memory"
         );
-        check_copies(Self::A_PANEL, Self::THREADS);
-        check_copies(Self::B_PANEL, Self::THREADS);
+        assert!(
+            Self::WARPS * 4 * Self::STAGED_ROWS * WN <= Self::PIPELINE_BYTES,
+            "accumulators are staged in the pipeline's memory, at least 16 rows at once"
+        );
+        check_copies(Self::A_PANEL, Self::THREADS, L::MAX_PASSES);
+        check_copies(Self::B_PANEL, Self::THREADS, L::MAX_PASSES);
     };
 }
 
-/// Checks that the threads copy a panel in whole passes that keep the swizzle.
-const fn check_copies(panel: Panel, threads: u32) {
+/// Checks that the threads copy a panel in whole passes, `max_passes` at most, that keep the
+/// swizzle.
+const fn check_copies(panel: Panel, threads: u32, max_passes: u32) {
     assert!(
         (panel.bytes()).is_multiple_of(Panel::pass_bytes(threads)),
         "the threads of a CTA copy a panel in whole passes"
     );
     assert!(
-        panel.passes(threads) >= 1 && panel.passes(threads) <= MAX_PASSES,
-        "a thread copies 1 to 16 chunks of a panel"
+        panel.passes(threads) >= 1 && panel.passes(threads) <= max_passes,
+        "a thread copies at most as many chunks of a panel as its list has"
     );
     assert!(
         panel.pass_lines(threads) >= 1
@@ -159,9 +194,6 @@ const fn check_copies(panel: Panel, threads: u32) {
     );
 }
 
-/// Chunks a thread copies per panel, at most: the length of the unrolled list.
-const MAX_PASSES: u32 = 16;
-
 impl<
     T: ElementType,
     A: Contiguous,
@@ -171,19 +203,20 @@ impl<
     const BK: u32,
     const WM: u32,
     const WN: u32,
-    const STAGES: u32,
-> Kernel for TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+    L: MainLoop,
+> Kernel for TensorCore<T, A, B, BM, BN, BK, WM, WN, L>
 {
     const INFO: KernelInfo = {
         let () = Self::CHECK;
         KernelInfo {
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
-            stages: STAGES,
+            ctas_per_sm: L::CTAS_PER_SM,
+            stages: L::STAGES,
             shared_bytes: Self::PIPELINE_BYTES,
             ..KernelInfo::new(
                 Family::TensorCore,
-                Arch::Sm80,
+                L::ARCH,
                 T::DTYPE,
                 Block {
                     m: BM,
@@ -202,7 +235,7 @@ impl<
         use crate::schedule::TileScheduler;
         use copy::{Copier, Source};
         use fragment::Reader;
-        use store::WarpTile;
+        use store::{Staging, WarpTile};
 
         const { Self::CHECK };
         let base = shared::base();
@@ -247,7 +280,7 @@ impl<
             // SAFETY: all threads of the CTA run the same tiles; the barriers
             // in `accumulate`, and the one below, order the uses of shared memory.
             unsafe {
-                let c = Self::accumulate(a, b, a_reader, b_reader, base, params.k);
+                let c = L::accumulate::<Self>(a, b, a_reader, b_reader, base, params.k);
                 // The same holds for the addresses of the store.
                 let (warp, lane, warp_m, warp_n) = Self::place(compute_here(thread));
                 let place = WarpTile {
@@ -256,8 +289,11 @@ impl<
                     height: WM,
                     width: WN,
                 };
-                let staging = base + warp * (4 * WM * WN);
-                store::store(params, tile.batch, place, lane, staging, &c);
+                let staging = Staging {
+                    address: base + warp * (4 * Self::STAGED_ROWS * WN),
+                    rows: Self::STAGED_ROWS,
+                };
+                store::store::<L>(params, tile.batch, place, lane, staging, &c);
                 // The next tile's copies overwrite the staged accumulators.
                 thread::sync_cta();
             }

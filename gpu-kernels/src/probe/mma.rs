@@ -21,27 +21,52 @@ impl<T: ElementType> Kernel for Multiply<T> {
 
     #[inline(always)]
     unsafe fn run(params: &GemmParams, _: MapAddress) {
-        let index = thread::cta_position().x * 32 + thread::thread_index();
-        let fragments = params.a.address + 4 * (index * FRAGMENT_WORDS) as u64;
         // SAFETY: the operands have a record for each CTA; the whole warp executes this.
         unsafe {
-            let a = global::load_u32x4(fragments);
-            let [b0, b1, ..] = global::load_u32x4(fragments + 16);
-            let [x, y, z, w] = global::load_u32x4(fragments + 32);
-            let mut d = [
-                f32::from_bits(x),
-                f32::from_bits(y),
-                f32::from_bits(z),
-                f32::from_bits(w),
-            ];
-            match T::DTYPE {
-                DType::F16 | DType::F16x3 => mma::multiply_f16(&mut d, a, [b0, b1]),
-                DType::Bf16 => mma::multiply_bf16(&mut d, a, [b0, b1]),
-                DType::Tf32 | DType::F32 => mma::multiply_tf32(&mut d, a, [b0, b1]),
-            }
-            let [x, y, z, w] = d;
-            let words = [x.to_bits(), y.to_bits(), z.to_bits(), w.to_bits()];
-            global::store_u32x4(params.c.address + 16 * index as u64, words);
+            with_fragments(params, |d, a, b| match T::DTYPE {
+                DType::F16 | DType::F16x3 => mma::multiply_f16(d, a, b),
+                DType::Bf16 => mma::multiply_bf16(d, a, b),
+                DType::Tf32 | DType::F32 => mma::multiply_tf32(d, a, b),
+            });
         }
+    }
+}
+
+/// [`Multiply`] of f16 by `mma.m16n8k8`, which uses the first two registers of A and the
+/// first of B.
+pub struct MultiplyK8;
+
+impl Kernel for MultiplyK8 {
+    const INFO: KernelInfo = probe(DType::F16, 32, 0);
+
+    #[inline(always)]
+    unsafe fn run(params: &GemmParams, _: MapAddress) {
+        // SAFETY: the operands have a record for each CTA; the whole warp executes this.
+        unsafe {
+            with_fragments(params, |d, [a0, a1, ..], [b, _]| {
+                mma::multiply_f16_k8(d, [a0, a1], b);
+            });
+        }
+    }
+}
+
+/// Reads this lane's fragments, applies `multiply` to D, A and B, and writes D.
+///
+/// # Safety
+/// The operands have a record for each CTA.
+#[inline(always)]
+unsafe fn with_fragments(
+    params: &GemmParams,
+    multiply: impl FnOnce(&mut [f32; 4], [u32; 4], [u32; 2]),
+) {
+    let index = thread::cta_position().x * 32 + thread::thread_index();
+    let fragments = params.a.address + 4 * (index * FRAGMENT_WORDS) as u64;
+    // SAFETY: the caller's duty.
+    unsafe {
+        let a = global::load_u32x4(fragments);
+        let [b0, b1, ..] = global::load_u32x4(fragments + 16);
+        let mut d = global::load_u32x4(fragments + 32).map(f32::from_bits);
+        multiply(&mut d, a, [b0, b1]);
+        global::store_u32x4(params.c.address + 16 * index as u64, d.map(f32::to_bits));
     }
 }

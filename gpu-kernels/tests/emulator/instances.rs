@@ -8,7 +8,8 @@ use gpu_kernels::epilogue::{BiasAxis, SourceUse};
 use gpu_kernels::kernel::Kernel;
 use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows};
 use gpu_kernels::kernels::naive::Naive;
-use gpu_kernels::kernels::{tensor_core::TensorCore, tiled::Tiled};
+use gpu_kernels::kernels::tensor_core::{Multistage, Pipelined, TensorCore};
+use gpu_kernels::kernels::tiled::Tiled;
 use gpu_kernels::problem::MapAddress;
 use gpu_kernels::{
     DType, EpilogueArguments, Family, Form, GemmParams, Schedule, TensorRef, TileOrder,
@@ -207,9 +208,20 @@ fn half_bits(value: i8) -> u16 {
 
 #[test]
 fn tensor_core_with_eight_steps_and_sixteen_chunks() {
-    type Deep<A, B> = TensorCore<Tf32, A, B, 128, 128, 64, 64, 64, 2>;
+    type Deep<A, B> = TensorCore<Tf32, A, B, 128, 128, 64, 64, 64, Multistage<2>>;
     product_is_exact::<Deep<AlongK, AlongK>>(192, true, false);
     product_is_exact::<Deep<AlongMn, AlongMn>>(192, false, true);
+}
+
+#[test]
+fn tensor_core_through_registers_with_eight_steps_and_one_stored_part() {
+    type Deep<A, B> = TensorCore<F16, A, B, 64, 64, 64, 32, 32, Pipelined<1>>;
+    product_is_exact::<Deep<AlongK, AlongK>>(200, true, false);
+    product_is_exact::<Deep<AlongMn, AlongK>>(200, false, false);
+    product_is_exact::<Deep<AlongK, AlongMn>>(200, true, true);
+    // Read element by element, and the last block in part.
+    product_is_exact::<Deep<AlongK, AlongK>>(67, false, true);
+    product_is_exact::<Deep<AlongMn, AlongMn>>(67, true, false);
 }
 
 #[test]
@@ -234,8 +246,10 @@ fn every_family_applies_its_epilogue_at_the_right_place() {
     for output in [DType::F32, f16] {
         product_is::<Naive<F16>>(40, true, true, output, true);
         product_is::<Tiled<F16, 64, 64, 16>>(40, true, true, output, true);
-        type Warps<A, B> = TensorCore<F16, A, B, 64, 64, 64, 32, 32, 4>;
+        type Warps<A, B> = TensorCore<F16, A, B, 64, 64, 64, 32, 32, Multistage<4>>;
         product_is::<Warps<AlongK, AlongK>>(72, true, false, output, true);
+        type InParts<A, B> = TensorCore<F16, A, B, 128, 128, 32, 64, 64, Pipelined<2>>;
+        product_is::<InParts<AlongMn, AlongMn>>(72, false, true, output, true);
         type Together = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, Cooperative>;
         product_is::<Together>(72, true, false, output, true);
         type Alternating = Hopper<F16, AlongK, AlongK, 64, 64, 64, 4, PingPong>;

@@ -176,3 +176,26 @@ fn counts_are_those_of_the_kernel() {
     assert_eq!(executed.map(|i| counts.executed(i)), [32, 32, 32, 0]);
     assert_eq!((counts.shared_accesses, counts.bank_conflicts), (2, 62));
 }
+
+/// Lanes run one after the other from barrier to barrier, so one is ahead of the others.
+#[test]
+fn accesses_of_lanes_belong_together_however_far_a_lane_is_ahead() {
+    let kernel = || {
+        for line in 0..300 {
+            // 16 bytes a lane, of another line each time, which is turned by some chunks.
+            let chunk = (tid() + line) % 32;
+            // SAFETY: no lane writes another's chunk; the barriers are for the emulator alone.
+            unsafe {
+                shared::store_u32x4(at(16 * (32 * (line % 50) + chunk)), [0; 4]);
+                if line % 50 == 49 {
+                    thread::sync_warp();
+                }
+            }
+        }
+    };
+    let counts = run_with(&mut Memory::new(), cta(32), &Options::default(), kernel).unwrap();
+    assert_eq!(
+        (counts.shared_accesses, counts.bank_conflicts),
+        (4 * 300, 0)
+    );
+}

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::slice;
 
-use gpu_kernels::{DType, Family, KernelInfo, Major};
+use gpu_kernels::{Arch, DType, Family, KernelInfo, Major};
 
 use super::check;
 use super::choice::{Packed, Request};
@@ -198,6 +198,9 @@ fn asked(problem: &Problem, request: &Request) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     family: Family,
+    /// Its target: where a family has kernels for several, those for the newest that the device
+    /// runs are the fastest.
+    arch: Arch,
     /// Whether the kernel runs the problem transposed or not as step 3 of the rule says.
     usual: bool,
     /// Number of packed elements; fewer are better.
@@ -224,6 +227,7 @@ impl Rank {
         };
         Rank {
             family: kernel.family,
+            arch: kernel.arch,
             usual,
             packed: Reverse(packed.elements(problem)),
             writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,

@@ -91,6 +91,14 @@ const KERNELS: &[KernelInfo] = &[
     kernel("tiled_f16", Family::Tiled, Arch::Sm75, DType::F16, (64, 64)),
     tensor_core("tc_f16_kn", DType::F16, K, Mn),
     tensor_core("tc_f16_kk", DType::F16, K, K),
+    KernelInfo {
+        arch: Arch::Sm75,
+        ..tensor_core("tc_f16_kn_sm75", DType::F16, K, Mn)
+    },
+    KernelInfo {
+        arch: Arch::Sm75,
+        ..tensor_core("tc_f16_mk_sm75", DType::F16, Mn, K)
+    },
     tensor_core("tc_tf32_kn", DType::Tf32, K, Mn),
     hopper("hopper_kn", (128, 256), K, Mn),
     hopper("hopper_kk", (128, 256), K, K),
@@ -140,9 +148,41 @@ fn the_highest_family_that_can_run() {
     let half = problem(DType::F16, 4096, 4096, 4096);
     assert_eq!(chosen(half, H200), "hopper_kn");
     assert_eq!(chosen(half, A100), "tc_f16_kn");
-    assert_eq!(chosen(half, T4), "tiled_f16");
+    assert_eq!(chosen(half, T4), "tc_f16_kn_sm75");
+    assert_eq!(chosen(problem(DType::F32, 64, 64, 64), T4), "tiled_f32_64");
     // Hopper kernels compute at least one k-block.
     assert_eq!(chosen(problem(DType::F16, 64, 64, 0), H200), "tc_f16_kn");
+}
+
+/// Kernels for an older target run where they are named, and where nothing newer can.
+#[test]
+fn of_a_family_the_kernels_for_the_newest_target() {
+    let mut problem = problem(DType::F16, 4096, 4096, 4096);
+    // The kernel for sm_75 would read both operands along their lines, the others one.
+    (problem.a, problem.b) = (Strides::new(1, 4096), Strides::new(1, 4096));
+    let tensor_core = Request {
+        family: Some(Family::TensorCore),
+        ..Request::default()
+    };
+    for target in [A100, H200] {
+        let choices = choices(CATALOG, &problem, &target, &tensor_core).unwrap();
+        for choice in choices {
+            assert_eq!(choice.kernel.arch, Arch::Sm80, "{}", choice.kernel.name);
+        }
+        let named = Request {
+            kernel: Some("tc_f16_mk_sm75".into()),
+            ..Request::default()
+        };
+        let choice = choose(CATALOG, &problem, &target, &named).unwrap();
+        assert_eq!(choice.kernel.name, "tc_f16_mk_sm75");
+    }
+    assert_eq!(chosen(problem, T4), "tc_f16_mk_sm75");
+    let without_sm_80 = Catalog {
+        is_built: |name| !name.starts_with("tc") || name.ends_with("_sm75"),
+        ..CATALOG
+    };
+    let choice = choose(without_sm_80, &problem, &A100, &Request::default()).unwrap();
+    assert_eq!(choice.kernel.name, "tc_f16_mk_sm75");
 }
 
 #[test]

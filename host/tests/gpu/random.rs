@@ -174,7 +174,9 @@ fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
         1 | 2 if !packing.is_empty() => packing,
         3 if !picky_hopper.is_empty() => picky_hopper,
         3..=5 if !hopper.is_empty() => hopper,
-        _ => in_place,
+        _ if !in_place.is_empty() => in_place,
+        _ if !packing.is_empty() => packing,
+        _ => return None,
     };
     Some(choose(random, &pool))
 }

@@ -1,7 +1,11 @@
 //! Global to shared memory: one thread's share of copying one operand.
 
+mod staged;
+
 use crate::dtype::Major;
 use crate::tensor_ref::TensorRef;
+
+pub use staged::MAX_STAGED;
 
 use super::layout::Panel;
 use crate::isa::{

@@ -1,18 +1,18 @@
 //! Shared memory to registers, and the multiplication of the fragments there.
 //!
-//! Everything works on one quad (16 along M or N, one `mma` deep) at a time:
-//! the kernel alternately loads a quad of the next step and multiplies a row of
-//! this one, which keeps both units busy and few registers alive.
+//! Everything works on one quad (what one `ldmatrix` loads) or on one row (16 along M, one
+//! `mma` deep) at a time: the kernel alternately loads a quad of the next step and multiplies
+//! a row of this one, which keeps both units busy and few registers alive.
 
 use crate::dtype::DType;
 use crate::dtype::Major;
 use crate::isa::{convert, hint::compute_here, mma, shared};
 
-use super::layout::{MAX_QUADS, Panel, n8_fragment};
+use super::layout::{MAX_QUADS, Panel, pair, register};
 use crate::unroll::unroll;
 
-/// The f32 accumulators of one warp: `[quad of A][n8 tile]`.
-pub type Accumulators = [[[f32; 4]; 2 * MAX_QUADS]; MAX_QUADS];
+/// The f32 accumulators of one warp: `[row of 16][n8 tile]`.
+pub type Accumulators = [[[f32; 4]; 8]; 4];
 
 /// One operand's fragments of one step.
 pub type Quads = [[u32; 4]; MAX_QUADS];
@@ -65,7 +65,7 @@ impl Reader {
     /// is a constant below `MAX_QUADS`.
     #[inline(always)]
     pub unsafe fn load(&self, quads: &mut Quads, address: u32, step: u32, quad: usize) {
-        if 16 * quad as u32 >= self.extent {
+        if self.panel.quad_extent() * quad as u32 >= self.extent {
             return;
         }
         let offset = |register| {
@@ -98,11 +98,11 @@ impl Reader {
     }
 }
 
-/// Multiplies row `row` of one step: adds A · B to the 16×WARP_N accumulators of
-/// A's quad `row`; does nothing past the warp tile.
+/// Multiplies row `row` of one step: adds A · B to its 16×WARP_N accumulators; does nothing
+/// past the warp tile.
 ///
 /// # Safety
-/// All lanes execute it; `row` is a constant below `MAX_QUADS`.
+/// All lanes execute it; `row` is a constant below 4.
 #[inline(always)]
 pub unsafe fn multiply(
     c: &mut Accumulators,
@@ -113,7 +113,7 @@ pub unsafe fn multiply(
 ) {
     unroll!(J < 8, {
         if 16 * (row as u32) < warp_m && 8 * (J as u32) < warp_n {
-            let (a, b) = (fragments.a[row], n8_fragment(&fragments.b, J));
+            let (a, b) = (fragments.a[row], pair(&fragments.b, J));
             let c = &mut c[row][J];
             // SAFETY: the caller's duty.
             unsafe {
@@ -125,6 +125,26 @@ pub unsafe fn multiply(
                     DType::F32 => {}
                 }
             }
+        }
+    });
+}
+
+/// [`multiply`] for f16 by the `mma` of sm_75, whose steps are one chunk deep.
+///
+/// # Safety
+/// See [`multiply`].
+#[inline(always)]
+pub unsafe fn multiply_f16_k8(
+    c: &mut Accumulators,
+    fragments: &Fragments,
+    (warp_m, warp_n): (u32, u32),
+    row: usize,
+) {
+    unroll!(J < 8, {
+        if 16 * (row as u32) < warp_m && 8 * (J as u32) < warp_n {
+            let (a, b) = (pair(&fragments.a, row), register(&fragments.b, J));
+            // SAFETY: the caller's duty.
+            unsafe { mma::multiply_f16_k8(&mut c[row][J], a, b) };
         }
     });
 }

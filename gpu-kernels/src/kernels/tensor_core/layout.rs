@@ -23,7 +23,7 @@ pub const CHUNK: u32 = 16;
 pub const WARP: u32 = 32;
 
 /// Quads (see [`Panel::quad_offset`]) of one operand of one warp and step, at
-/// most: 64 along M or N.
+/// most: 64 along M or N, where a quad has 16.
 pub const MAX_QUADS: usize = 4;
 
 /// One of the two operands of a product.
@@ -48,6 +48,8 @@ pub struct Panel {
     pub depth: u32,
     /// Bytes of one element, 2 or 4.
     pub element_bytes: u32,
+    /// Depth of one `mma` in chunks: 2, or 1 for `mma.m16n8k8` of 16-bit elements.
+    pub mma_chunks: u32,
 }
 
 impl Panel {
@@ -87,10 +89,10 @@ impl Panel {
         self.lines() * self.line_bytes()
     }
 
-    /// Depth of one `mma`: 32 bytes of elements.
+    /// Depth of one `mma`.
     #[inline(always)]
     pub const fn step_depth(self) -> u32 {
-        2 * self.chunk_elements()
+        self.mma_chunks * self.chunk_elements()
     }
 
     /// Whether fragments are loaded element by element, because `ldmatrix` can
@@ -156,24 +158,34 @@ impl Panel {
         threads * CHUNK
     }
 
-    // Loading out. A quad is 16 (along M or N) × one mma's depth, in four
-    // registers of 8 × half the depth each. The registers are numbered:
+    // Loading out. A quad is four registers, each 8 along M or N and a chunk (of scalar
+    // fragments: half a chunk) along K: what one `ldmatrix.x4` loads. The registers are
+    // numbered, where an `mma` is two chunks deep and where it is one chunk deep:
     //
-    //                A                 B
-    //           k low  k high     k low  k high
-    //   mn 0..8     0       2         0       1
-    //   mn 8..16    1       3         2       3
+    //                 A                B            A and B
+    //            k low  k high    k low  k high
+    //   mn  0..8   0       2        0       1          0
+    //   mn  8..16  1       3        2       3          1
+    //   mn 16..24                                      2
+    //   mn 24..32                                      3
     //
-    // For A this is the register order of m16n8k*. For B a quad is two
-    // neighbouring n8 fragments, each a pair of adjacent registers, as the
-    // instruction requires.
+    // For A this is the register order of m16n8k*; a quad one chunk deep has two fragments.
+    // For B a quad is two or four neighbouring n8 fragments, each of adjacent registers, as
+    // the instruction requires.
 
-    /// (half along M or N, half along K) that register `register` of a quad holds.
+    /// Elements of a quad along M or N.
     #[inline(always)]
-    const fn halves(self, register: u32) -> (u32, u32) {
-        match self.factor {
-            Factor::A => (register % 2, register / 2),
-            Factor::B => (register / 2, register % 2),
+    pub const fn quad_extent(self) -> u32 {
+        32 / self.mma_chunks
+    }
+
+    /// (eight along M or N, part along K) that register `register` of a quad holds.
+    #[inline(always)]
+    const fn part(self, register: u32) -> (u32, u32) {
+        match (self.mma_chunks, self.factor) {
+            (1, _) => (register, 0),
+            (_, Factor::A) => (register % 2, register / 2),
+            (_, Factor::B) => (register / 2, register % 2),
         }
     }
 
@@ -187,10 +199,10 @@ impl Panel {
             return self.offset(line, word / 4) + word % 4 * 4;
         }
         // Lane 8·i + r gives the address of row r of matrix i, the quad's register i.
-        let (mn_half, k_half) = self.halves(lane / 8);
+        let (mn_part, k_part) = self.part(lane / 8);
         match self.major {
-            Major::K => self.offset(origin + lane % 8 + 8 * mn_half, k_half),
-            Major::Mn => self.offset(lane % 8 + 8 * k_half, origin / 8 + mn_half),
+            Major::K => self.offset(origin + lane % 8 + 8 * mn_part, k_part),
+            Major::Mn => self.offset(lane % 8 + 8 * k_part, origin / 8 + mn_part),
         }
     }
 
@@ -203,27 +215,35 @@ impl Panel {
     #[inline(always)]
     pub const fn quad_offset(self, lane_offset: u32, quad: u32, step: u32, register: u32) -> u32 {
         let (chunk, line) = match self.major {
-            Major::K => (2 * step, 16 * quad),
+            Major::K => (self.mma_chunks * step, self.quad_extent() * quad),
             Major::Mn if self.scalar_fragments() => {
-                let (mn_half, k_half) = self.halves(register);
-                (4 * quad + 2 * mn_half, 8 * step + 4 * k_half)
+                let (mn_part, k_part) = self.part(register);
+                (4 * quad + 2 * mn_part, 8 * step + 4 * k_part)
             }
-            Major::Mn => (2 * quad, 16 * step),
+            Major::Mn => (self.quad_extent() / 8 * quad, self.step_depth() * step),
         };
         let (swizzled, plain) = (chunk % 8, chunk / 8 * 8);
         (lane_offset ^ (swizzled * CHUNK)) + plain * CHUNK + line * self.line_bytes()
     }
 }
 
-/// The registers of n8 tile `tile` of B, taken from B's quads.
+/// Pair `index` of the registers of quads: the fragment of n8 tile `index` of B where an
+/// `mma` is two chunks deep, and of row `index` of A where it is one chunk deep.
 #[inline(always)]
-pub fn n8_fragment<R: Copy>(quads: &[[R; 4]; MAX_QUADS], tile: usize) -> [R; 2] {
-    let quad = quads[tile / 2];
-    if tile.is_multiple_of(2) {
+pub fn pair<R: Copy>(quads: &[[R; 4]; MAX_QUADS], index: usize) -> [R; 2] {
+    let quad = quads[index / 2];
+    if index.is_multiple_of(2) {
         [quad[0], quad[1]]
     } else {
         [quad[2], quad[3]]
     }
+}
+
+/// Register `index` of quads: the fragment of n8 tile `index` of B where an `mma` is one chunk
+/// deep.
+#[inline(always)]
+pub fn register<R: Copy>(quads: &[[R; 4]; MAX_QUADS], index: usize) -> R {
+    quads[index / 4][index % 4]
 }
 
 /// (row, column), inside a 16×8 accumulator, of register `register` of `lane`

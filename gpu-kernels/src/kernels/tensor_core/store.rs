@@ -6,13 +6,15 @@
 //! is a short loop instead of an unrolled store (with its address, masks and
 //! conversion) for each register.
 
-use crate::epilogue::{self, Epilogue, pack_pair};
+use crate::dtype::DType;
+use crate::epilogue::{self, Epilogue};
 use crate::isa::{global, shared, thread};
 use crate::problem::GemmParams;
 use crate::tensor_ref::TensorRef;
 
 use super::fragment::Accumulators;
 use super::layout::{WARP, accumulator_position, staging_offset};
+use super::main_loop::MainLoop;
 use crate::unroll::unroll;
 
 /// A warp's tile: its place in C and its size.
@@ -28,26 +30,71 @@ pub struct WarpTile {
     pub width: u32,
 }
 
-/// Stores the part of the tile that lies inside C of product `batch`.
+/// Shared memory that only one warp uses, for accumulators on their way to C.
+#[derive(Clone, Copy)]
+pub struct Staging {
+    /// Address of the first byte.
+    pub address: u32,
+    /// Rows of the warp's tile that it holds at once; a divisor of the tile's.
+    pub rows: u32,
+}
+
+/// Stores the part of the tile that lies inside C of product `batch`, by the instructions of
+/// the target of `L`. Where `staging` is smaller than the tile, its rows are staged in parts.
 ///
 /// # Safety
-/// All lanes of the warp execute it; `staging` is the address of `4 · height ·
-/// width` bytes of shared memory that only this warp uses; `params.c`
-/// describes live allocations.
+/// All lanes of the warp execute it; `staging` has room for `4 · width` bytes of each of its
+/// rows; `params.c` describes live allocations.
 #[inline(always)]
-pub unsafe fn store(
+pub unsafe fn store<L: MainLoop>(
     params: &GemmParams,
     batch: u32,
     tile: WarpTile,
     lane: u32,
-    staging: u32,
+    staging: Staging,
     c: &Accumulators,
 ) {
+    let mut first = 0;
+    loop {
+        let part = WarpTile {
+            row: tile.row + first,
+            height: staging.rows,
+            ..tile
+        };
+        // SAFETY: the part lies in the tile; the rest is the caller's duty.
+        unsafe {
+            stage(tile, first, lane, staging, c);
+            thread::sync_warp();
+            store_part::<L>(params, batch, part, lane, staging.address);
+        }
+        // The first condition is a constant, without which LLVM keeps a loop of one part.
+        if staging.rows == tile.height || first + staging.rows == tile.height {
+            return;
+        }
+        // The next part overwrites what other lanes still read.
+        // SAFETY: all lanes execute this.
+        unsafe { thread::sync_warp() };
+        first += staging.rows;
+    }
+}
+
+/// Writes the accumulators of `staging.rows` rows, from row `first` of the tile on, to shared
+/// memory.
+///
+/// # Safety
+/// See [`store`].
+#[inline(always)]
+unsafe fn stage(tile: WarpTile, first: u32, lane: u32, staging: Staging, c: &Accumulators) {
     let (row, col) = accumulator_position(lane, 0);
+    let Staging {
+        address: staging,
+        rows,
+    } = staging;
     unroll!(I < 4, {
+        let is_in_part = 16 * I as u32 / rows * rows == first;
         unroll!(J < 8, {
-            let (first_row, first_col) = (16 * I as u32, 8 * J as u32);
-            if first_row < tile.height && first_col < tile.width {
+            let (first_row, first_col) = (16 * I as u32 % rows, 8 * J as u32);
+            if is_in_part && 16 * (I as u32) < tile.height && first_col < tile.width {
                 let [x, y, z, w] = c[I][J];
                 let (row, col) = (first_row + row, first_col + col);
                 // SAFETY: inside the warp's staging area.
@@ -58,9 +105,20 @@ pub unsafe fn store(
             }
         });
     });
-    // SAFETY: all lanes execute this.
-    unsafe { thread::sync_warp() };
+}
 
+/// Stores the part of a warp's tile that is staged.
+///
+/// # Safety
+/// See [`store`].
+#[inline(always)]
+unsafe fn store_part<L: MainLoop>(
+    params: &GemmParams,
+    batch: u32,
+    tile: WarpTile,
+    lane: u32,
+    staging: u32,
+) {
     let rows = params.m.saturating_sub(tile.row).min(tile.height);
     let cols = params.n.saturating_sub(tile.col).min(tile.width);
     let c = &epilogue::c_of(params, batch);
@@ -71,7 +129,7 @@ pub unsafe fn store(
     // SAFETY: rows and columns are clipped to C; the rest is the caller's duty.
     unsafe {
         if in_pairs {
-            store_pairs(params, epilogue, c, tile, (rows, cols), lane, staging);
+            store_pairs::<L>(params, epilogue, c, tile, (rows, cols), lane, staging);
         } else {
             store_elements(params, epilogue, c, tile, (rows, cols), lane, staging);
         }
@@ -85,7 +143,7 @@ pub unsafe fn store(
 /// See [`store`]. The tile is staged, `rows` and `cols` are clipped to C, and C is
 /// contiguous along its rows and aligned to pairs.
 #[inline(always)]
-unsafe fn store_pairs(
+unsafe fn store_pairs<L: MainLoop>(
     params: &GemmParams,
     epilogue: Epilogue,
     c: &TensorRef,
@@ -116,7 +174,7 @@ unsafe fn store_pairs(
                     } else if bytes == 4 {
                         global::store_u32x2(address, [x.to_bits(), y.to_bits()]);
                     } else {
-                        global::store_u32(address, pack_pair(params.form.output, x, y));
+                        global::store_u32(address, pack::<L>(params.form.output, x, y));
                     }
                 }
             }
@@ -158,5 +216,15 @@ unsafe fn store_elements(
             }
         }
         element += WARP;
+    }
+}
+
+/// Two elements of a 16-bit type in one register, by the instructions of the target of `L`.
+#[inline(always)]
+fn pack<L: MainLoop>(dtype: DType, low: f32, high: f32) -> u32 {
+    if L::HAS_BF16_AND_TF32 {
+        epilogue::pack_pair(dtype, low, high)
+    } else {
+        epilogue::pack_pair_sm75(dtype, low, high)
     }
 }

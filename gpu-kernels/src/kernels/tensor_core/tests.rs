@@ -23,6 +23,7 @@ struct Instance {
     warp_n: u32,
     steps: u32,
     threads: u32,
+    staged_rows: u32,
 }
 
 impl<
@@ -34,8 +35,8 @@ impl<
     const BK: u32,
     const WM: u32,
     const WN: u32,
-    const STAGES: u32,
-> TensorCore<T, A, B, BM, BN, BK, WM, WN, STAGES>
+    L: MainLoop,
+> TensorCore<T, A, B, BM, BN, BK, WM, WN, L>
 {
     const INSTANCE: Instance = {
         let () = Self::CHECK;
@@ -46,6 +47,7 @@ impl<
             warp_n: WN,
             steps: Self::STEPS,
             threads: Self::THREADS,
+            staged_rows: Self::STAGED_ROWS,
         }
     };
 }
@@ -53,26 +55,31 @@ impl<
 /// All entries, and shapes that reach the other swizzles and step counts.
 fn shapes() -> Vec<Instance> {
     macro_rules! layouts {
-        ($($t:ty: $($parameter:literal)*;)*) => {
+        ($($t:ty: $($parameter:literal)*, $loop:ty;)*) => {
             vec![$(
-                TensorCore::<$t, AlongK, AlongK, $($parameter),*>::INSTANCE,
-                TensorCore::<$t, AlongK, AlongMn, $($parameter),*>::INSTANCE,
-                TensorCore::<$t, AlongMn, AlongK, $($parameter),*>::INSTANCE,
-                TensorCore::<$t, AlongMn, AlongMn, $($parameter),*>::INSTANCE,
+                TensorCore::<$t, AlongK, AlongK, $($parameter,)* $loop>::INSTANCE,
+                TensorCore::<$t, AlongK, AlongMn, $($parameter,)* $loop>::INSTANCE,
+                TensorCore::<$t, AlongMn, AlongK, $($parameter,)* $loop>::INSTANCE,
+                TensorCore::<$t, AlongMn, AlongMn, $($parameter,)* $loop>::INSTANCE,
             )*]
         };
     }
     layouts! {
-        F16: 128 256 64 64 64 3;
-        Bf16: 128 128 64 64 64 3;
-        F16: 64 64 64 32 32 4;
-        Tf32: 128 256 32 64 64 3;
-        Tf32: 128 128 32 64 64 3;
-        Tf32: 64 64 32 32 32 4;
-        F16: 128 128 32 64 32 4;
-        F16: 64 128 128 32 64 2;
-        Tf32: 128 64 16 32 32 3;
-        Tf32: 64 64 64 32 32 2;
+        F16: 128 256 64 64 64, Multistage<3>;
+        Bf16: 128 128 64 64 64, Multistage<3>;
+        F16: 64 64 64 32 32, Multistage<4>;
+        Tf32: 128 256 32 64 64, Multistage<3>;
+        Tf32: 128 128 32 64 64, Multistage<3>;
+        Tf32: 64 64 32 32 32, Multistage<4>;
+        F16: 128 128 32 64 32, Multistage<4>;
+        F16: 64 128 128 32 64, Multistage<2>;
+        Tf32: 128 64 16 32 32, Multistage<3>;
+        Tf32: 64 64 64 32 32, Multistage<2>;
+        F16: 128 128 32 64 64, Pipelined<2>;
+        F16: 64 64 32 32 32, Pipelined<3>;
+        F16: 128 64 32 64 32, Pipelined<2>;
+        F16: 64 128 32 32 64, Pipelined<2>;
+        F16: 64 64 64 32 32, Pipelined<1>;
     }
 }
 
@@ -141,8 +148,25 @@ fn load_quads(
         .collect()
 }
 
-/// PTX ISA, figures of mma.m16n8k16 (16-bit) and m16n8k8 (.tf32), matrix A:
-/// (row, k) of element `i` of register `register`.
+/// What each lane has of a warp's part of a panel, `extent` elements from `origin` on;
+/// unused quads repeat the first.
+fn lanes_quads(
+    panel: Panel,
+    memory: &[Symbol],
+    (origin, extent): (u32, u32),
+    step: u32,
+) -> Vec<[[Vec<Symbol>; 4]; MAX_QUADS]> {
+    let quads: Vec<_> = (0..extent / panel.quad_extent())
+        .map(|quad| load_quads(panel, memory, origin, quad, step))
+        .collect();
+    (0..WARP as usize)
+        .map(|lane| std::array::from_fn(|quad| quads.get(quad).unwrap_or(&quads[0])[lane].clone()))
+        .collect()
+}
+
+/// PTX ISA, figures of mma.m16n8k16 (16-bit), m16n8k8 (.f16) and m16n8k8 (.tf32), matrix A:
+/// (row, k) of element `i` of register `register`. The second has the first two registers of
+/// the first.
 fn a_position(element_bytes: u32, lane: u32, register: u32, i: u32) -> (u32, u32) {
     let (group, thread_in_group) = (lane >> 2, lane % 4);
     let row = if register == 0 || register == 2 {
@@ -203,15 +227,19 @@ fn fragments_hold_what_the_instruction_multiplies() {
         for step in 0..shape.steps {
             let k0 = step * shape.a.step_depth();
             for origin in (0..shape.a.extent).step_by(shape.warp_m as usize) {
-                for quad in 0..shape.warp_m / 16 {
-                    let lanes = load_quads(shape.a, &a_memory, origin, quad, step);
+                let lanes = lanes_quads(shape.a, &a_memory, (origin, shape.warp_m), step);
+                for tile in 0..shape.warp_m / 16 {
                     let mut seen = HashSet::new();
-                    for (lane, registers) in lanes.iter().enumerate() {
-                        for (register, elements) in registers.iter().enumerate() {
-                            for (i, &symbol) in elements.iter().enumerate() {
-                                let (row, k) =
-                                    a_position(bytes, lane as u32, register as u32, i as u32);
-                                assert_eq!(symbol, (origin + 16 * quad + row, k0 + k), "{shape:?}");
+                    for (lane, quads) in (0..).zip(&lanes) {
+                        let quads = quads.each_ref().map(|quad| quad.each_ref());
+                        let registers = match shape.a.mma_chunks {
+                            1 => pair(&quads, tile as usize).to_vec(),
+                            _ => quads[tile as usize].to_vec(),
+                        };
+                        for (register, elements) in (0..).zip(registers) {
+                            for (i, &symbol) in (0..).zip(elements) {
+                                let (row, k) = a_position(bytes, lane, register, i);
+                                assert_eq!(symbol, (origin + 16 * tile + row, k0 + k), "{shape:?}");
                                 seen.insert((row, k));
                             }
                         }
@@ -220,20 +248,18 @@ fn fragments_hold_what_the_instruction_multiplies() {
                 }
             }
             for origin in (0..shape.b.extent).step_by(shape.warp_n as usize) {
-                let quads: Vec<_> = (0..shape.warp_n / 16)
-                    .map(|quad| load_quads(shape.b, &b_memory, origin, quad, step))
-                    .collect();
+                let lanes = lanes_quads(shape.b, &b_memory, (origin, shape.warp_n), step);
                 for tile in 0..shape.warp_n / 8 {
                     let mut seen = HashSet::new();
-                    for lane in 0..WARP {
-                        // The kernel's own function selects; unused quads repeat the last.
-                        let of_lane: [[&Vec<Symbol>; 4]; MAX_QUADS] = std::array::from_fn(|quad| {
-                            quads[quad.min(quads.len() - 1)][lane as usize].each_ref()
-                        });
-                        let registers = n8_fragment(&of_lane, tile as usize);
-                        for (register, elements) in registers.iter().enumerate() {
-                            for (i, &symbol) in elements.iter().enumerate() {
-                                let (k, col) = b_position(bytes, lane, register as u32, i as u32);
+                    for (lane, quads) in (0..).zip(&lanes) {
+                        let quads = quads.each_ref().map(|quad| quad.each_ref());
+                        let registers = match shape.b.mma_chunks {
+                            1 => vec![register(&quads, tile as usize)],
+                            _ => pair(&quads, tile as usize).to_vec(),
+                        };
+                        for (register, elements) in (0..).zip(registers) {
+                            for (i, &symbol) in (0..).zip(elements) {
+                                let (k, col) = b_position(bytes, lane, register, i);
                                 assert_eq!(symbol, (origin + 8 * tile + col, k0 + k), "{shape:?}");
                                 seen.insert((k, col));
                             }
@@ -278,8 +304,8 @@ fn fragment_loads_have_no_bank_conflicts() {
     for shape in shapes() {
         for (panel, warp) in [(shape.a, shape.warp_m), (shape.b, shape.warp_n)] {
             for origin in (0..panel.extent).step_by(warp as usize) {
-                for (quad, step) in
-                    (0..warp / 16).flat_map(|q| (0..shape.steps).map(move |s| (q, s)))
+                for (quad, step) in (0..warp / panel.quad_extent())
+                    .flat_map(|q| (0..shape.steps).map(move |s| (q, s)))
                 {
                     let address = |lane, register| {
                         panel.quad_offset(panel.lane_offset(origin, lane), quad, step, register)
@@ -305,7 +331,7 @@ fn fragment_loads_have_no_bank_conflicts() {
 #[test]
 fn panels_that_the_threads_cannot_copy_are_refused() {
     for (panel, threads) in panels() {
-        check_copies(panel, threads);
+        check_copies(panel, threads, 16);
     }
     // 64 lines of 128 bytes; the swizzle repeats after eight lines.
     let panel = Panel {
@@ -314,13 +340,16 @@ fn panels_that_the_threads_cannot_copy_are_refused() {
         extent: 64,
         depth: 64,
         element_bytes: 2,
+        mma_chunks: 2,
     };
-    for (threads, reason) in [
-        (96, "whole passes"),
-        (16, "1 to 16 chunks"),
-        (32, "whole periods of the swizzle"),
+    for (threads, most, reason) in [
+        (96, 16, "whole passes"),
+        (16, 16, "at most as many chunks"),
+        (64, 4, "at most as many chunks"),
+        (32, 16, "whole periods of the swizzle"),
     ] {
-        let refused = std::panic::catch_unwind(|| check_copies(panel, threads)).expect_err(reason);
+        let refused =
+            std::panic::catch_unwind(|| check_copies(panel, threads, most)).expect_err(reason);
         let message = refused.downcast_ref::<&str>().copied().unwrap_or_default();
         assert!(message.contains(reason), "{threads} threads: {message}");
     }
@@ -330,7 +359,10 @@ fn panels_that_the_threads_cannot_copy_are_refused() {
 /// back as pairs of one row.
 #[test]
 fn staging_is_a_bijection_without_bank_conflicts() {
-    for (height, width) in [(32, 32), (32, 64), (64, 32), (64, 64)] {
+    let sizes = shapes()
+        .into_iter()
+        .map(|shape| (shape.staged_rows, shape.warp_n));
+    for (height, width) in sizes.collect::<HashSet<_>>() {
         let mut offsets = HashSet::new();
         for (row, pair) in (0..height).flat_map(|r| (0..width / 2).map(move |p| (r, p))) {
             let offset = staging_offset(row, 2 * pair, width);

@@ -145,6 +145,11 @@ fn the_order_is_of_the_fastest_family_in_its_smallest_k_blocks() {
     let of = |input, k, target: &Target| SumOrder::invariant(LIBRARY, input, k, target).unwrap();
     let order = |family, depth| SumOrder {
         family,
+        arch: match family {
+            Family::Hopper => Arch::Sm90a,
+            Family::TensorCore => Arch::Sm80,
+            _ => Arch::Sm75,
+        },
         parts: 1,
         depth,
     };
@@ -155,7 +160,12 @@ fn the_order_is_of_the_fastest_family_in_its_smallest_k_blocks() {
     assert_eq!(of(DType::F16x3, 65, &A100), order(Family::Tiled, 80));
     assert_eq!(of(DType::F32, 65, &H200), order(Family::Tiled, 80));
     assert_eq!(of(DType::F16, 65, &A100), order(Family::TensorCore, 128));
-    assert_eq!(of(DType::F16, 65, &T4), order(Family::Tiled, 80));
+    let turing = SumOrder {
+        arch: Arch::Sm75,
+        ..order(Family::TensorCore, 96)
+    };
+    assert_eq!(of(DType::F16, 65, &T4), turing);
+    assert_eq!(of(DType::Bf16, 65, &T4), order(Family::Tiled, 80));
     // Hopper kernels compute at least one k-block.
     assert_eq!(of(DType::F16, 0, &H200), order(Family::TensorCore, 0));
     assert_eq!(SumOrder::invariant(LIBRARY, DType::Tf32, 64, &T4), None);
@@ -208,6 +218,7 @@ fn what_is_forced_and_adds_otherwise_is_refused() {
             "tensor_core_f16_ak_bn_64x64x64",
             Some(SumOrder {
                 family: Family::TensorCore,
+                arch: Arch::Sm80,
                 ..accepted
             }),
         ),
@@ -231,8 +242,8 @@ fn what_is_forced_and_adds_otherwise_is_refused() {
     assert_eq!(
         message(kernel("hopper_f16_ak_bn_64x64x64_split2")),
         "kernel hopper_f16_ak_bn_64x64x64_split2 cannot run this problem: it adds 2 sums of 2048 \
-         products by hopper kernels, and batch_invariant accepts one sum of 4096 products by \
-         hopper kernels"
+         products by hopper kernels for sm_90a, and batch_invariant accepts one sum of 4096 \
+         products by hopper kernels for sm_90a"
     );
     let stream_k = message(Request {
         schedule: Some(Schedule::StreamK),

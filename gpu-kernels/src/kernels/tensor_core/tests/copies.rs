@@ -2,7 +2,7 @@
 //! address, once, and elements past an edge are zeros.
 
 use super::*;
-use crate::kernels::tensor_core::copy::{Copier, Source};
+use crate::kernels::tensor_core::copy::{Chunk, Copier, Source};
 use crate::tensor_ref::TensorRef;
 
 /// The hardware serves 16-byte stores eight lanes at a time.
@@ -110,6 +110,64 @@ fn copies_bring_the_operand_and_zeros_past_its_edges() {
                             copier.next_pass();
                         }
                         copier.advance();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Chunks go through registers where the operand is aligned and each chunk of the block
+/// exists whole or not at all.
+#[test]
+fn blocks_are_in_whole_chunks_where_no_chunk_is_cut() {
+    for (panel, threads) in panels() {
+        let full = panel.chunk_elements();
+        for (more, k_more) in [
+            (0, 0),
+            (full, 2 * full),
+            (full - 1, full),
+            (full, 1),
+            (0, 3),
+        ] {
+            let (mn_size, k_size) = (panel.extent + more, panel.depth + k_more);
+            for pitch in [4096, 4097] {
+                let (mn_stride, k_stride) = match panel.major {
+                    Major::K => (pitch, 1),
+                    Major::Mn => (1, pitch),
+                };
+                let operand = TensorRef {
+                    batch_stride: 0,
+                    address: 1 << 20,
+                    row_stride: mn_stride,
+                    col_stride: k_stride,
+                };
+                let source = Source::new(panel, &operand, mn_stride, k_stride);
+                for (mn, k) in [0, panel.extent]
+                    .into_iter()
+                    .flat_map(|mn| [(mn, 0), (mn, panel.depth)])
+                {
+                    let copiers = (0..threads).map(|thread| {
+                        Copier::new(panel, threads, thread, source, mn, mn_size, k_size)
+                    });
+                    let copiers: Vec<Copier> = copiers.collect();
+                    let chunks = copiers.iter().flat_map(|copier| {
+                        let next = |&chunk: &Chunk| Some(copier.next_chunk(chunk));
+                        std::iter::successors(Some(copier.first_chunk(k)), next)
+                            .take_while(|chunk| chunk.line < panel.lines())
+                    });
+                    let is_cut = |chunk: Chunk| !chunk.elements().is_multiple_of(full);
+                    let whole = pitch == 4096 && !chunks.into_iter().any(is_cut);
+                    let exists = mn < mn_size && k < k_size;
+                    for copier in &copiers {
+                        // Nothing of a block past the operand is copied either way.
+                        if exists {
+                            let is_whole = copier.is_in_whole_chunks(k);
+                            assert_eq!(
+                                is_whole, whole,
+                                "{panel:?} {mn_size}×{k_size} at {mn}, {k}"
+                            );
+                        }
                     }
                 }
             }
