@@ -29,6 +29,8 @@ const PING_PONG: &str = "hopper_f16_ak_bk_128x128x64_pingpong";
 const CLUSTER: &str = "hopper_f16_ak_bk_128x256x64_cluster2x1";
 /// Two CTAs share K.
 const SPLIT: &str = "hopper_f16_ak_bk_64x64x64_split2";
+/// Elements in two parts.
+const PARTS: &str = "hopper_f16x3_ak_bk_128x128x64";
 /// CTAs share tiles.
 const STREAM_K: &str = "hopper_f16_ak_bk_128x128x64_streamk";
 
@@ -385,6 +387,33 @@ const MUTATIONS: &[Mutation] = &[
         change: |_, _| false,
     },
     Mutation {
+        what: "products are added while they may be in flight",
+        kernel: PARTS,
+        instruction: Instruction::WgmmaWait,
+        change: |_, arguments| {
+            if arguments[0] == 1 {
+                arguments[0] = 2;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "high parts are loaded where low parts belong",
+        kernel: PARTS,
+        instruction: Instruction::TensorLoad,
+        change: |site, arguments| {
+            // The third coordinate.
+            arguments[4] ^= u64::from(site.occurrence == 4);
+            true
+        },
+    },
+    Mutation {
+        what: "no wgmma.fence before the products of a k-block",
+        kernel: PARTS,
+        instruction: Instruction::WgmmaFence,
+        change: |_, _| false,
+    },
+    Mutation {
         what: "sums are never lent",
         kernel: STREAM_K,
         instruction: Instruction::RaiseFlag,
@@ -423,7 +452,7 @@ fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error
 
 #[test]
 fn without_faults_all_is_well() {
-    for kernel in [PLAIN, ALONG_N, PING_PONG, CLUSTER, SPLIT, STREAM_K] {
+    for kernel in [PLAIN, ALONG_N, PING_PONG, CLUSTER, SPLIT, PARTS, STREAM_K] {
         for seed in 0..3 {
             if let Err(error) = emulate(kernel, Vec::new(), seed) {
                 panic!("{kernel}, seed {seed}: {error}");

@@ -145,4 +145,7 @@ mod documents {
 
     #[doc = include_str!("../../docs/batch-invariance.md")]
     struct BatchInvariance;
+
+    #[doc = include_str!("../../docs/f32.md")]
+    struct F32;
 }
