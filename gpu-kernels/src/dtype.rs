@@ -58,7 +58,7 @@ impl DType {
     /// Elements of [`DType::factor`] that one element of a packed operand consists of.
     pub const fn parts(self) -> u32 {
         match self {
-            DType::F16x3 => crate::f16x3::PARTS,
+            DType::F16x3 => 2,
             _ => 1,
         }
     }

@@ -44,9 +44,6 @@
 
 use crate::isa::convert::{f16_from_f32, f32_from_f16};
 
-/// Parts of an element.
-pub const PARTS: u32 = 2;
-
 /// The binary exponent of the scale of low parts: their largest are as large as the largest high
 /// parts.
 const LOW: i32 = 11;

@@ -27,7 +27,7 @@ use crate::case::{Case, Data};
 use crate::cases::storable;
 
 /// Number of cases unless the command line gives it.
-pub const CASES: usize = 14_000;
+pub const CASES: usize = 18_000;
 
 /// The same for the reduced set.
 pub const QUICK_CASES: usize = 200;
@@ -56,11 +56,11 @@ pub fn case(seed: u64, index: usize) -> Case {
     (seed, index, "random").hash(&mut hasher);
     let mut random = StdRng::seed_from_u64(hasher.finish());
     let random = &mut random;
-    let input = match random.random_range(0..9) {
-        0 => DType::F32,
-        1 => DType::Tf32,
-        2 => DType::F16x3,
-        3..6 => DType::F16,
+    let input = match random.random_range(0..16) {
+        0 | 1 => DType::F32,
+        2 => DType::Tf32,
+        3 => DType::F16x3,
+        4..10 => DType::F16,
         _ => DType::Bf16,
     };
     let output = choose(random, &[OutputType::Input, OutputType::F32]);
