@@ -203,7 +203,8 @@ impl Lines {
 /// All threads of the CTA call this; the operand and its copy are live.
 #[inline(always)]
 unsafe fn split_lines(operand: &Operand, index: u64, k: u32) {
-    let groups = operand.groups_of_matrix() as u64;
+    // At least one, which the compiler has to see: a kernel cannot panic.
+    let groups = operand.groups_of_matrix().max(1) as u64;
     let (matrix, first_line) = ((index / groups) as u32, (index % groups) as u32 * LINES);
     let thread = thread::thread_index();
     // Neighbouring threads read neighbouring elements.
