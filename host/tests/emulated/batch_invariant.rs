@@ -147,9 +147,10 @@ where
         same: Vec::new(),
         refused: Vec::new(),
     };
-    let kernels = KERNELS
-        .iter()
-        .filter(|kernel| kernel.family == family && kernel.input == input);
+    let (major, minor) = device.gpu_info().unwrap().compute_capability;
+    let kernels = KERNELS.iter().filter(|kernel| {
+        (kernel.family, kernel.input) == (family, input) && kernel.arch.runs_on(major, minor)
+    });
     for (index, kernel) in kernels.enumerate() {
         let taken = may_be_taken(device, kernel, k);
         // A few rows, more than a tile, and all; of kernels with other sums, so many that stream-K shares
@@ -241,10 +242,16 @@ fn all_tiles_that_may_be_taken_have_the_same_bits() {
         2
     );
     assert_eq!(
-        every_kernel::<f16>(&turing, Family::Tiled, DType::F16)
+        every_kernel::<bf16>(&turing, Family::Tiled, DType::Bf16)
             .same
             .len(),
         2
+    );
+    assert_eq!(
+        every_kernel::<f16>(&turing, Family::TensorCore, DType::F16)
+            .same
+            .len(),
+        8
     );
 }
 
