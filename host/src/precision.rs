@@ -35,6 +35,10 @@ impl From<DType> for Precision {
     }
 }
 
+fn ignored(input: DType, precision: &'static str) -> Error {
+    Error::PrecisionIgnored { input, precision }
+}
+
 impl Precision {
     /// The type as which elements of type `input` are multiplied.
     ///
@@ -45,14 +49,8 @@ impl Precision {
             (input, Precision::Ieee) => Ok(input),
             (DType::F32, Precision::Tf32) => Ok(DType::Tf32),
             (DType::F32, Precision::F16x3) => Ok(DType::F16x3),
-            (input, Precision::Tf32 | Precision::F16x3) => Err(Error::PrecisionIgnored {
-                input,
-                precision: if self == Precision::Tf32 {
-                    "Tf32"
-                } else {
-                    "F16x3"
-                },
-            }),
+            (input, Precision::Tf32) => Err(ignored(input, "Tf32")),
+            (input, Precision::F16x3) => Err(ignored(input, "F16x3")),
         }
     }
 }

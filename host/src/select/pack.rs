@@ -123,24 +123,22 @@ impl Nanoseconds {
     fn split(problem: &Problem, target: &Target) -> Self {
         let both = Packed { a: true, b: true };
         let copied = u128::from(both.elements(problem)) * 12;
-        let launches = 6000;
-        let tile = |k| 2 * 64 * 64 * k / 600;
-        let product = by_tiles(problem, target, 64, tile).max(flop(problem) / 200_000);
-        Nanoseconds(launches + copied / 3000 + product)
+        let product = by_tiles(problem, target, 600).max(flop(problem) / 200_000);
+        Nanoseconds(6000 + copied / 3000 + product)
     }
 
     /// By tiled, which multiplies f32, with 64×64 tiles or at its best rate.
     fn tiled(problem: &Problem, target: &Target) -> Self {
-        let tile = |k| 2 * 64 * 64 * k / 160;
-        Nanoseconds(by_tiles(problem, target, 64, tile).max(flop(problem) / 45_000))
+        Nanoseconds(by_tiles(problem, target, 160).max(flop(problem) / 45_000))
     }
 }
 
-/// The time of a product in waves of `side`×`side` tiles, each of which takes `tile` of K.
-fn by_tiles(problem: &Problem, target: &Target, side: u32, tile: impl Fn(u128) -> u128) -> u128 {
-    let [m, n] = [problem.m, problem.n].map(|size| u128::from(size.div_ceil(side)));
+/// Nanoseconds of a product in waves of 64×64 tiles, at `rate` FLOP/ns a tile.
+fn by_tiles(problem: &Problem, target: &Target, rate: u128) -> u128 {
+    let [m, n] = [problem.m, problem.n].map(|size| u128::from(size.div_ceil(64)));
     let tiles = m * n * u128::from(problem.batches);
-    tiles.div_ceil(target.sms.max(1).into()) * tile(problem.k.into())
+    let tile = 2 * 64 * 64 * u128::from(problem.k) / rate;
+    tiles.div_ceil(target.sms.max(1).into()) * tile
 }
 
 /// FLOP of a product.
@@ -248,7 +246,7 @@ impl PackedMatrix {
     }
 
     /// Elements of a line.
-    pub(crate) fn length(self) -> u32 {
+    fn length(self) -> u32 {
         if self.rows_are_lines {
             self.cols
         } else {
