@@ -55,8 +55,9 @@ impl Case {
         let packs = kernel.family == Family::Pack;
         let along_k = |major: Option<Major>| major.unwrap_or(Major::K) == Major::K;
         let is_stream_k = kernel.runs_under(Schedule::StreamK);
-        // TMA does not convert, so the library packs before.
-        let converts = kernel.family == Family::Hopper && kernel.input.is_converted();
+        // TMA does not convert, and no kernel splits, so the library packs before.
+        let converts = kernel.input.parts() > 1
+            || kernel.family == Family::Hopper && kernel.input.is_converted();
         let packing = match kernel.input {
             DType::F16x3 => "split_f16x3",
             _ => "pack_tf32",

@@ -41,7 +41,7 @@ pub mod names {
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
     pub use crate::kernels::split::Split;
-    pub use crate::kernels::tensor_core::{Multistage, Pipelined, TensorCore};
+    pub use crate::kernels::tensor_core::{Multistage, MultistageParts, Pipelined, TensorCore};
     pub use crate::kernels::tiled::Tiled;
 }
 
@@ -68,6 +68,10 @@ macro_rules! for_each_entry {
                 128 256 32, 64 64, Multistage<3>;
                 128 128 32, 64 64, Multistage<3>;
                 64 64 32, 32 32, Multistage<4>;
+            }
+            tensor_core_f16x3 {
+                128 128 32, 64 32, MultistageParts<4>;
+                64 64 32, 32 32, MultistageParts<4>;
             }
             // M N K of the CTA; M N of a warp; main loop, with the CTAs of an SM
             tensor_core_sm75 {
@@ -127,6 +131,7 @@ macro_rules! for_each_entry {
         tiled { $($tiled:tt)* }
         tensor_core { $($tensor_core:tt)* }
         tensor_core_tf32 { $($tensor_core_tf32:tt)* }
+        tensor_core_f16x3 { $($tensor_core_f16x3:tt)* }
         tensor_core_sm75 { $($tensor_core_sm75:tt)* }
         hopper { $($hopper:tt)* }
         hopper_f16x3 { $($hopper_f16x3:tt)* }
@@ -143,6 +148,9 @@ macro_rules! for_each_entry {
                 ("tensor_core_f16_" F16) { $($tensor_core)* }
                 ("tensor_core_bf16_" Bf16) { $($tensor_core)* }
                 ("tensor_core_tf32_" Tf32) { $($tensor_core_tf32)* }
+            }
+            tensor_core_f16x3 {
+                ("tensor_core_f16x3_" F16x3) { $($tensor_core_f16x3)* }
             }
             tensor_core_sm75 {
                 ("tensor_core_f16_" F16) { $($tensor_core_sm75)* }
@@ -170,6 +178,12 @@ macro_rules! for_each_entry {
             $(($c_name:literal $ct:ty) {
                 $($cm:literal $cn:literal $ck:literal,
                   $wm:literal $wn:literal, $c_loop:ty;)*
+            })*
+        }
+        tensor_core_f16x3 {
+            $(($x_name:literal $xt:ty) {
+                $($xm:literal $xn:literal $xk:literal,
+                  $xwm:literal $xwn:literal, $x_loop:ty;)*
             })*
         }
         tensor_core_sm75 {
@@ -218,6 +232,10 @@ macro_rules! for_each_entry {
                         TensorCore<$ct, AlongMn, AlongK, $cm, $cn, $ck, $wm, $wn, $c_loop>;
                     ($c_name, "am_bn_", $cm, "x", $cn, "x", $ck):
                         TensorCore<$ct, AlongMn, AlongMn, $cm, $cn, $ck, $wm, $wn, $c_loop>;
+                )*)*
+                $($(
+                    ($x_name, "ak_bk_", $xm, "x", $xn, "x", $xk):
+                        TensorCore<$xt, AlongK, AlongK, $xm, $xn, $xk, $xwm, $xwn, $x_loop>;
                 )*)*
             }
             "sm_90a" {

@@ -4,7 +4,7 @@
 //! ```text
 //! a line of A (a row) or of B (a column)      a[k] = 2^e · (high[k] + 2⁻¹¹·low[k])
 //! one product                                 high·high + 2⁻¹¹·(low·high + high·low)
-//! sums of high·high                           64 of K in the tensor core; those sums in f32
+//! sums of high·high                           64 of K, or 16, in the tensor core; those sums in f32
 //! sums of low·high + high·low                 all of K in the tensor core
 //! C                                           2^(e of the row + e of the column) · sum
 //! ```
@@ -31,8 +31,9 @@
 //!
 //! The tensor core truncates as it adds, by up to 2⁻²³ of the sum for each of its steps (16 of
 //! K). On data of one sign these errors add up, so a sum of high·high stays there for
-//! [`PROMOTED`] of K only and is then added to an f32 accumulator (CUTLASS and DeepGEMM call this
-//! promotion). The other sums are 2⁻¹¹ of it, and so are their errors.
+//! [`PROMOTED`] of K only, or in `tensor_core` kernels for a single step, and is then added to an
+//! f32 accumulator (CUTLASS and DeepGEMM call this promotion). The other sums are 2⁻¹¹ of it, and
+//! so are their errors.
 //!
 //! # What is not finite
 //!
@@ -48,8 +49,8 @@ use crate::isa::convert::{f16_from_f32, f32_from_f16};
 /// parts.
 const LOW: i32 = 11;
 
-/// Depth of the sums of high parts that stay in the tensor cores: a k-block. It is the shortest
-/// that costs nothing.
+/// Depth of the sums of high parts that stay in the tensor cores in hopper kernels: a k-block. It
+/// is the shortest that costs nothing.
 pub const PROMOTED: u32 = 64;
 
 /// The binary exponent of a line's largest scaled element.

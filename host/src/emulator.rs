@@ -95,7 +95,7 @@ fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
     let (kernel, target) = (&choice.kernel, gpu.info().target());
     match select::check(gpu.backend().catalog(), kernel, &problem, &target) {
         // The kernel reads the packed copies.
-        Err(Rejection::Tma { .. }) if choice.packed.any() => Ok(()),
+        Err(Rejection::Tma { .. } | Rejection::Unsplit) if choice.packed.any() => Ok(()),
         Err(reason) => Err(Error::KernelCannotRun {
             kernel: kernel.name,
             reason,

@@ -85,6 +85,11 @@ pub enum Rejection {
         /// Why.
         reason: tma::Unreadable,
     },
+    /// The kernel multiplies parts of f32 elements, which no operand has before it is split.
+    #[error(
+        "it multiplies parts of f32 elements, accepted: packed copies, whose elements are split"
+    )]
+    Unsplit,
     /// The kernel cannot write C in its layout or type.
     #[error(
         "it writes C in a 16-bit type only, through TMA: rows of elements side by side, \
@@ -139,7 +144,7 @@ impl Rejection {
             Rejection::NotBuilt => 5,
             Rejection::SharedMemory { .. } => 6,
             Rejection::Epilogue { .. } | Rejection::Gated | Rejection::Batches { .. } => 7,
-            Rejection::ZeroK | Rejection::Tma { .. } | Rejection::Output => 8,
+            Rejection::ZeroK | Rejection::Tma { .. } | Rejection::Unsplit | Rejection::Output => 8,
         }
     }
 }

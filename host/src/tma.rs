@@ -49,9 +49,6 @@ pub enum Unreadable {
     /// the tensor cores drop the low bits, so the operand has to be rounded before.
     #[error("TMA does not round f32 to TF32, accepted: a packed copy, which is rounded")]
     Unrounded,
-    /// The tensor cores multiply parts of f32 elements.
-    #[error("TMA does not split f32 elements, accepted: a packed copy, whose elements are split")]
-    Unsplit,
     /// The elements are not contiguous in the direction that the kernel reads.
     #[error("its stride along {direction} is {stride}, accepted: 1")]
     Stride {

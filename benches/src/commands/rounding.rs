@@ -88,6 +88,7 @@ fn measure(
     for (dtype, family) in [
         (DType::F32, Family::Tiled),
         (DType::F16x3, Family::Hopper),
+        (DType::F16x3, Family::TensorCore),
         (DType::Tf32, Family::Hopper),
     ] {
         let gemm = Gemm::new(device).precision(dtype.into()).family(family);

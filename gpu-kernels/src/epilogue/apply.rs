@@ -2,6 +2,7 @@
 
 use super::activation::activate;
 use crate::dtype::DType;
+use crate::f16x3;
 use crate::form::{BiasAxis, SourceUse};
 use crate::isa::arithmetic::fma;
 use crate::isa::global;
@@ -81,6 +82,47 @@ impl<'a> Epilogue<'a> {
             }
         }
         self.finish(self.combine(sums, &terms), &terms)
+    }
+
+    /// The address of the exponents of this product's lines: `lines` rows of A (operand 0), or
+    /// columns of B (1).
+    #[inline(always)]
+    pub fn exponents(&self, operand: usize, lines: u32) -> u64 {
+        let strides = [self.params.a.batch_stride, self.params.b.batch_stride];
+        let matrix = if strides[operand] == 0 { 0 } else { self.batch };
+        self.params.exponents[operand] + matrix as u64 * lines as u64 * 4
+    }
+
+    /// The sums of products of elements in two parts ([`f16x3`]) for row `row` and the columns
+    /// from `col` on, from `sums`, the sums of products of their parts.
+    ///
+    /// # Safety
+    /// The exponents are live.
+    #[inline(always)]
+    pub unsafe fn unscaled<const N: usize>(
+        &self,
+        mut sums: [f32; N],
+        row: u32,
+        col: u32,
+    ) -> [f32; N] {
+        let (of_rows, of_columns) = (
+            self.exponents(0, self.params.m),
+            self.exponents(1, self.params.n),
+        );
+        // SAFETY: masked to the rows and columns.
+        let (of_row, of_columns): (f32, [f32; N]) = unsafe {
+            (
+                self.row_value(DType::F32, of_rows, row),
+                self.column_values(DType::F32, of_columns, col),
+            )
+        };
+        unroll!(I < 8, {
+            if I < N {
+                let exponent = of_row.to_bits() as i32 + of_columns[I].to_bits() as i32;
+                sums[I] = f16x3::unscaled(sums[I], exponent);
+            }
+        });
+        sums
     }
 
     /// α · r · c · sum + β·S + bias.

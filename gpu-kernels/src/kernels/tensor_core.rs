@@ -21,7 +21,9 @@
 //! - Accumulators leave through shared memory as whole lines of C, see
 //!   `store`.
 //!
-//! TF32 fragments are rounded (not truncated) on their way to the tensor core.
+//! TF32 fragments are rounded (not truncated) on their way to the tensor core. Elements in two
+//! parts ([`f16x3`](crate::f16x3)) come from a packed copy and have a main loop of their own
+//! ([`MultistageParts`]).
 
 pub mod copy;
 pub mod layout;
@@ -29,7 +31,9 @@ pub mod layout;
 mod fragment;
 mod main_loop;
 mod multistage;
+mod multistage_parts;
 mod pipelined;
+mod ring;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -39,6 +43,7 @@ use core::marker::PhantomData;
 use crate::dtype::Contiguous;
 use crate::dtype::DType;
 use crate::dtype::ElementType;
+use crate::dtype::Major;
 use crate::kernel::{Block, Family, Kernel, KernelInfo};
 use crate::problem::{GemmParams, MapAddress};
 
@@ -46,6 +51,7 @@ use layout::{Factor, Panel, WARP};
 use main_loop::{Blocking, MainLoop};
 
 pub use multistage::Multistage;
+pub use multistage_parts::MultistageParts;
 pub use pipelined::Pipelined;
 
 /// The tensor-core kernel for elements of type `T`, A contiguous along `A` and
@@ -83,8 +89,9 @@ impl<
         major: A::MAJOR,
         extent: BM,
         depth: BK,
-        element_bytes: T::DTYPE.bytes(),
+        element_bytes: T::DTYPE.factor().bytes(),
         mma_chunks: L::MMA_CHUNKS,
+        parts: L::PARTS,
     };
 
     const B_PANEL: Panel = Panel {
@@ -92,8 +99,9 @@ impl<
         major: B::MAJOR,
         extent: BN,
         depth: BK,
-        element_bytes: T::DTYPE.bytes(),
+        element_bytes: T::DTYPE.factor().bytes(),
         mma_chunks: L::MMA_CHUNKS,
+        parts: L::PARTS,
     };
 }
 
@@ -155,6 +163,11 @@ impl<
         assert!(
             Self::STEPS == 2 || Self::STEPS == 4 || Self::STEPS == 8,
             "fragments alternate between two sets of registers: 2, 4 or 8 steps a block"
+        );
+        assert!(
+            L::PARTS == T::DTYPE.parts()
+                && (L::PARTS == 1 || matches!(A::MAJOR, Major::K) && matches!(B::MAJOR, Major::K)),
+            "elements in parts have a main loop of their own, and are packed along K"
         );
         assert!(L::STAGES >= 2, "copies run at least one block ahead");
         assert!(
@@ -253,9 +266,9 @@ impl<
             // `compute_here` keeps LLVM from holding the start addresses in registers
             // from tile to tile.
             let thread = compute_here(thread);
-            let a = params.a.of_batch(tile.batch, T::DTYPE);
+            let a = params.a.of_batch(tile.batch, T::DTYPE.factor());
             let a_source = Source::new(Self::A_PANEL, &a, a.row_stride, a.col_stride);
-            let b = params.b.of_batch(tile.batch, T::DTYPE);
+            let b = params.b.of_batch(tile.batch, T::DTYPE.factor());
             let b_source = Source::new(Self::B_PANEL, &b, b.col_stride, b.row_stride);
             let a = Copier::new(
                 Self::A_PANEL,

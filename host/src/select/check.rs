@@ -49,6 +49,9 @@ pub fn check(
     if kernel.family == Family::Hopper {
         check_tma(kernel, problem)?;
     }
+    if kernel.input.parts() > 1 {
+        return Err(Rejection::Unsplit);
+    }
     Ok(())
 }
 
@@ -82,10 +85,8 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
         return Err(Rejection::Output);
     }
     let tma = |operand, reason| Rejection::Tma { operand, reason };
-    match kernel.input {
-        DType::Tf32 => return Err(tma(Operand::A, tma::Unreadable::Unrounded)),
-        DType::F16x3 => return Err(tma(Operand::A, tma::Unreadable::Unsplit)),
-        _ => {}
+    if kernel.input == DType::Tf32 {
+        return Err(tma(Operand::A, tma::Unreadable::Unrounded));
     }
     tma::GlobalTensor::of_a(problem, a_major(kernel, problem))
         .map_err(|reason| tma(Operand::A, reason))?;

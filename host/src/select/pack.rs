@@ -46,8 +46,8 @@ const PITCH_BYTES: u64 = 128;
 /// The operands that must be packed for `kernel` to run `problem`.
 ///
 /// # Errors
-/// The reason why the kernel cannot run; [`Rejection::Tma`] where TMA cannot read an
-/// operand and packing is not possible, not allowed, or does not pay.
+/// The reason why the kernel cannot run; [`Rejection::Tma`] or [`Rejection::Unsplit`] where it
+/// cannot read an operand and packing is not possible, not allowed, or does not pay.
 pub(super) fn needed(
     catalog: Catalog,
     kernel: &KernelInfo,
@@ -57,7 +57,7 @@ pub(super) fn needed(
 ) -> Result<Packed, Rejection> {
     let refused = match check::check(catalog, kernel, problem, target) {
         Ok(()) => return Ok(Packed::default()),
-        Err(reason @ Rejection::Tma { .. }) => reason,
+        Err(reason @ (Rejection::Tma { .. } | Rejection::Unsplit)) => reason,
         Err(reason) => return Err(reason),
     };
     // The copy is rounded to TF32, or split.
@@ -72,7 +72,7 @@ pub(super) fn needed(
     }
     let is_forced = request.kernel.is_some() || request.family.is_some() || request.batch_invariant;
     if request.packing == Packing::Auto
-        && (is_forced || pays(packed, problem, target))
+        && (is_forced || pays(packed, kernel, problem, target))
         && kernel_for(catalog, problem.input, target).is_some()
     {
         Ok(packed)
@@ -82,9 +82,10 @@ pub(super) fn needed(
 }
 
 /// Whether packing pays, by the rules of this module.
-fn pays(packed: Packed, problem: &Problem, target: &Target) -> bool {
+fn pays(packed: Packed, kernel: &KernelInfo, problem: &Problem, target: &Target) -> bool {
     if problem.input == DType::F16x3 {
-        return Nanoseconds::split(problem, target).0 < Nanoseconds::tiled(problem, target).0;
+        let split = Nanoseconds::split(kernel.family, problem, target);
+        return split.0 < Nanoseconds::tiled(problem, target).0;
     }
     if !in_lines(problem) {
         let elements = Nanoseconds::by_elements(packed, problem, target);
@@ -118,12 +119,17 @@ impl Nanoseconds {
     }
 
     /// By splitting both operands ([`f16x3`](gpu_kernels::f16x3)) at 3 TB/s, which moves 12
-    /// bytes an element, and hopper at 200 TFLOP/s. A tile is multiplied at 600 FLOP/ns, and by
-    /// tiled at 160: so 256³ takes 11.7 and 18.8 µs on an H200, 64×4096×4096 96 and 233 µs.
-    fn split(problem: &Problem, target: &Target) -> Self {
+    /// bytes an element, and hopper at 200 TFLOP/s or tensor_core at 110. A tile is multiplied at
+    /// 600 FLOP/ns, and by tiled at 160: so 256³ takes 11.7 µs by hopper, 15.7 by tensor_core
+    /// and 18.8 by tiled on an H200, 64×4096×4096 96, 129 and 233 µs.
+    fn split(family: Family, problem: &Problem, target: &Target) -> Self {
         let both = Packed { a: true, b: true };
         let copied = u128::from(both.elements(problem)) * 12;
-        let product = by_tiles(problem, target, 600).max(flop(problem) / 200_000);
+        let rate = match family {
+            Family::Hopper => 200_000,
+            _ => 110_000,
+        };
+        let product = by_tiles(problem, target, 600).max(flop(problem) / rate);
         Nanoseconds(6000 + copied / 3000 + product)
     }
 

@@ -32,6 +32,12 @@ const A100: Target = Target {
     l2_bytes: 40 << 20,
 };
 
+/// The library's own kernels.
+const LIBRARY: Catalog = Catalog {
+    kernels: gpu_kernels::entry::KERNELS,
+    is_built: |_| true,
+};
+
 /// A kernel that takes any strides.
 const fn kernel(
     name: &'static str,

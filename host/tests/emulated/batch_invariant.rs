@@ -234,6 +234,8 @@ fn all_tiles_that_may_be_taken_have_the_same_bits() {
         };
         assert_eq!(compared.same.len(), count);
     }
+    let parts = every_kernel::<f32>(&ampere, Family::TensorCore, DType::F16x3);
+    assert_eq!((parts.same.len(), parts.refused.len()), (2, 0));
     let turing = gpu((7, 5), 3);
     assert_eq!(
         every_kernel::<f32>(&turing, Family::Tiled, DType::F32)

@@ -146,7 +146,7 @@ impl Case {
             .is_some_and(|kernel| kernel.family == Family::Hopper);
         let writes = self.writes(false) || self.may_turn() && self.writes(true);
         let reads = self.packing == Packing::Auto || self.reads_in_place();
-        !is_hopper || self.shape.2 > 0 && writes && reads
+        reads && (!is_hopper || self.shape.2 > 0 && writes)
     }
 
     /// A column-major C may be computed as Cᵀ = Bᵀ·Aᵀ.
@@ -169,13 +169,17 @@ impl Case {
     }
 
     /// Whether the kernel can read the operands in place. Kernels without TMA can read all
-    /// operands.
+    /// operands, unless they multiply parts of elements.
     pub fn reads_in_place(&self) -> bool {
-        let Some(kernel) = self.kernel.filter(|kernel| kernel.family == Family::Hopper) else {
+        let Some(kernel) = self.kernel else {
             return true;
         };
-        if self.input.is_converted() {
+        let is_hopper = kernel.family == Family::Hopper;
+        if kernel.input.parts() > 1 || is_hopper && self.input.is_converted() {
             return false;
+        }
+        if !is_hopper {
+            return true;
         }
         let (Some(a_major), Some(b_major)) = (kernel.a_major, kernel.b_major) else {
             panic!("hopper kernels have fixed layouts");

@@ -279,7 +279,7 @@ impl Generator {
     /// Both operands packed, in many tiles with ragged edges, from every layout.
     fn packed(&mut self) {
         self.group(&[1]);
-        if self.kernel.family != Family::Hopper {
+        if self.kernel.family != Family::Hopper && self.kernel.input.parts() == 1 {
             return;
         }
         for first in 0..DISTINCT.len() {

@@ -102,14 +102,6 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
         K::FUSED && (matches!(form.bias, BiasAxis::PerColumn) || form.col_scale != 0)
     }
 
-    /// The address of the exponents of `lines` lines of matrix `batch` of A (0) or B (1).
-    #[inline(always)]
-    fn exponents(&self, operand: usize, batch: u32, lines: u32) -> u64 {
-        let strides = [self.params.a.batch_stride, self.params.b.batch_stride];
-        let matrix = if strides[operand] == 0 { 0 } else { batch };
-        self.params.exponents[operand] + matrix as u64 * lines as u64 * 4
-    }
-
     /// Shared addresses of the bias and of the column scales.
     #[inline(always)]
     fn vectors(&self, lane: u32) -> (u32, u32) {
@@ -190,7 +182,10 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
                 terms.bias = [value(dtype, address, row), value(dtype, address, row + 8)];
             }
             if K::PARTS > 1 {
-                let (dtype, address) = (DType::F32, self.exponents(0, batch, self.params.m));
+                let (dtype, address) = (
+                    DType::F32,
+                    Epilogue::new(self.params, batch).exponents(0, self.params.m),
+                );
                 terms.exponent = [value(dtype, address, row), value(dtype, address, row + 8)];
             }
         }
@@ -247,7 +242,7 @@ impl<'a, K: KernelTraits> Fusion<'a, K> {
         if K::PARTS == 1 {
             return values;
         }
-        let exponents = self.exponents(1, batch, self.params.n);
+        let exponents = Epilogue::new(self.params, batch).exponents(1, self.params.n);
         // SAFETY: masked to the columns.
         let ([a, b], [e, f]) = unsafe {
             let values = |col| (self.epilogue()).column_values(DType::F32, exponents, col);

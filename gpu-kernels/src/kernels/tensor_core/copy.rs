@@ -25,7 +25,7 @@ pub struct Source {
     /// is the kernel parameter itself, so its rare use takes no register.
     run_stride: u64,
     /// Whether chunks can be copied whole: the operand is contiguous, and its
-    /// address and pitch are multiples of 16 bytes.
+    /// address and pitch are multiples of 16 bytes. Elements in parts are always packed so.
     aligned: bool,
 }
 
@@ -43,7 +43,8 @@ impl Source {
             address: operand.address,
             line_stride: line * bytes,
             run_stride: run,
-            aligned: run == 1 && (operand.address | (line * bytes)).is_multiple_of(16),
+            aligned: panel.parts > 1
+                || run == 1 && (operand.address | (line * bytes)).is_multiple_of(16),
         }
     }
 }
@@ -77,6 +78,8 @@ pub struct Copier {
     panel: Panel,
     threads: u32,
     source: Source,
+    /// Bytes from the low parts of the operand to the high parts, if it has parts.
+    plane: u64,
     /// Address of this thread's chunk of the next pass over the next block.
     address: u64,
     /// Byte offset of this thread's first chunk in the panel.
@@ -117,6 +120,7 @@ impl Copier {
             panel,
             threads,
             source,
+            plane: source.line_stride * mn_size as u64,
             address: source.address
                 + origin * mn as u64
                 + source.line_stride * line as u64
@@ -218,6 +222,10 @@ impl Copier {
                 unsafe {
                     let destination = panel + self.offset + pass * Panel::pass_bytes(self.threads);
                     cp_async::copy_16_if(whole, destination, self.address);
+                    if self.panel.parts > 1 {
+                        let destination = destination + self.panel.bytes();
+                        cp_async::copy_16_if(whole, destination, self.address + self.plane);
+                    }
                 }
                 self.next_pass();
             }
@@ -243,7 +251,13 @@ impl Copier {
             unsafe {
                 if self.source.aligned {
                     let bytes = chunk.elements() * self.panel.element_bytes;
-                    cp_async::copy_16_clipped(panel + chunk.offset, chunk.address, bytes);
+                    let destination = panel + chunk.offset;
+                    cp_async::copy_16_clipped(destination, chunk.address, bytes);
+                    if self.panel.parts > 1 {
+                        let destination = destination + self.panel.bytes();
+                        let address = chunk.address + self.plane;
+                        cp_async::copy_16_clipped(destination, address, bytes);
+                    }
                     chunk = self.next_chunk(chunk);
                 } else {
                     chunk = self.gather_chunks(panel, chunk);

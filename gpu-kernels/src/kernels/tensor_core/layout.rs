@@ -50,6 +50,9 @@ pub struct Panel {
     pub element_bytes: u32,
     /// Depth of one `mma` in chunks: 2, or 1 for `mma.m16n8k8` of 16-bit elements.
     pub mma_chunks: u32,
+    /// Number of panels, one behind the other: one, or for elements in two parts one of all low
+    /// parts, then one of all high parts.
+    pub parts: u32,
 }
 
 impl Panel {
@@ -83,10 +86,16 @@ impl Panel {
         self.line_chunks() * CHUNK
     }
 
-    /// Bytes of the panel.
+    /// Bytes of one panel.
     #[inline(always)]
     pub const fn bytes(self) -> u32 {
         self.lines() * self.line_bytes()
+    }
+
+    /// Bytes of the panels of all parts.
+    #[inline(always)]
+    pub const fn bytes_of_parts(self) -> u32 {
+        self.parts * self.bytes()
     }
 
     /// Depth of one `mma`.

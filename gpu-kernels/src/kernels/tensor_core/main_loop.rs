@@ -22,8 +22,8 @@ pub trait Blocking {
 
     /// Steps of a block, each one `mma` deep.
     const STEPS: u32 = Self::A_PANEL.depth / Self::A_PANEL.step_depth();
-    /// Bytes of a stage: A's panel, then B's.
-    const STAGE_BYTES: u32 = Self::A_PANEL.bytes() + Self::B_PANEL.bytes();
+    /// Bytes of a stage: A's panels, then B's.
+    const STAGE_BYTES: u32 = Self::A_PANEL.bytes_of_parts() + Self::B_PANEL.bytes_of_parts();
 }
 
 /// The main loop of one tile: it brings blocks into a ring of stages in shared memory, loads
@@ -41,6 +41,8 @@ pub trait MainLoop {
     const MAX_PASSES: u32;
     /// Depth of one `mma`, in chunks of 16 bytes.
     const MMA_CHUNKS: u32;
+    /// Parts of the elements that it multiplies.
+    const PARTS: u32;
     /// Whether `ARCH` has instructions for bf16 and TF32, besides those for f16.
     const HAS_BF16_AND_TF32: bool;
 

@@ -20,6 +20,7 @@ impl<const CTAS: u32> MainLoop for Pipelined<CTAS> {
     const SM_SHARED_BYTES: u32 = 64 * 1024;
     const MAX_PASSES: u32 = MAX_STAGED as u32;
     const MMA_CHUNKS: u32 = 1;
+    const PARTS: u32 = 1;
     const HAS_BF16_AND_TF32: bool = false;
 
     #[inline(always)]

@@ -131,7 +131,7 @@ unsafe fn store_part<L: MainLoop>(
         if in_pairs {
             store_pairs::<L>(params, epilogue, c, tile, (rows, cols), lane, staging);
         } else {
-            store_elements(params, epilogue, c, tile, (rows, cols), lane, staging);
+            store_elements::<L>(params, epilogue, c, tile, (rows, cols), lane, staging);
         }
     }
 }
@@ -163,7 +163,7 @@ unsafe fn store_pairs<L: MainLoop>(
             let sums =
                 unsafe { shared::load_f32x2(staging + staging_offset(row, col, tile.width)) };
             // SAFETY: the caller's duty.
-            let [x, y] = unsafe { epilogue.apply(sums, tile.row + row, tile.col + col) };
+            let [x, y] = unsafe { values::<L, 2>(epilogue, sums, tile.row + row, tile.col + col) };
             if row < rows && col < cols {
                 let index = (tile.row + row) as u64 * row_stride + (tile.col + col) as u64;
                 let address = c.address + index * bytes as u64;
@@ -188,7 +188,7 @@ unsafe fn store_pairs<L: MainLoop>(
 /// # Safety
 /// See [`store`]. The tile is staged, and `rows` and `cols` are clipped to C.
 #[inline(always)]
-unsafe fn store_elements(
+unsafe fn store_elements<L: MainLoop>(
     params: &GemmParams,
     epilogue: Epilogue,
     c: &TensorRef,
@@ -211,11 +211,32 @@ unsafe fn store_elements(
             // SAFETY: inside the staging area, and C(row, col) exists.
             unsafe {
                 let value = shared::load_f32(staging + offset);
-                let [value] = epilogue.apply([value], tile.row + row, tile.col + col);
-                epilogue::store(params, c, tile.row + row, tile.col + col, value);
+                let (row, col) = (tile.row + row, tile.col + col);
+                let [value] = values::<L, 1>(epilogue, [value], row, col);
+                epilogue::store(params, c, row, col, value);
             }
         }
         element += WARP;
+    }
+}
+
+/// The values of C from column `col` of row `row` on, for these sums.
+///
+/// # Safety
+/// See [`Epilogue::apply`].
+#[inline(always)]
+unsafe fn values<L: MainLoop, const N: usize>(
+    epilogue: Epilogue,
+    mut sums: [f32; N],
+    row: u32,
+    col: u32,
+) -> [f32; N] {
+    // SAFETY: the caller's duty.
+    unsafe {
+        if L::PARTS > 1 {
+            sums = epilogue.unscaled(sums, row, col);
+        }
+        epilogue.apply(sums, row, col)
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use super::layout::*;
 use super::*;
 use crate::dtype::{AlongK, AlongMn, Major};
-use crate::element::{Bf16, F16, Tf32};
+use crate::element::{Bf16, F16, F16x3, Tf32};
 
 /// The constants of one instantiation.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,11 @@ fn shapes() -> Vec<Instance> {
             )*]
         };
     }
-    layouts! {
+    let parts = [
+        TensorCore::<F16x3, AlongK, AlongK, 128, 128, 32, 64, 32, MultistageParts<4>>::INSTANCE,
+        TensorCore::<F16x3, AlongK, AlongK, 64, 64, 32, 32, 32, MultistageParts<4>>::INSTANCE,
+    ];
+    let mut shapes = layouts! {
         F16: 128 256 64 64 64, Multistage<3>;
         Bf16: 128 128 64 64 64, Multistage<3>;
         F16: 64 64 64 32 32, Multistage<4>;
@@ -80,7 +84,9 @@ fn shapes() -> Vec<Instance> {
         F16: 128 64 32 64 32, Pipelined<2>;
         F16: 64 128 32 32 64, Pipelined<2>;
         F16: 64 64 64 32 32, Pipelined<1>;
-    }
+    };
+    shapes.extend(parts);
+    shapes
 }
 
 /// The distinct panels of all instances, with the number of threads that copy them.
@@ -341,6 +347,7 @@ fn panels_that_the_threads_cannot_copy_are_refused() {
         depth: 64,
         element_bytes: 2,
         mma_chunks: 2,
+        parts: 1,
     };
     for (threads, most, reason) in [
         (96, 16, "whole passes"),

@@ -24,6 +24,8 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
         (Family::Hopper, DType::F16x3) => 4096 / 3,
         (Family::Hopper, _) => 4096,
         (Family::TensorCore, DType::Tf32) => 900,
+        (Family::TensorCore, DType::F16x3) if kernel.block.n < 128 => 460,
+        (Family::TensorCore, DType::F16x3) => 490,
         (Family::TensorCore, _) => 2300,
         (Family::Tiled, _) => 160,
         (Family::Naive | Family::Pack | Family::Split, _) => 20,

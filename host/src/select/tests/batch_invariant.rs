@@ -8,11 +8,6 @@ use super::*;
 use crate::epilogue::{Activation, Epilogue};
 use crate::epilogue_form::{Bias, Gated};
 
-const LIBRARY: Catalog = Catalog {
-    kernels: gpu_kernels::entry::KERNELS,
-    is_built: |_| true,
-};
-
 const INPUTS: [DType; 5] = [
     DType::F32,
     DType::Tf32,
@@ -157,7 +152,7 @@ fn the_order_is_of_the_fastest_family_in_its_smallest_k_blocks() {
     assert_eq!(of(DType::Bf16, 65, &H200), order(Family::Hopper, 128));
     assert_eq!(of(DType::Tf32, 65, &H200), order(Family::Hopper, 96));
     assert_eq!(of(DType::F16x3, 65, &H200), order(Family::Hopper, 128));
-    assert_eq!(of(DType::F16x3, 65, &A100), order(Family::Tiled, 80));
+    assert_eq!(of(DType::F16x3, 65, &A100), order(Family::TensorCore, 96));
     assert_eq!(of(DType::F32, 65, &H200), order(Family::Tiled, 80));
     assert_eq!(of(DType::F16, 65, &A100), order(Family::TensorCore, 128));
     let turing = SumOrder {

@@ -276,3 +276,19 @@ fn workspaces_are_lines_of_whole_128_bytes() {
         Some(4 * ((1 << 31) - 4097) * ((1 << 31) - 4096))
     );
 }
+
+#[test]
+fn f16x3_runs_on_tensor_cores_from_sm_80_on() {
+    let of = |target: &Target, m, n, k| {
+        let problem = problem(DType::F16x3, m, n, k);
+        let choice = choose(LIBRARY, &problem, target, &Request::default()).unwrap();
+        assert_eq!(choice.packed.a, choice.packed.b);
+        (choice.kernel.family, choice.kernel.block.n, choice.packed.a)
+    };
+    assert_eq!(of(&H200, 4096, 4096, 4096), (Family::Hopper, 128, true));
+    assert_eq!(of(&A100, 4096, 4096, 4096), (Family::TensorCore, 128, true));
+    assert_eq!(of(&A100, 1024, 1024, 1024), (Family::TensorCore, 64, true));
+    // Where splitting does not pay, and where no kernel multiplies parts.
+    assert_eq!(of(&A100, 20, 30, 40), (Family::Tiled, 64, false));
+    assert_eq!(of(&T4, 4096, 4096, 4096), (Family::Tiled, 128, false));
+}
