@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 SMS = 132
+L2_BYTES = 60 << 20
 SHARED = 232448
 ENTRY = Path(__file__).parents[2] / "gpu-kernels/src/entry.rs"
 
@@ -32,7 +33,8 @@ NOW = {
     "LOADED_PER_CYCLE_OF_POWER": 480, "ALONE": 12, "COUPLED": 230, "FILL": 2000,
     "STAGED_IN_PARTS": 470, "STORED_PER_CYCLE": 23, "BETWEEN_TILES": 320, "ORDER_BARRIER": 600,
     "EXCHANGE_LATENCY": 3200, "FIX_UP_LATENCY": 5000, "CLUSTER_LATENCY": 200,
-    "ADDED_PER_CYCLE": 20, "STREAM_K_MARGIN.0": 0.05, "STREAM_K_MARGIN.1": 0.08,
+    "ADDED_PER_CYCLE": 20, "FROM_DRAM.0": 16, "FROM_DRAM.1": 25, "READ_AGAIN": 0.5,
+    "STREAM_K_MARGIN.0": 0.05, "STREAM_K_MARGIN.1": 0.08,
 }  # fmt: skip
 
 # Within 5 % of the fastest on an H200, f16 nn: the test `picks_what_was_measured_to_be_fast`.
@@ -85,6 +87,8 @@ def features(tile, m, n, k, layout):
     staged = row * m64 if row * m64 <= fit else row if row <= fit else 2
     at_once, tiles_all = SMS // ctas, tiles_m * tiles_n
     k_blocks = ceil(ceil(k, depth), parts)
+    a, b, c = 2 * m * k, 2 * k * n, 2 * m * n
+    again = (tiles_n - 1) * a * (a > L2_BYTES / 2) + (tiles_m - 1) * b * (b > L2_BYTES / 2)
     counts = []
     left = tiles_all % at_once
     if schedule == "StreamK" and left:
@@ -103,6 +107,7 @@ def features(tile, m, n, k, layout):
         "ping_pong": ping_pong, "stream_k": schedule == "StreamK", "tiles": tiles_all,
         "at_once": at_once, "k_blocks": k_blocks, "accumulators": 4 * height * width,
         "pipeline": stages * stage, "counts": counts,
+        "ctas": ctas, "bytes_of_tile": (a + b + c) / tiles_all, "again": again / tiles_all,
         "possible": schedule != "StreamK" or left != 0,
     }  # fmt: skip
 
@@ -133,15 +138,24 @@ def estimate(c, t):
     store = c["BETWEEN_TILES"] + t["part"] * 2 / c["STORED_PER_CYCLE"]
     store = store + t["in_parts"] * c["STAGED_IN_PARTS"]
     store = store + np.where(t["parts"] > 1, c["EXCHANGE_LATENCY"] + sent, 0)
-    multiply = t["k_blocks"] * k_block
-    alternating = np.maximum(multiply, store) + c["ORDER_BARRIER"]
-    wave = np.where(t["ping_pong"], alternating, multiply + store)
+    from_dram = lambda bytes, ctas: bytes / np.minimum(c["FROM_DRAM.0"] * SMS, c["FROM_DRAM.1"] * ctas)
+
+    def wave_of(tiles):
+        dram = from_dram(tiles * t["bytes_of_tile"], np.maximum(tiles, 1) * t["ctas"])
+        multiply = np.maximum(t["k_blocks"] * k_block, dram)
+        alternating = np.maximum(multiply, store) + c["ORDER_BARRIER"]
+        return np.where(t["ping_pong"], alternating, multiply + store)
+
     waves, left = np.divmod(t["tiles"], t["at_once"])
-    whole = (waves + (left > 0)) * wave + t["ping_pong"] * store
+    wave, last_wave = wave_of(t["at_once"]), wave_of(left)
+    whole = waves * wave + (left > 0) * last_wave + t["ping_pong"] * store
     share = np.ceil((left * t["k_blocks"])[:, None] / t["count"]) * k_block[:, None]
+    again = (t["count"] % left[:, None] > 0) * c["READ_AGAIN"] * t["again"][:, None]
+    dram = from_dram(left[:, None] * (t["bytes_of_tile"][:, None] + again), t["count"])
+    share = np.maximum(share, dram)
     fix_up = (t["accumulators"] / c["STORED_PER_CYCLE"] + c["FIX_UP_LATENCY"] + store)[:, None]
     fix_up = fix_up + t["peers"] * t["accumulators"][:, None] / c["ADDED_PER_CYCLE"]
-    last = np.where(t["peers"] == 0, wave[:, None], share + fix_up)
+    last = np.where(t["peers"] == 0, last_wave[:, None], share + fix_up)
     last = np.nan_to_num(np.fmin.reduce(last, axis=1), nan=np.inf)
     margin = np.where(waves > 0, c["STREAM_K_MARGIN.0"], c["STREAM_K_MARGIN.1"])
     shared = (waves * wave + last) / (1 - margin)

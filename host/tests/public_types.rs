@@ -105,6 +105,7 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
         k: 64,
         rows: 4096,
         columns: 4096,
+        matrices: [1; 2],
         mid_line: MidLine::default(),
         by_element: false,
         epilogue: EpilogueForm::PLAIN,

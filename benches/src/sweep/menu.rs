@@ -139,6 +139,7 @@ pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String 
             k,
             rows: m,
             columns: n,
+            matrices: [1; 2],
             mid_line: cost::MidLine {
                 a: !k.is_multiple_of(64),
                 b: !k.is_multiple_of(64),

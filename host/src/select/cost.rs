@@ -5,15 +5,19 @@
 //! asked   = cycles that one CTA takes to request its bytes
 //! loads   = bytes that one CTA takes from L2, without the bytes that a neighbour requests too
 //! k_block = max(arithmetic, asked, loads) + waits + power     BLOCK_K of one tile
-//! cycles  = start + waves · (k_blocks · k_block + store)
+//! wave    = max(k_blocks · k_block, DRAM) + store
+//! cycles  = start + waves · wave
 //! ```
+//!
+//! DRAM is the time for a wave's share of A, B and C, each read or written once. A wave that
+//! leaves SMs idle cannot ask for all that DRAM delivers.
 //!
 //! Under the ping-pong schedule, one consumer stores its tile while the other multiplies.
 //! The longer of the two phases counts, and only the store of the last tile is not hidden.
 //! An order barrier separates the main loops of the two consumers:
 //!
 //! ```text
-//! cycles = start + waves · (max(k_blocks · k_block, store) + order_barrier) + store
+//! cycles = start + waves · (max(k_blocks · k_block, DRAM, store) + order_barrier) + store
 //! ```
 //!
 //! Under stream-K, the number of waves is rounded down, and the remaining tiles are cut
@@ -22,9 +26,13 @@
 //! of all its parts (the paper's *fix-up*):
 //!
 //! ```text
-//! last wave = tiles · k_blocks / ctas · k_block + write
+//! last wave = max(tiles · k_blocks / ctas · k_block, DRAM) + write
 //!             + latency + (ctas / tiles − 1) · read + store
 //! ```
+//!
+//! Where the number of CTAs is a multiple of the number of tiles, neighbouring tiles are cut at
+//! the same depth, and the operand that they share comes from DRAM once. Elsewhere they read it
+//! at different times, and an operand larger than L2 comes again.
 //!
 //! With more CTAs, each CTA computes less, but the finishing CTA reads more; the estimate
 //! takes the number of CTAs with the fewest cycles. (The paper's "grid size selection",
@@ -91,7 +99,7 @@ pub fn estimate(kernel: &KernelInfo, task: &Task, target: &Target) -> Cost {
         };
         cycles * 100 / (100 - margin)
     } else {
-        work.tiles.div_ceil(work.at_once) * work.wave() + work.last_store()
+        work.whole_tiles()
     };
     let cluster = match kernel.cluster.ctas() {
         1 => 0,
@@ -125,6 +133,7 @@ pub fn stream_k_ctas(
         k,
         rows: u32::MAX,
         columns: u32::MAX,
+        matrices: [batches; 2],
         mid_line: MidLine::default(),
         by_element: false,
         epilogue: EpilogueForm::PLAIN,

@@ -304,7 +304,7 @@ impl PackedMatrix {
 }
 
 /// Number of different matrices in an operand of `problem`.
-fn matrices(problem: &Problem, operand: &Strides) -> u32 {
+pub(super) fn matrices(problem: &Problem, operand: &Strides) -> u32 {
     if operand.batch_stride == 0 {
         problem.batches.min(1)
     } else {

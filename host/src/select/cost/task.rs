@@ -50,6 +50,8 @@ pub struct Task {
     pub rows: u32,
     /// See [`Task::rows`].
     pub columns: u32,
+    /// Number of different matrices in A and in B: one where all products share it.
+    pub matrices: [u32; 2],
     /// The operands whose lines begin in the middle of a cache line.
     pub mid_line: MidLine,
     /// Whether the kernel reads an operand element by element, as tensor_core does where
@@ -73,6 +75,7 @@ impl Task {
             k: problem.k,
             rows: problem.m,
             columns: problem.n,
+            matrices: [&problem.a, &problem.b].map(|operand| pack::matrices(problem, operand)),
             mid_line: MidLine::of(kernel, problem, packed),
             by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
             epilogue: problem.epilogue,

@@ -31,6 +31,7 @@ fn plain(grid: TileGrid, k: u32) -> Task {
         k,
         rows: u32::MAX,
         columns: u32::MAX,
+        matrices: [1; 2],
         mid_line: MidLine::default(),
         by_element: false,
         epilogue: EpilogueForm::PLAIN,
@@ -129,15 +130,59 @@ fn a_tile_deeper_than_k_loads_no_more_than_k() {
 #[test]
 fn a_wave_more_costs_more() {
     let kernel = named("hopper_f16_ak_bn_128x128x64");
-    let cost = |tiles| {
-        let grid = TileGrid {
-            tiles_m: tiles,
-            tiles_n: 1,
-        };
+    let cost = |tiles_m, tiles_n| {
+        let grid = TileGrid { tiles_m, tiles_n };
         estimate(kernel, &plain(grid, 4096), &H200)
     };
-    assert_eq!(cost(132), cost(2));
-    assert_eq!(cost(133).cycles, 2 * cost(132).cycles);
+    assert_eq!(cost(12, 11), cost(8, 8));
+    assert_eq!(cost(19, 7).cycles, 2 * cost(12, 11).cycles);
+}
+
+/// Weights of 283 MB for 16 rows, which an H200 reads in 82 µs with 80 CTAs at work. Split in
+/// four, in three waves of clusters, they take 99 µs (`docs/perf-log.md`).
+#[test]
+fn dram_is_a_floor() {
+    let cycles = |name, n, k| {
+        let kernel = named(name);
+        let task = Task {
+            rows: 16,
+            columns: n,
+            ..plain(cover(kernel, 16, n), k)
+        };
+        estimate(kernel, &task, &H200).cycles
+    };
+    let (whole, split) = (
+        "hopper_bf16_ak_bk_64x64x128",
+        "hopper_bf16_ak_bk_64x64x64_split4",
+    );
+    assert!(cycles(whole, 5120, 27648) < cycles(split, 5120, 27648));
+    let bytes = 2 * 5120 * 27648;
+    assert!(cycles(whole, 5120, 27648) > bytes / (16 * 132));
+    // Few CTAs cannot ask for all that DRAM delivers, so that a split pays.
+    assert!(cycles(whole, 1280, 8192) > cycles(split, 1280, 8192));
+}
+
+/// 256×5120×27648 in 80 tiles: 132 CTAs read the columns of B twice, at different times, and take
+/// 150 µs. 64 tiles are cut in halves, and take 117 µs.
+#[test]
+fn tiles_cut_at_different_depths_share_no_reads() {
+    let cut = |name| {
+        let kernel = named(name);
+        let grid = cover(kernel, 256, 5120);
+        let ctas = stream_k_ctas(kernel, grid, 1, 27648, &H200);
+        let task = Task {
+            rows: 256,
+            columns: 5120,
+            ..plain(grid, 27648)
+        };
+        (ctas, estimate(kernel, &task, &H200).cycles)
+    };
+    let (odd, even) = (
+        cut("hopper_bf16_ak_bk_128x128x64_streamk"),
+        cut("hopper_bf16_ak_bk_128x160x64_streamk"),
+    );
+    assert_eq!((odd.0, even.0), (132, 128));
+    assert!(even.1 < odd.1);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! product, among those that choose the kernels known to be fast on the suite `hopper`. They
 //! were judged on the other products (`docs/perf-log.md`, "A rule from a sweep").
 
-use gpu_kernels::{DType, Family, KernelInfo, Major};
+use gpu_kernels::{DType, Family, KernelInfo, Major, TileGrid};
 
 use super::epilogue;
 use super::task::Task;
@@ -58,6 +58,15 @@ const ALONE: u64 = 12;
 
 /// Cycles per k-block that CTAs with shared loads wait for each other.
 const COUPLED: u64 = 230;
+
+/// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
+/// it delivers to one SM. Fitted to the sweep and to 40 products of 1 to 256 rows with the weights
+/// of linear layers: an H200 reads such weights at 4.1 TB/s by 128 CTAs, 3.6 by 80 and 2.9 by 56.
+const FROM_DRAM: (u64, u64) = (16, 25);
+
+/// The part of an operand larger than L2 that comes from DRAM again for each tile that reads
+/// it at a time of its own, in percent.
+const READ_AGAIN: u64 = 50;
 
 /// Extra cycles that the first tiles wait for their operands, which come from DRAM. A
 /// pipeline that fills shared memory costs none of these cycles, a pipeline without
@@ -118,6 +127,50 @@ fn stages_in_parts(kernel: &KernelInfo) -> bool {
     kernel.staging_bytes < kernel.consumers * 64 * kernel.block.n * 2
 }
 
+/// Bytes of A, B and C.
+struct Bytes {
+    a: u64,
+    b: u64,
+    c: u64,
+}
+
+impl Bytes {
+    fn of(kernel: &KernelInfo, task: &Task) -> Bytes {
+        let (height, width) = kernel.cluster_tile();
+        let covered = |lines: u32, tiles: u32, extent: u32| {
+            u64::from(lines).min(u64::from(tiles) * u64::from(extent))
+        };
+        let m = covered(task.rows, task.grid.tiles_m, height);
+        let n = covered(task.columns, task.grid.tiles_n, width);
+        let bytes = |one: u64, other: u64, matrices: u32| {
+            let elements = one.saturating_mul(other).saturating_mul(matrices.into());
+            elements.saturating_mul(kernel.input.bytes().into())
+        };
+        let k = u64::from(task.k);
+        Bytes {
+            a: bytes(m, k, task.matrices[0]),
+            b: bytes(k, n, task.matrices[1]),
+            c: bytes(m, n, task.batches),
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.a.saturating_add(self.b).saturating_add(self.c)
+    }
+
+    /// What comes from DRAM again where no two tiles of a grid share their reads.
+    fn again(&self, grid: TileGrid, target: &Target) -> u64 {
+        let of = |operand: u64, readers: u32| {
+            // An operand that is read all the time stays in half of L2.
+            let stays = operand <= target.l2_bytes / 2;
+            let times = if stays { 0 } else { readers.saturating_sub(1) };
+            operand.saturating_mul(times.into())
+        };
+        let again = of(self.a, grid.tiles_n).saturating_add(of(self.b, grid.tiles_m));
+        again / 100 * READ_AGAIN
+    }
+}
+
 /// The quantities that an estimate is made from; all times are in cycles.
 pub(super) struct Work {
     /// Number of cluster tiles.
@@ -136,6 +189,14 @@ pub(super) struct Work {
     ping_pong: bool,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
+    /// The share of one cluster tile in the bytes of A, B and C, each once.
+    tile_bytes: u64,
+    /// The same share of what comes from DRAM again where tiles do not share their reads.
+    bytes_again: u64,
+    /// CTAs of a cluster.
+    cluster_ctas: u64,
+    /// SMs of the GPU.
+    sms: u64,
 }
 
 impl Work {
@@ -192,6 +253,7 @@ impl Work {
         let arrived = (asked * bytes / (10 * CACHE_LINE)).max(loads / LOADED_PER_CYCLE);
         let k_block = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
 
+        let operands = Bytes::of(kernel, task);
         // Each CTA stores one part of the tile, and sends the other parts away as f32.
         let parts = u64::from(cluster.k);
         let part = m * n / parts;
@@ -213,12 +275,24 @@ impl Work {
                 + exchange,
             ping_pong: kernel.ping_pong,
             accumulators: 4 * m * n,
+            tile_bytes: operands.all() / tiles.max(1),
+            bytes_again: operands.again(grid, target) / tiles.max(1),
+            cluster_ctas: cluster.ctas().into(),
+            sms: target.sms.into(),
         }
     }
 
-    /// Time of a wave of whole tiles.
-    pub(super) fn wave(&self) -> u64 {
-        let multiply = self.k_blocks * self.k_block;
+    /// Time in which DRAM delivers `bytes` to `clusters` clusters.
+    fn from_dram(&self, bytes: u64, clusters: u64) -> u64 {
+        let (all, one) = FROM_DRAM;
+        let asked = one * clusters * self.cluster_ctas;
+        bytes / asked.clamp(1, (all * self.sms).max(1))
+    }
+
+    /// Time of a wave of `tiles` whole tiles.
+    fn wave(&self, tiles: u64) -> u64 {
+        let dram = self.from_dram(tiles * self.tile_bytes, tiles);
+        let multiply = (self.k_blocks * self.k_block).max(dram);
         if self.ping_pong {
             multiply.max(self.store) + ORDER_BARRIER
         } else {
@@ -226,16 +300,20 @@ impl Work {
         }
     }
 
-    /// The part of the last wave's store that [`Work::wave`] does not count.
-    pub(super) fn last_store(&self) -> u64 {
-        if self.ping_pong { self.store } else { 0 }
+    /// Time of all tiles, each computed by one cluster.
+    pub(super) fn whole_tiles(&self) -> u64 {
+        let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
+        let last = if left > 0 { self.wave(left) } else { 0 };
+        // The store of the last tile, which no multiply hides.
+        let store = if self.ping_pong { self.store } else { 0 };
+        waves * self.wave(self.at_once) + last + store
     }
 
     /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
     /// achieves them.
     pub(super) fn stream_k(&self) -> (u64, u64) {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
-        let whole = waves * self.wave();
+        let whole = waves * self.wave(self.at_once);
         if left == 0 {
             return (whole, 1);
         }
@@ -252,9 +330,15 @@ impl Work {
                 _ => ctas.div_ceil(left),
             };
             if peers == 0 {
-                self.wave()
+                self.wave(left)
             } else {
+                let again = match ctas % left {
+                    0 => 0,
+                    _ => self.bytes_again,
+                };
+                let dram = self.from_dram(left * (self.tile_bytes + again), ctas);
                 let multiply = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
+                let multiply = multiply.max(dram);
                 let write = self.accumulators / STORED_PER_CYCLE;
                 let read = peers * self.accumulators / ADDED_PER_CYCLE;
                 multiply + write + FIX_UP_LATENCY + read + self.store
