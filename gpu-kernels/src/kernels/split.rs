@@ -4,7 +4,8 @@
 //! ```text
 //! a CTA    8 lines (rows of A, or columns of B)
 //! pass 1   the largest magnitude of each line → its exponent
-//! pass 2   512 of K at a time: shared memory → low and high parts, contiguous along K
+//! pass 2   512 of K at a time: shared memory → low and high parts, contiguous along K;
+//!          where lines are contiguous along K, in aligned groups of four: registers → parts
 //! ```
 //!
 //! It takes the parameters of the product. C is the copy of A and the source of the epilogue is
@@ -156,7 +157,15 @@ struct Lines {
     /// The line that this thread reads, and its place among the threads that do.
     line: u32,
     offset: u32,
+    /// Whether a line is whole groups of four elements, aligned to 16 bytes.
+    in_vectors: bool,
 }
+
+/// Vectors of four elements that a thread reads at once.
+const VECTORS: u32 = 8;
+
+/// Depth that the threads of a line read at once as vectors.
+const VECTOR_DEPTH: u32 = VECTORS * 4 * ALONG_K;
 
 impl Lines {
     /// The bits of this thread's element `index` of 16 in the chunk from depth `first` on; 0
@@ -176,6 +185,29 @@ impl Lines {
         }
     }
 
+    /// The depth of this thread's vector `index` of the `VECTORS` from depth `first` on.
+    #[inline(always)]
+    fn vector_depth(&self, first: u32, index: u32) -> u32 {
+        first + 4 * (index * ALONG_K + self.offset)
+    }
+
+    /// The bits of this thread's vectors from depth `first` on; 0 outside the operand.
+    ///
+    /// # Safety
+    /// The operand is live, and lines are in vectors.
+    #[inline(always)]
+    unsafe fn load_vectors(&self, first: u32) -> [[u32; 4]; VECTORS as usize] {
+        let line = self.from.address + 4 * (self.line as u64 * self.from.row_stride);
+        let mut bits = [[0; 4]; VECTORS as usize];
+        unroll!(I < 8, {
+            let k = self.vector_depth(first, I as u32);
+            let exists = self.line < self.count && k < self.k;
+            // SAFETY: inside the operand.
+            bits[I] = unsafe { global::load_u32x4_if(exists, line + 4 * k as u64) };
+        });
+        bits
+    }
+
     /// The largest magnitude that this thread finds in its line.
     ///
     /// # Safety
@@ -184,6 +216,18 @@ impl Lines {
     unsafe fn largest(&self) -> u32 {
         let mut largest = 0;
         let mut first = 0;
+        if self.in_vectors {
+            while first < self.k {
+                // SAFETY: the caller's duty.
+                let bits = unsafe { self.load_vectors(first) };
+                unroll!(I < 8, {
+                    let [x, y, z, w] = bits[I].map(|bits| f16x3::magnitude(f32::from_bits(bits)));
+                    largest = x.max(y).max(z.max(w)).max(largest);
+                });
+                first += VECTOR_DEPTH;
+            }
+            return largest;
+        }
         while first < self.k {
             let mut bits = [0; 16];
             // SAFETY: the caller's duty.
@@ -224,6 +268,8 @@ unsafe fn split_lines(operand: &Operand, index: u64, k: u32) {
         },
         line,
         offset,
+        in_vectors: from.col_stride == 1
+            && (from.address | 4 * from.row_stride | 4 * k as u64).is_multiple_of(16),
     };
     let base = shared::base();
     // SAFETY: masked to the lines; the barriers separate stores to shared memory from loads.
@@ -249,6 +295,10 @@ unsafe fn split_lines(operand: &Operand, index: u64, k: u32) {
             }
         }
         thread::sync_cta();
+        if lines.in_vectors {
+            store_vectors(operand, matrix, first_line, &lines);
+            return;
+        }
         let mut first = 0;
         while first < k {
             unroll!(I < 16, {
@@ -266,6 +316,38 @@ unsafe fn split_lines(operand: &Operand, index: u64, k: u32) {
             });
             thread::sync_cta();
             first += DEPTH;
+        }
+    }
+}
+
+/// Splits this thread's line, whose elements are in vectors, and stores each part as pairs of
+/// pairs.
+///
+/// # Safety
+/// The exponents are in shared memory; the operand and its copy are live.
+#[inline(always)]
+unsafe fn store_vectors(operand: &Operand, matrix: u32, first_line: u32, lines: &Lines) {
+    let to = operand.to.of_batch(matrix, DType::F16);
+    let plane = 2 * operand.lines as u64 * to.row_stride;
+    let line = to.address + 2 * (first_line + lines.line) as u64 * to.row_stride;
+    // SAFETY: the caller's duty.
+    unsafe {
+        let exponent = shared::load_u32(shared::base() + EXPONENTS + lines.line * 4) as i32;
+        let mut first = 0;
+        while first < lines.k {
+            let bits = lines.load_vectors(first);
+            unroll!(I < 8, {
+                let k = lines.vector_depth(first, I as u32);
+                if lines.line < lines.count && k < lines.k {
+                    let parts = bits[I].map(|bits| f16x3::split(f32::from_bits(bits), exponent));
+                    let [x, y, z, w] = parts;
+                    let address = line + 2 * k as u64;
+                    let pairs = |part: usize| [x[part] | y[part] << 16, z[part] | w[part] << 16];
+                    global::store_u32x2(address, pairs(0));
+                    global::store_u32x2(address + plane, pairs(1));
+                }
+            });
+            first += VECTOR_DEPTH;
         }
     }
 }
