@@ -112,6 +112,10 @@ pub enum MapOf {
     C = 2,
     /// The source of the epilogue.
     Source = 3,
+    /// A, in boxes with the rows of the last tile, where that one is ragged.
+    LastRows = 4,
+    /// The same for the columns of B.
+    LastColumnsOfB = 5,
 }
 
 impl MapOf {
@@ -120,19 +124,19 @@ impl MapOf {
     pub const LAST_COLUMNS: MapOf = MapOf::Source;
 }
 
-/// The second parameter of every entry point: the tensor maps of A, B, C and the source, as
-/// the driver encodes them. It is what CUDA C++ calls a `__grid_constant__ const
+/// The second parameter of every entry point: the tensor maps of [`MapOf`], as the driver encodes
+/// them. It is what CUDA C++ calls a `__grid_constant__ const
 /// CUtensorMap` parameter; kernels that use no TMA ignore it.
 ///
 /// TMA requires maps at multiples of 64 bytes. rustc 1.95 does not compile kernel parameters
 /// with an alignment above 16, so `ptx-builder` raises the alignment in the PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct TensorMaps(pub [[u64; 16]; 4]);
+pub struct TensorMaps(pub [[u64; 16]; 6]);
 
 impl TensorMaps {
     /// No maps.
-    pub const NONE: TensorMaps = TensorMaps([[0; 16]; 4]);
+    pub const NONE: TensorMaps = TensorMaps([[0; 16]; 6]);
 }
 
 /// Where a kernel finds its [`TensorMaps`].

@@ -27,7 +27,7 @@
 //! part and multicast it, hence the divisions in the table. Short operands take shorter
 //! boxes ([`box_rows`]).
 
-use gpu_kernels::kernels::hopper::{box_rows, last_cols, store_rows};
+use gpu_kernels::kernels::hopper::{box_rows, last_box_rows, last_cols, store_rows};
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use crate::problem::{Problem, Strides};
@@ -273,6 +273,21 @@ pub fn a_box(kernel: &KernelInfo, major: Major, m: u32) -> [u32; 2] {
     }
 }
 
+/// The box of A, of `m` rows, in the last of `kernel`'s tiles along M; `None` where it is
+/// that of the others.
+pub fn last_a_box(kernel: &KernelInfo, major: Major, m: u32) -> Option<[u32; 2]> {
+    let rows = last_box_rows(kernel.block.m, kernel.cluster.n, m)?;
+    (major == Major::K).then(|| [box_width(kernel.input), rows])
+}
+
+/// The box of B of `problem` in the last of `kernel`'s tiles along N; `None` where it is that of
+/// the others.
+pub fn last_b_box(kernel: &KernelInfo, major: Major, problem: &Problem) -> Option<[u32; 2]> {
+    let rows = last_box_rows(kernel.block.n, kernel.cluster.m, problem.n)?;
+    let is_cut = major == Major::K && problem.epilogue.gated.is_none();
+    is_cut.then(|| [box_width(kernel.input), rows])
+}
+
 /// The box of B of `problem` that `kernel` copies at once, contiguous
 /// direction first.
 pub fn b_box(kernel: &KernelInfo, major: Major, problem: &Problem) -> [u32; 2] {
@@ -470,5 +485,12 @@ mod tests {
         assert_eq!(cut, [8, 8, 16, 64, 64]);
         // Two CTAs share the lines: each copies half of them, however many there are.
         assert_eq!(box_rows(256, 2, 1), 128);
+        // The last of several tiles.
+        let last = [64, 65, 72, 73, 127, 128, 129].map(|extent| last_box_rows(64, 1, extent));
+        assert_eq!(
+            last,
+            [None, Some(8), Some(8), Some(16), Some(64), None, Some(8)]
+        );
+        assert_eq!(last_box_rows(64, 2, 65), None);
     }
 }

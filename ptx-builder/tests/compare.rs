@@ -71,19 +71,19 @@ fn a_missing_entry_point_is_found_on_either_side() {
 fn another_size_alignment_or_number_of_parameters_is_found() {
     let rustc = read(&folder("rustc")).unwrap();
     let declaration =
-        ".param .align 8 .b8 pack_16_param_0[288],\n\t.param .align 64 .b8 pack_16_param_1[512]";
+        ".param .align 8 .b8 pack_16_param_0[288],\n\t.param .align 64 .b8 pack_16_param_1[768]";
     for (other, message) in [
         (
             ".param .align 8 .b8 pack_16_param_0[120]",
-            "pack_16: (288 bytes aligned to 8, 512 bytes aligned to 64) and (120 bytes aligned to 8)",
+            "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (120 bytes aligned to 8)",
         ),
         (
             ".param .align 16 .b8 pack_16_param_0[288]",
-            "pack_16: (288 bytes aligned to 8, 512 bytes aligned to 64) and (288 bytes aligned to 16)",
+            "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (288 bytes aligned to 16)",
         ),
         (
             ".param .u64 pack_16_param_0,\n\t.param .u32 pack_16_param_1",
-            "pack_16: (288 bytes aligned to 8, 512 bytes aligned to 64) and (8 bytes aligned to 8, 4 bytes aligned to 4)",
+            "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (8 bytes aligned to 8, 4 bytes aligned to 4)",
         ),
     ] {
         let text = ptx("rust-cuda");

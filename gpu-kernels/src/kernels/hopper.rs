@@ -70,7 +70,7 @@ pub use epilogue::store_rows;
 pub use ping_pong::PingPong;
 pub use split_k::SplitK;
 pub use stream_k::StreamK;
-pub use tma_load::box_rows;
+pub use tma_load::{box_rows, last_box_rows};
 pub use traits::last_cols;
 
 /// The Hopper kernel. `T` is f16, bf16, TF32 or f16x3 (the last two require both operands

@@ -6,7 +6,7 @@ use gpu_kernels::dtype::{AlongK, AlongMn};
 use gpu_kernels::element::{F16, F32, Tf32};
 use gpu_kernels::epilogue::{BiasAxis, SourceUse};
 use gpu_kernels::kernel::Kernel;
-use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows};
+use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows, last_box_rows};
 use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::tensor_core::{Multistage, Pipelined, TensorCore};
 use gpu_kernels::kernels::tiled::Tiled;
@@ -62,14 +62,14 @@ fn product_is_exact<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool) {
 
 /// The tensor map that a hopper kernel needs for an f16 operand contiguous along K, with
 /// `rows` rows (B: columns) and tiles of 64 rows.
-fn map_along_k(address: u64, rows: u32, k: u32) -> Vec<u8> {
+fn map_along_k(address: u64, rows: u32, k: u32, box_rows: u32) -> Vec<u8> {
     let map = TensorMap {
         address,
         dtype: DType::F16.into(),
         dims: [k.into(), rows.into()],
         pitch_bytes: 2 * u64::from(k),
         planes: None,
-        box_dims: [64, box_rows(64, 1, rows)],
+        box_dims: [64, box_rows],
         swizzle: Swizzle::Bytes128,
     };
     map.encode().unwrap().to_vec()
@@ -112,8 +112,17 @@ fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType
     let (a_address, b_address) = (place(&bytes(&a_values)), place(&bytes(&b_values)));
     let maps = match info.family {
         Family::Hopper => {
-            let maps = [map_along_k(a_address, m, k), map_along_k(b_address, n, k)];
-            place(&[maps.concat(), vec![0; 128]].concat())
+            let last_rows = last_box_rows(64, 1, m).expect("M is no multiple of the tile");
+            let none = vec![0; 128];
+            let maps = [
+                map_along_k(a_address, m, k, box_rows(64, 1, m)),
+                map_along_k(b_address, n, k, box_rows(64, 1, n)),
+                none.clone(),
+                none.clone(),
+                map_along_k(a_address, m, k, last_rows),
+                none,
+            ];
+            place(&maps.concat())
         }
         _ => 0,
     };

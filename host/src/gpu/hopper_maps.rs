@@ -24,6 +24,8 @@ pub(crate) struct HopperMaps {
     b: TensorMapSpec,
     /// `None` when C cannot be written through TMA.
     c: Option<TensorMapSpec>,
+    /// A and B in the boxes of ragged tiles, where there are such.
+    last: [Option<TensorMapSpec>; 2],
     /// C in boxes of a tile's last columns, where these are narrower.
     last_columns: Option<TensorMapSpec>,
     /// The problem as the kernel sees it, and the box of C: the source of a run may have
@@ -32,7 +34,7 @@ pub(crate) struct HopperMaps {
     c_box: [u32; 2],
     maps: TensorMaps,
     /// What `maps` were encoded from.
-    encoded: [Option<(TensorMapSpec, u64)>; 4],
+    encoded: [Option<(TensorMapSpec, u64)>; 6],
 }
 
 /// The launch parameters for the maps.
@@ -95,13 +97,18 @@ impl HopperMaps {
                 tma::b_box(kernel, b_major, problem),
             ),
             c: c.map(|tensor| spec(c_dtype, tensor, c_box)),
+            last: [
+                (a, tma::last_a_box(kernel, a_major, problem.m)),
+                (b, tma::last_b_box(kernel, b_major, problem)),
+            ]
+            .map(|(tensor, last)| last.map(|last| spec(kernel.input.factor(), tensor, last))),
             last_columns: c
                 .zip(tma::last_c_box(kernel))
                 .map(|(tensor, last)| spec(c_dtype, tensor, last)),
             maps: TensorMaps::NONE,
             problem: *problem,
             c_box,
-            encoded: [None; 4],
+            encoded: [None; 6],
         })
     }
 
@@ -138,6 +145,8 @@ impl HopperMaps {
             (Operand::B, Some((self.b, b))),
             (Operand::C, c_map.map(|map| (map, c))),
             (Operand::C, source_map.or(last_columns)),
+            (Operand::A, self.last[0].map(|map| (map, a))),
+            (Operand::B, self.last[1].map(|map| (map, b))),
         ];
         for (index, (operand, map)) in maps.into_iter().enumerate() {
             if let Some((spec, address)) = map

@@ -103,8 +103,6 @@ pub struct Producer<'a, K, P> {
     smem: SharedMemory<K>,
     peers: P,
     state: PipelineState,
-    /// Bytes that land in a stage.
-    bytes: u32,
 }
 
 impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
@@ -117,7 +115,6 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
             smem,
             peers,
             state: PipelineState::PRODUCER_START,
-            bytes: stage_bytes::<K>(params),
         }
     }
 
@@ -128,6 +125,7 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
     /// One thread of the CTA calls this, after the barriers are set up.
     #[inline(always)]
     pub unsafe fn fill(&mut self, origin: Origin, (first, end): (u32, u32)) {
+        let bytes = stage_bytes::<K>(self.params, origin);
         let mut block = first * K::PARTS;
         while block < end * K::PARTS {
             let PipelineState { stage, parity } = self.state;
@@ -136,7 +134,7 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
             // loads and our peers' loads.
             unsafe {
                 self.smem.empty(stage).wait(parity);
-                self.smem.full(stage).arrive_expecting(self.bytes);
+                self.smem.full(stage).arrive_expecting(bytes);
                 let k = block / K::PARTS * K::BLOCK_K;
                 load_stage(
                     self.params,

@@ -27,23 +27,54 @@ pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
     }
 }
 
-/// Bytes that land in a stage: whole tiles, but [`box_rows`] may cut a tile that is
-/// contiguous along K and not shared.
+/// Rows (of A; columns of B) of the box of the last tile, for an operand contiguous along K:
+/// `None` where that tile is whole, alone or shared. See [`box_rows`] for the arguments.
+///
+/// The copy engine takes longer for rows outside the tensor than for rows inside, and one CTA
+/// may have all ragged tiles of a launch: at 400×11008×4096, in 128×112 tiles, whole boxes took
+/// 102 µs and boxes for 16 rows 66 (`docs/perf-log.md`).
+pub const fn last_box_rows(tile: u32, sharing: u32, extent: u32) -> Option<u32> {
+    if sharing > 1 || extent <= tile || extent.is_multiple_of(tile) {
+        None
+    } else {
+        Some((extent % tile).next_multiple_of(8))
+    }
+}
+
+/// Bytes that land in a stage for the tile at `origin`: whole tiles, but for the boxes that
+/// [`box_rows`] and [`last_box_rows`] cut, and those past the edge that are left out.
 #[inline(always)]
-pub fn stage_bytes<K: KernelTraits>(params: &GemmParams) -> u32 {
-    let rows = |major, tile, sharing, extent| match major {
-        Major::K if sharing == 1 => box_rows(tile, sharing, extent),
-        Major::K => tile,
-        // Whole boxes, whose columns past the tile no multiply reads.
-        Major::Mn => tile.next_multiple_of(64),
-    };
-    let a = rows(K::A::MAJOR, K::BLOCK_M, K::CLUSTER.n, params.m);
+pub fn stage_bytes<K: KernelTraits>(params: &GemmParams, origin: Origin) -> u32 {
+    let a = rows_loaded(
+        K::A::MAJOR,
+        (K::BLOCK_M, K::CLUSTER.n),
+        params.m,
+        origin.row,
+    );
     let b = if is_gated::<K>(params) {
         K::BLOCK_N
     } else {
-        rows(K::B::MAJOR, K::BLOCK_N, K::CLUSTER.m, params.n)
+        rows_loaded(
+            K::B::MAJOR,
+            (K::BLOCK_N, K::CLUSTER.m),
+            params.n,
+            origin.col,
+        )
     };
     (a + b) * ROW_BYTES * K::ATOMS
+}
+
+/// Rows (of A; columns of B) that all boxes of a tile bring from row `first` on. The tile has
+/// `tile` rows, `sharing` CTAs load it together, and the operand has `extent` rows.
+#[inline(always)]
+fn rows_loaded(major: Major, (tile, sharing): (u32, u32), extent: u32, first: u32) -> u32 {
+    let left = extent.saturating_sub(first);
+    match major {
+        Major::K if sharing > 1 => tile,
+        Major::K => left.min(tile).next_multiple_of(8).min(tile),
+        // Whole boxes, whose columns past the tile no multiply reads.
+        Major::Mn => left.min(tile).next_multiple_of(64),
+    }
 }
 
 /// Whether the launch has pairs of columns: the first half of B's tile comes from the first
@@ -101,7 +132,8 @@ pub unsafe fn load_stage<K: KernelTraits>(
     let a = Tile {
         major: K::A::MAJOR,
         extent: K::BLOCK_M,
-        map: maps.of(MapOf::A),
+        maps: [maps.of(MapOf::A), maps.of(MapOf::LastRows)],
+        operand_extent: params.m,
         first: origin.row,
         plane: plane_of_part::<K>(params, &params.a, origin.batch, part),
         share: peers.share_of_a(),
@@ -109,7 +141,8 @@ pub unsafe fn load_stage<K: KernelTraits>(
     let b = Tile {
         major: K::B::MAJOR,
         extent: K::BLOCK_N,
-        map: maps.of(MapOf::B),
+        maps: [maps.of(MapOf::B), maps.of(MapOf::LastColumnsOfB)],
+        operand_extent: params.n,
         first: origin.col,
         plane: plane_of_part::<K>(params, &params.b, origin.batch, part),
         share: peers.share_of_b(),
@@ -137,8 +170,10 @@ struct Tile {
     major: Major,
     /// Rows of the tile.
     extent: u32,
-    /// Address of the operand's tensor map.
-    map: u64,
+    /// Addresses of the operand's tensor maps: for whole tiles, and for a ragged one.
+    maps: [u64; 2],
+    /// Rows of the operand.
+    operand_extent: u32,
     /// First row.
     first: u32,
     /// The plane of the map; `None` if it has two dimensions.
@@ -156,6 +191,12 @@ impl Tile {
     #[inline(always)]
     unsafe fn load(self, tile: OperandTile, k: u32, full: Mbarrier) {
         let Tile { first, share, .. } = self;
+        let rows = rows_loaded(
+            self.major,
+            (self.extent, share.of),
+            self.operand_extent,
+            first,
+        );
         // SAFETY: the caller's duty.
         unsafe {
             match self.major {
@@ -163,12 +204,14 @@ impl Tile {
                 Major::K => {
                     let skip = share.index * (self.extent / share.of);
                     let destination = tile.address() + skip * ROW_BYTES;
-                    self.load_box(destination, (k, first + skip), self.plane, full);
+                    if rows > 0 {
+                        self.load_box(destination, (k, first + skip), self.plane, full);
+                    }
                 }
                 // Boxes 64 elements of M or N wide, with one row for each k of the atom.
                 Major::Mn => {
                     let mut m64 = share.index;
-                    while m64 < self.extent.div_ceil(64) {
+                    while m64 < rows / 64 {
                         let destination = tile.address() + m64 * M64_TILE_BYTES;
                         self.load_box(destination, (first + m64 * 64, k), self.plane, full);
                         m64 += share.of;
@@ -212,6 +255,16 @@ impl Tile {
         }
     }
 
+    /// The tensor map whose boxes have the rows of this tile.
+    #[inline(always)]
+    fn map(self) -> u64 {
+        let is_cut = matches!(self.major, Major::K)
+            && self.share.of == 1
+            && self.operand_extent > self.extent
+            && self.first + self.extent > self.operand_extent;
+        self.maps[is_cut as usize]
+    }
+
     /// # Safety
     /// See [`load_stage`].
     #[inline(always)]
@@ -222,7 +275,7 @@ impl Tile {
         plane: Option<u32>,
         full: Mbarrier,
     ) {
-        let (map, barrier) = (self.map, full.address());
+        let (map, barrier) = (self.map(), full.address());
         let peers = self.share.peers as u16;
         // SAFETY: the caller's duty.
         unsafe {
