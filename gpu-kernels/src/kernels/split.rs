@@ -269,7 +269,7 @@ unsafe fn split_lines(operand: &Operand, index: u64, k: u32) {
         line,
         offset,
         in_vectors: from.col_stride == 1
-            && (from.address | 4 * from.row_stride | 4 * k as u64).is_multiple_of(16),
+            && (from.address | (4 * from.row_stride) | (4 * k as u64)).is_multiple_of(16),
     };
     let base = shared::base();
     // SAFETY: masked to the lines; the barriers separate stores to shared memory from loads.

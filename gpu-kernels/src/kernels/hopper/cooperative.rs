@@ -17,7 +17,7 @@ use super::pipeline::{
     self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, Peers, PipelineState,
 };
 use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
-use super::tma_load::{load_stage, stage_bytes};
+use super::tma_load::TileLoads;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
 use crate::dtype::Contiguous;
 use crate::isa::warpgroup::WARPGROUP;
@@ -125,7 +125,7 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
     /// One thread of the CTA calls this, after the barriers are set up.
     #[inline(always)]
     pub unsafe fn fill(&mut self, origin: Origin, (first, end): (u32, u32)) {
-        let bytes = stage_bytes::<K>(self.params, origin);
+        let loads = TileLoads::new::<K>(self.params, self.maps, self.peers, origin);
         let mut block = first * K::PARTS;
         while block < end * K::PARTS {
             let PipelineState { stage, parity } = self.state;
@@ -134,17 +134,11 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
             // loads and our peers' loads.
             unsafe {
                 self.smem.empty(stage).wait(parity);
-                self.smem.full(stage).arrive_expecting(bytes);
+                self.smem
+                    .full(stage)
+                    .arrive_expecting(loads.stage_bytes::<K>());
                 let k = block / K::PARTS * K::BLOCK_K;
-                load_stage(
-                    self.params,
-                    self.maps,
-                    self.smem,
-                    self.peers,
-                    stage,
-                    origin,
-                    (k, block % K::PARTS),
-                );
+                loads.start(self.smem, stage, (k, block % K::PARTS));
             }
             self.state = self.state.next::<K>();
             block += 1;

@@ -41,42 +41,6 @@ pub const fn last_box_rows(tile: u32, sharing: u32, extent: u32) -> Option<u32> 
     }
 }
 
-/// Bytes that land in a stage for the tile at `origin`: whole tiles, but for the boxes that
-/// [`box_rows`] and [`last_box_rows`] cut, and those past the edge that are left out.
-#[inline(always)]
-pub fn stage_bytes<K: KernelTraits>(params: &GemmParams, origin: Origin) -> u32 {
-    let a = rows_loaded(
-        K::A::MAJOR,
-        (K::BLOCK_M, K::CLUSTER.n),
-        params.m,
-        origin.row,
-    );
-    let b = if is_gated::<K>(params) {
-        K::BLOCK_N
-    } else {
-        rows_loaded(
-            K::B::MAJOR,
-            (K::BLOCK_N, K::CLUSTER.m),
-            params.n,
-            origin.col,
-        )
-    };
-    (a + b) * ROW_BYTES * K::ATOMS
-}
-
-/// Rows (of A; columns of B) that all boxes of a tile bring from row `first` on. The tile has
-/// `tile` rows, `sharing` CTAs load it together, and the operand has `extent` rows.
-#[inline(always)]
-fn rows_loaded(major: Major, (tile, sharing): (u32, u32), extent: u32, first: u32) -> u32 {
-    let left = extent.saturating_sub(first);
-    match major {
-        Major::K if sharing > 1 => tile,
-        Major::K => left.min(tile).next_multiple_of(8).min(tile),
-        // Whole boxes, whose columns past the tile no multiply reads.
-        Major::Mn => left.min(tile).next_multiple_of(64),
-    }
-}
-
 /// Whether the launch has pairs of columns: the first half of B's tile comes from the first
 /// plane of its tensor map, the other from the second plane.
 #[inline(always)]
@@ -97,70 +61,102 @@ pub fn plane<K: KernelTraits>(params: &GemmParams, operand: &TensorRef, batch: u
     }
 }
 
-/// The plane that holds `part` of matrix `batch`: the planes of a matrix follow each other.
+/// The plane that holds the first part of matrix `batch`: the planes of a matrix follow each
+/// other.
 #[inline(always)]
-fn plane_of_part<K: KernelTraits>(
+fn plane_of_parts<K: KernelTraits>(
     params: &GemmParams,
     operand: &TensorRef,
     batch: u32,
-    part: u32,
 ) -> Option<u32> {
     let plane = plane::<K>(params, operand, batch);
     if K::PARTS == 1 {
         plane
     } else {
-        Some(plane.unwrap_or(0) * K::PARTS + part)
+        Some(plane.unwrap_or(0) * K::PARTS)
     }
 }
 
-/// Starts loading a k-block, or one `part` of it, into `stage`: A's rows and B's columns from
-/// `origin` on, from `k` on.
-///
-/// # Safety
-/// The stage is empty in every CTA that the loads write to, and its `full` expects the
-/// bytes there.
-#[inline(always)]
-pub unsafe fn load_stage<K: KernelTraits>(
-    params: &GemmParams,
-    maps: MapAddress,
-    smem: SharedMemory<K>,
-    peers: impl Peers,
-    stage: u32,
-    origin: Origin,
-    (k, part): (u32, u32),
-) {
-    let a = Tile {
-        major: K::A::MAJOR,
-        extent: K::BLOCK_M,
-        maps: [maps.of(MapOf::A), maps.of(MapOf::LastRows)],
-        operand_extent: params.m,
-        first: origin.row,
-        plane: plane_of_part::<K>(params, &params.a, origin.batch, part),
-        share: peers.share_of_a(),
-    };
-    let b = Tile {
-        major: K::B::MAJOR,
-        extent: K::BLOCK_N,
-        maps: [maps.of(MapOf::B), maps.of(MapOf::LastColumnsOfB)],
-        operand_extent: params.n,
-        first: origin.col,
-        plane: plane_of_part::<K>(params, &params.b, origin.batch, part),
-        share: peers.share_of_b(),
-    };
-    let mut atom = 0;
-    while atom < K::ATOMS {
-        let k = k + atom * K::ATOM_K;
-        let full = smem.full(stage);
-        // SAFETY: the caller's duty.
-        unsafe {
-            a.load(smem.a(stage, atom), k, full);
-            if is_gated::<K>(params) {
-                b.load_gated(smem.b(stage, atom), k, full);
-            } else {
-                b.load(smem.b(stage, atom), k, full);
-            }
+/// What the producer loads for one tile of C: its rows of A and its columns of B.
+#[derive(Clone, Copy)]
+pub struct TileLoads {
+    a: Tile,
+    b: Tile,
+    gated: bool,
+}
+
+impl TileLoads {
+    /// The loads of the tile at `origin`, for a CTA that shares them with `peers`.
+    #[inline(always)]
+    pub fn new<K: KernelTraits>(
+        params: &GemmParams,
+        maps: MapAddress,
+        peers: impl Peers,
+        origin: Origin,
+    ) -> Self {
+        let gated = is_gated::<K>(params);
+        let a = Tile::new(
+            (K::A::MAJOR, K::BLOCK_M),
+            peers.share_of_a(),
+            (params.m, origin.row),
+        );
+        let b = Tile::new(
+            (K::B::MAJOR, K::BLOCK_N),
+            peers.share_of_b(),
+            (params.n, origin.col),
+        );
+        let map = |cut: bool, last, all| maps.of(if cut { last } else { all });
+        TileLoads {
+            a: Tile {
+                map: map(a.is_cut, MapOf::LastRows, MapOf::A),
+                plane: plane_of_parts::<K>(params, &params.a, origin.batch),
+                ..a
+            },
+            b: Tile {
+                map: map(b.is_cut && !gated, MapOf::LastColumnsOfB, MapOf::B),
+                plane: plane_of_parts::<K>(params, &params.b, origin.batch),
+                rows: if gated { K::BLOCK_N } else { b.rows },
+                ..b
+            },
+            gated,
         }
-        atom += 1;
+    }
+
+    /// Bytes that land in a stage: whole tiles, but for the boxes that [`box_rows`] and
+    /// [`last_box_rows`] cut, and those past the edge that are left out.
+    #[inline(always)]
+    pub fn stage_bytes<K: KernelTraits>(&self) -> u32 {
+        (self.a.rows + self.b.rows) * ROW_BYTES * K::ATOMS
+    }
+
+    /// Starts loading a k-block, or one `part` of it, from `k` on into `stage`.
+    ///
+    /// # Safety
+    /// The stage is empty in every CTA that the loads write to, and its `full` expects the
+    /// bytes there.
+    #[inline(always)]
+    pub unsafe fn start<K: KernelTraits>(
+        &self,
+        smem: SharedMemory<K>,
+        stage: u32,
+        (k, part): (u32, u32),
+    ) {
+        let (a, b) = (self.a.of_part::<K>(part), self.b.of_part::<K>(part));
+        let mut atom = 0;
+        while atom < K::ATOMS {
+            let k = k + atom * K::ATOM_K;
+            let full = smem.full(stage);
+            // SAFETY: the caller's duty.
+            unsafe {
+                a.load(smem.a(stage, atom), k, full);
+                if self.gated {
+                    b.load_gated(smem.b(stage, atom), k, full);
+                } else {
+                    b.load(smem.b(stage, atom), k, full);
+                }
+            }
+            atom += 1;
+        }
     }
 }
 
@@ -170,10 +166,12 @@ struct Tile {
     major: Major,
     /// Rows of the tile.
     extent: u32,
-    /// Addresses of the operand's tensor maps: for whole tiles, and for a ragged one.
-    maps: [u64; 2],
-    /// Rows of the operand.
-    operand_extent: u32,
+    /// Rows that the boxes of all CTAs that share the tile bring.
+    rows: u32,
+    /// Whether the boxes are those of a ragged tile.
+    is_cut: bool,
+    /// Address of the tensor map with these boxes.
+    map: u64,
     /// First row.
     first: u32,
     /// The plane of the map; `None` if it has two dimensions.
@@ -183,20 +181,48 @@ struct Tile {
 }
 
 impl Tile {
+    /// The `extent` rows from `first` on of an operand with `rows` rows, still without a map.
+    #[inline(always)]
+    fn new((major, extent): (Major, u32), share: Share, (rows, first): (u32, u32)) -> Self {
+        let left = rows.saturating_sub(first);
+        let is_alone = matches!(major, Major::K) && share.of == 1;
+        Tile {
+            major,
+            extent,
+            rows: match major {
+                Major::K if is_alone => left.min(extent).next_multiple_of(8).min(extent),
+                Major::K => extent,
+                // Whole boxes, whose columns past the tile no multiply reads.
+                Major::Mn => left.min(extent).next_multiple_of(64),
+            },
+            is_cut: is_alone && rows > extent && left < extent,
+            map: 0,
+            first,
+            plane: None,
+            share,
+        }
+    }
+
+    /// The same rows of part `part` of the elements.
+    #[inline(always)]
+    fn of_part<K: KernelTraits>(self, part: u32) -> Self {
+        Tile {
+            plane: self.plane.map(|plane| match K::PARTS {
+                1 => plane,
+                _ => plane + part,
+            }),
+            ..self
+        }
+    }
+
     /// Loads this CTA's share into one swizzle atom's tile, from `k` on. `full` counts the
     /// bytes.
     ///
     /// # Safety
-    /// See [`load_stage`].
+    /// See [`TileLoads::start`].
     #[inline(always)]
     unsafe fn load(self, tile: OperandTile, k: u32, full: Mbarrier) {
         let Tile { first, share, .. } = self;
-        let rows = rows_loaded(
-            self.major,
-            (self.extent, share.of),
-            self.operand_extent,
-            first,
-        );
         // SAFETY: the caller's duty.
         unsafe {
             match self.major {
@@ -204,16 +230,18 @@ impl Tile {
                 Major::K => {
                     let skip = share.index * (self.extent / share.of);
                     let destination = tile.address() + skip * ROW_BYTES;
-                    if rows > 0 {
+                    if self.rows > 0 {
                         self.load_box(destination, (k, first + skip), self.plane, full);
                     }
                 }
                 // Boxes 64 elements of M or N wide, with one row for each k of the atom.
                 Major::Mn => {
                     let mut m64 = share.index;
-                    while m64 < rows / 64 {
+                    while m64 < self.extent.div_ceil(64) {
                         let destination = tile.address() + m64 * M64_TILE_BYTES;
-                        self.load_box(destination, (first + m64 * 64, k), self.plane, full);
+                        if m64 * 64 < self.rows {
+                            self.load_box(destination, (first + m64 * 64, k), self.plane, full);
+                        }
                         m64 += share.of;
                     }
                 }
@@ -225,7 +253,7 @@ impl Tile {
     /// from plane 1, both from column `first / 2` of their plane on.
     ///
     /// # Safety
-    /// See [`load_stage`].
+    /// See [`TileLoads::start`].
     #[inline(always)]
     unsafe fn load_gated(self, tile: OperandTile, k: u32, full: Mbarrier) {
         let (first, share) = (self.first / 2, self.share);
@@ -255,18 +283,8 @@ impl Tile {
         }
     }
 
-    /// The tensor map whose boxes have the rows of this tile.
-    #[inline(always)]
-    fn map(self) -> u64 {
-        let is_cut = matches!(self.major, Major::K)
-            && self.share.of == 1
-            && self.operand_extent > self.extent
-            && self.first + self.extent > self.operand_extent;
-        self.maps[is_cut as usize]
-    }
-
     /// # Safety
-    /// See [`load_stage`].
+    /// See [`TileLoads::start`].
     #[inline(always)]
     unsafe fn load_box(
         self,
@@ -275,7 +293,7 @@ impl Tile {
         plane: Option<u32>,
         full: Mbarrier,
     ) {
-        let (map, barrier) = (self.map(), full.address());
+        let (map, barrier) = (self.map, full.address());
         let peers = self.share.peers as u16;
         // SAFETY: the caller's duty.
         unsafe {

@@ -283,7 +283,7 @@ impl Work {
     }
 
     /// Time in which DRAM delivers `bytes` to `clusters` clusters.
-    fn from_dram(&self, bytes: u64, clusters: u64) -> u64 {
+    fn dram_time(&self, bytes: u64, clusters: u64) -> u64 {
         let (all, one) = FROM_DRAM;
         let asked = one * clusters * self.cluster_ctas;
         bytes / asked.clamp(1, (all * self.sms).max(1))
@@ -291,7 +291,7 @@ impl Work {
 
     /// Time of a wave of `tiles` whole tiles.
     fn wave(&self, tiles: u64) -> u64 {
-        let dram = self.from_dram(tiles * self.tile_bytes, tiles);
+        let dram = self.dram_time(tiles * self.tile_bytes, tiles);
         let multiply = (self.k_blocks * self.k_block).max(dram);
         if self.ping_pong {
             multiply.max(self.store) + ORDER_BARRIER
@@ -336,7 +336,7 @@ impl Work {
                     0 => 0,
                     _ => self.bytes_again,
                 };
-                let dram = self.from_dram(left * (self.tile_bytes + again), ctas);
+                let dram = self.dram_time(left * (self.tile_bytes + again), ctas);
                 let multiply = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
                 let multiply = multiply.max(dram);
                 let write = self.accumulators / STORED_PER_CYCLE;

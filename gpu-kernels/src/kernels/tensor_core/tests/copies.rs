@@ -94,7 +94,9 @@ fn copies_bring_the_operand_and_zeros_past_its_edges() {
                     } else {
                         k_stride
                     };
-                    let aligned = run_bytes == bytes && (line_stride * bytes).is_multiple_of(16);
+                    // Elements in parts are always packed.
+                    let aligned = panel.parts > 1
+                        || run_bytes == bytes && (line_stride * bytes).is_multiple_of(16);
                     let inside = mn + panel.extent <= mn_size && k + panel.depth <= k_size;
                     for copier in &mut copiers {
                         assert_eq!(copier.is_whole(k), aligned && inside);
@@ -157,7 +159,8 @@ fn blocks_are_in_whole_chunks_where_no_chunk_is_cut() {
                             .take_while(|chunk| chunk.line < panel.lines())
                     });
                     let is_cut = |chunk: Chunk| !chunk.elements().is_multiple_of(full);
-                    let whole = pitch == 4096 && !chunks.into_iter().any(is_cut);
+                    let aligned = pitch == 4096 || panel.parts > 1;
+                    let whole = aligned && !chunks.into_iter().any(is_cut);
                     let exists = mn < mn_size && k < k_size;
                     for copier in &copiers {
                         // Nothing of a block past the operand is copied either way.
