@@ -63,9 +63,8 @@ pub use task::{MidLine, Task};
 const CLUSTER_LATENCY: u64 = 200;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
-/// other estimates do not use. First where a wave of whole tiles comes before, then where
-/// there are fewer tiles than CTAs. The second was fitted to the sweep (`cost/work.rs`).
-const STREAM_K_MARGIN: (u64, u64) = (5, 8);
+/// other estimates do not use.
+const STREAM_K_MARGIN: u64 = 5;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,12 +91,7 @@ pub fn estimate(kernel: &KernelInfo, task: &Task, target: &Target) -> Cost {
     let work = Work::of(kernel, task, target);
     let cycles = if kernel.stream_k_bytes > 0 {
         let (cycles, _) = work.stream_k();
-        let margin = if work.tiles > work.at_once {
-            STREAM_K_MARGIN.0
-        } else {
-            STREAM_K_MARGIN.1
-        };
-        cycles * 100 / (100 - margin)
+        cycles * 100 / (100 - STREAM_K_MARGIN)
     } else {
         work.whole_tiles()
     };

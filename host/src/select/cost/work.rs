@@ -54,7 +54,7 @@ const LOADED_PER_CYCLE_OF_POWER: u64 = 480;
 
 /// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
 /// it waits for a stage and releases one.
-const ALONE: u64 = 12;
+const ALONE: u64 = 40;
 
 /// Cycles per k-block that CTAs with shared loads wait for each other.
 const COUPLED: u64 = 230;
