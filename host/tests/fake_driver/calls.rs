@@ -99,6 +99,8 @@ fn a_product_through_tma() {
             map(&format!("dims [33, 70] pitch 256 box [32, 64] {constants}")),
             map(&format!("dims [33, 52] pitch 256 box [32, 56] {constants}")),
             map(&format!("dims [52, 70] pitch 208 box [32, 64] {constants}")),
+            // The last six rows of A.
+            map(&format!("dims [33, 70] pitch 256 box [32, 8] {constants}")),
         ];
         expected.extend(launches.clone());
         assert_eq!(calls(seen), expected);
