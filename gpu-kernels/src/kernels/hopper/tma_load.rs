@@ -31,8 +31,8 @@ pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
 /// `None` where that tile is whole, alone or shared. See [`box_rows`] for the arguments.
 ///
 /// The copy engine takes longer for rows outside the tensor than for rows inside, and one CTA
-/// may have all ragged tiles of a launch: at 400×11008×4096, in 128×112 tiles, whole boxes took
-/// 102 µs and boxes for 16 rows 66 (`docs/perf-log.md`).
+/// may have all ragged tiles of a launch: at 400×11008×4096, in 128×128 tiles, whole boxes took
+/// 99 µs on an H200, and boxes for the last 16 rows 70 (`docs/perf-log.md`).
 pub const fn last_box_rows(tile: u32, sharing: u32, extent: u32) -> Option<u32> {
     if sharing > 1 || extent <= tile || extent.is_multiple_of(tile) {
         None

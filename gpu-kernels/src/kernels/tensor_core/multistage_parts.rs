@@ -1,4 +1,4 @@
-//! [`Multistage`](super::Multistage) for elements in two parts ([`f16x3`]): three products of f16
+//! [`Multistage`] for elements in two parts ([`f16x3`]): three products of f16
 //! for each product of f32.
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A product of high parts stays in registers for one `mma` only, so a thread has two
-//! accumulators for each element of its tile and not three. The additions take a third of the
-//! issue slots that the three products leave free.
+//! accumulators for each element of its tile and not three. For each three `mma`, a thread
+//! executes four additions.
 
 use crate::f16x3;
 use crate::isa::mma;
@@ -20,6 +20,7 @@ use super::copy::Copier;
 use super::fragment::{Accumulators, Fragments, Reader};
 use super::layout::pair;
 use super::main_loop::{Blocking, MainLoop};
+use super::multistage::Multistage;
 use super::ring::Ring;
 
 /// The main loop with `STAGES` stages in shared memory, filled by `cp.async`, each with the
@@ -34,14 +35,14 @@ struct Parts {
 }
 
 impl<const STAGES: u32> MainLoop for MultistageParts<STAGES> {
-    const ARCH: Arch = Arch::Sm80;
+    const ARCH: Arch = Multistage::<STAGES>::ARCH;
     const STAGES: u32 = STAGES;
-    const CTAS_PER_SM: u32 = 1;
-    const SM_SHARED_BYTES: u32 = 163 * 1024;
-    const MAX_PASSES: u32 = 16;
-    const MMA_CHUNKS: u32 = 2;
+    const CTAS_PER_SM: u32 = Multistage::<STAGES>::CTAS_PER_SM;
+    const SM_SHARED_BYTES: u32 = Multistage::<STAGES>::SM_SHARED_BYTES;
+    const MAX_PASSES: u32 = Multistage::<STAGES>::MAX_PASSES;
+    const MMA_CHUNKS: u32 = Multistage::<STAGES>::MMA_CHUNKS;
     const PARTS: u32 = 2;
-    const HAS_BF16_AND_TF32: bool = true;
+    const HAS_BF16_AND_TF32: bool = Multistage::<STAGES>::HAS_BF16_AND_TF32;
 
     #[inline(always)]
     unsafe fn accumulate<S: Blocking>(
