@@ -18,7 +18,15 @@ const EMULATED: [&str; 6] = [
 
 /// Runs `tilewise-bench bench` with these arguments, in release; on a machine without a
 /// GPU, then a kernel on the emulator.
+///
+/// With `--gpus`, runs `tilewise-parallel bench` instead.
 pub fn run(arguments: &[String]) -> Result<()> {
+    if arguments.iter().any(|word| word.starts_with("--gpus")) {
+        generator::make_ready(project::has_gpu());
+        let mut cargo = project::cargo();
+        cargo.args(["run", "--release", "--package", "tilewise-parallel", "--"]);
+        return project::run(cargo.arg("bench").args(arguments));
+    }
     set_up_page(arguments);
     // Without a GPU the benchmark still runs, on the CPU, and says so.
     generator::make_ready(project::has_gpu());

@@ -49,6 +49,8 @@ NVIDIA driver. Its kernels were compiled by
   ./tilewise-bench study      measure tile orders for the study, bytes with Nsight Compute
   ./tilewise-bench sweep      measure every kernel on drawn problems, and the rule beside them
   ./gpu-tests                 the GPU tests; a name as argument selects some
+  ./tilewise-parallel check   random cases over several GPUs (--help for the choices)
+  ./tilewise-parallel bench   measure them beside NCCL, where LD_LIBRARY_PATH leads to it
 {proof}
 bench uses cuBLASLt where the system has it, and Triton where python3 has it.
 ",
@@ -75,6 +77,13 @@ pub fn run(without_cust: bool) -> Result<()> {
         "--bin",
         "tilewise-bench",
     ];
+    let parallel = [
+        "build",
+        "--package",
+        "tilewise-parallel",
+        "--bin",
+        "tilewise-parallel",
+    ];
     let mut tests = vec!["test", "--package", "tilewise", "--test", "gpu", "--no-run"];
     if !without_cust {
         tests.extend(["--features", "cust"]);
@@ -91,6 +100,7 @@ pub fn run(without_cust: bool) -> Result<()> {
     };
     add(&bench, "tilewise-bench", "tilewise-bench")?;
     add(&tests, "gpu", "gpu-tests")?;
+    add(&parallel, "tilewise-parallel", "tilewise-parallel")?;
     if contents.proof {
         add(&proof, "emulator-proof", "emulator-proof")?;
     }

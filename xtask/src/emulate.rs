@@ -29,7 +29,7 @@ const KERNELS: [&str; 6] = [
 ];
 
 /// Runs the tests of the emulator, by it those of all kernels, and the library's on
-/// emulated GPUs: its tests that need a GPU, and its examples.
+/// emulated GPUs: its tests that need a GPU, operations over several of them, and its examples.
 pub fn test() -> Result<()> {
     project::run(project::cargo().args(KERNELS))?;
     // Beside the packages above, whose features they then share: the library, with every
@@ -38,10 +38,15 @@ pub fn test() -> Result<()> {
         let mut cargo = project::cargo();
         cargo.args(KERNELS);
         cargo.args(["--package=tilewise", "--features=tilewise/emulator"]);
+        cargo.args([
+            "--package=tilewise-parallel",
+            "--features=tilewise-parallel/emulator",
+        ]);
         cargo
     };
     project::run(library().arg("--test=emulated"))?;
     project::run(library().args(["--test=gpu", "--", "--emulated"]))?;
+    project::run(library().arg("--test=check"))?;
     let mut examples = library();
     examples.args(["--doc", "--", "documents::Readme"]);
     project::run(examples.env("TILEWISE_DEVICE", "emulated"))

@@ -67,7 +67,7 @@ enum Command {
         compare: Vec<PathBuf>,
     },
     /// Measure: `tilewise-bench bench`, release build; on a machine without a GPU, the model, the CPU
-    /// and a kernel on the emulator
+    /// and a kernel on the emulator. With --gpus N, `tilewise-parallel bench`
     Bench(PassedOn),
     /// Run one kernel on the CPU, instruction by instruction: check it, verify it, count
     Emulate(PassedOn),

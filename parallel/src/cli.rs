@@ -1,0 +1,8 @@
+//! The commands.
+
+pub mod bench;
+mod case;
+pub mod check;
+mod devices;
+mod nccl;
+mod timer;

@@ -1,0 +1,277 @@
+//! `bench`: each operation beside the product alone, and beside NCCL and the product.
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use tilewise::{Device, Gemm, Matrix, bf16};
+use tilewise_parallel::{Error, Group, Options, Plan};
+use tilewise_watchdog::Watchdog;
+
+use super::devices::{self, Kind};
+use super::nccl::Nccl;
+use super::timer::Timer;
+
+/// The layers of the table in docs/parallel.md.
+const SHAPES: &str =
+    "1024x8192x8192,4096x8192x8192,8192x8192x8192,8192x28672x8192,16384x8192x28672";
+
+/// What to measure.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Number of GPUs
+    #[arg(long, default_value_t = 2)]
+    gpus: usize,
+    /// Layers, MxNxK over all ranks, separated by commas
+    #[arg(long, value_delimiter = ',', value_parser = shape, default_value = SHAPES)]
+    shapes: Vec<[usize; 3]>,
+    /// Also measure these numbers of chunks
+    #[arg(long, value_delimiter = ',')]
+    chunks: Vec<usize>,
+    /// Rounds: in each, all candidates run once, in an order of its own
+    #[arg(long, default_value_t = 30)]
+    rounds: usize,
+    /// Seed of the operands and of the orders
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn shape(text: &str) -> Result<[usize; 3], String> {
+    let sides: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
+    let sides = sides.map_err(|error| format!("{text}: {error}"))?;
+    sides.try_into().map_err(|_| format!("{text}: not MxNxK"))
+}
+
+/// What a candidate does in one round.
+type Work<'w> = Box<dyn FnMut() -> Result<(), Error> + 'w>;
+
+/// Something that is measured.
+struct Candidate<'w> {
+    name: String,
+    work: Work<'w>,
+    times: Vec<Duration>,
+}
+
+/// Measures.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
+    let devices = match devices::open(Kind::Gpu, arguments.gpus) {
+        Ok(devices) => devices,
+        Err(error) => {
+            println!("nothing is measured: {error}");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let group = Group::new(&devices)?;
+    let names: Vec<_> = devices.iter().map(ToString::to_string).collect();
+    println!(
+        "ranks: {}; bf16, milliseconds of the slower rank, median of {}",
+        names.join(", "),
+        arguments.rounds
+    );
+    let nccl = Nccl::new(&devices);
+    if nccl.is_none() {
+        println!("no NCCL: libnccl.so.2 is not found, or ranks share a GPU");
+    }
+    for &shape in &arguments.shapes {
+        for is_gather in [true, false] {
+            measure(arguments, &group, nccl.as_ref(), shape, is_gather)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A matrix of random values on `device`.
+fn random(
+    device: &Device,
+    rng: &mut SmallRng,
+    rows: usize,
+    cols: usize,
+) -> Result<Matrix<bf16>, Error> {
+    // A prime number of them, again and again: no two rows are the same.
+    let value = |_| bf16::from_f32(rng.random_range(-1.0..1.0));
+    let values: Vec<_> = (0..1_048_583).map(value).collect();
+    let elements: Vec<_> = values.into_iter().cycle().take(rows * cols).collect();
+    Ok(device.from_slice(&elements, rows, cols)?)
+}
+
+/// Matrices for all devices, one from a closure for each.
+fn each(
+    devices: &[Device],
+    mut matrix: impl FnMut(&Device) -> Result<Matrix<bf16>, Error>,
+) -> Result<Vec<Matrix<bf16>>, Error> {
+    devices.iter().map(&mut matrix).collect()
+}
+
+/// Measures one operation at one shape.
+fn measure(
+    arguments: &Arguments,
+    group: &Group,
+    nccl: Option<&Nccl>,
+    [m, n, k]: [usize; 3],
+    is_gather: bool,
+) -> Result<(), Error> {
+    let (devices, ranks) = (group.devices(), arguments.gpus);
+    let mut rng = SmallRng::seed_from_u64(arguments.seed);
+    // What one rank has. B is stored by columns, as the weights of a linear layer are.
+    let (own_m, own_n, own_k) = match is_gather {
+        true => (m / ranks, n / ranks, k),
+        false => (m / ranks, n, k / ranks),
+    };
+    let a_rows = if is_gather { own_m } else { m };
+    let a = each(devices, |device| random(device, &mut rng, a_rows, own_k))?;
+    let bt = each(devices, |device| random(device, &mut rng, own_n, own_k))?;
+    let whole_a = each(devices, |device| random(device, &mut rng, m, own_k))?;
+    let c_rows = if is_gather { m } else { own_m };
+    let mut c = each(devices, |device| Ok(device.zeros(c_rows, own_n)?))?;
+    let whole_c = || each(devices, |device| Ok(device.zeros(m, own_n)?));
+    let (mut alone_c, mut nccl_c, mut busy_c) = (whole_c()?, whole_c()?, whole_c()?);
+    let scattered = each(devices, |device| Ok(device.zeros(own_m, own_n)?))?;
+
+    let a_views: Vec<_> = a.iter().map(Matrix::view).collect();
+    let b_views: Vec<_> = bt.iter().map(|bt| bt.view().t()).collect();
+    let mut c_views: Vec<_> = c.iter_mut().map(Matrix::view_mut).collect();
+    let mut alone: Vec<tilewise::Plan<bf16, bf16>> = Vec::new();
+    let mut with_nccl = Vec::new();
+    let mut busy = Vec::new();
+    for (rank, device) in devices.iter().enumerate() {
+        let gemm = Gemm::new(device);
+        for plans in [&mut alone, &mut with_nccl, &mut busy] {
+            plans.push(gemm.plan(&whole_a[rank], b_views[rank], &mut alone_c[rank])?);
+        }
+    }
+    let mut plans: Vec<(String, Plan<bf16, bf16>)> = Vec::new();
+    let choices = std::iter::once(None).chain(arguments.chunks.iter().map(|chunks| Some(*chunks)));
+    for chunks in choices {
+        let options = match chunks {
+            None => Options::new(),
+            Some(chunks) => Options::new().chunks(chunks),
+        };
+        let plan = match is_gather {
+            true => group.all_gather_matmul(&options, &a_views, &b_views, &mut c_views)?,
+            false => group.matmul_reduce_scatter(&options, &a_views, &b_views, &mut c_views)?,
+        };
+        let info = plan.info();
+        let name = match chunks {
+            None => format!(
+                "tilewise ({} chunks; estimate {:.3} over {:.3})",
+                info.chunks,
+                ms(info.estimate),
+                ms(info.products)
+            ),
+            Some(chunks) => format!("tilewise, {chunks} chunks"),
+        };
+        plans.push((name, plan));
+    }
+
+    let c_views = RefCell::new(c_views);
+    let timer = Timer::new(devices)?;
+    let watchdog = Watchdog::new(|| println!("a measurement did not end"));
+    let mut candidates = vec![Candidate {
+        name: "product alone".into(),
+        work: Box::new(|| {
+            for (rank, plan) in alone.iter_mut().enumerate() {
+                plan.run(&whole_a[rank], b_views[rank], &mut alone_c[rank])?;
+            }
+            Ok(())
+        }),
+        times: Vec::new(),
+    }];
+    if let Some(nccl) = nccl {
+        let addresses = |matrices: &[Matrix<bf16>]| -> Vec<u64> {
+            matrices
+                .iter()
+                .map(|matrix| matrix.view().address())
+                .collect()
+        };
+        let (from_a, to_a) = (addresses(&a), addresses(&whole_a));
+        let (from_c, to_c) = (addresses(&nccl_c), addresses(&scattered));
+        let (whole_a, b_views) = (&whole_a, &b_views);
+        candidates.push(Candidate {
+            name: "NCCL and product".into(),
+            work: Box::new(move || {
+                if is_gather {
+                    nccl.all_gather(&from_a, &to_a, own_m * own_k)?;
+                }
+                for (rank, plan) in with_nccl.iter_mut().enumerate() {
+                    plan.run(&whole_a[rank], b_views[rank], &mut nccl_c[rank])?;
+                }
+                if !is_gather {
+                    nccl.reduce_scatter(&from_c, &to_c, own_m * own_n)?;
+                }
+                Ok(())
+            }),
+            times: Vec::new(),
+        });
+    }
+    for (name, mut plan) in plans {
+        let (a_views, b_views, c_views) = (&a_views, &b_views, &c_views);
+        candidates.push(Candidate {
+            name,
+            work: Box::new(move || plan.run(a_views, b_views, &mut c_views.borrow_mut())),
+            times: Vec::new(),
+        });
+    }
+    // Enough products that the host has enqueued a candidate before they end.
+    let per_product = Duration::from_secs_f64(2e-12 / 700.0 * (m * own_n) as f64 * own_k as f64);
+    let products = (Duration::from_micros(600).as_secs_f64() / per_product.as_secs_f64()).ceil();
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    for round in 0..arguments.rounds + 3 {
+        order.shuffle(&mut rng);
+        for &index in &order {
+            let candidate = &mut candidates[index];
+            let _armed = watchdog.arm(Duration::from_secs(60), candidate.name.clone());
+            let occupy = || {
+                for _ in 0..products as usize {
+                    for (rank, plan) in busy.iter_mut().enumerate() {
+                        plan.run(&whole_a[rank], b_views[rank], &mut busy_c[rank])?;
+                    }
+                }
+                Ok(())
+            };
+            let time = timer.time(occupy, &mut candidate.work)?;
+            // The first rounds load kernels and buffers.
+            if round >= 3 {
+                candidate.times.push(time);
+            }
+        }
+    }
+    println!(
+        "\n{} {m}×{n}×{k}, {ranks} ranks",
+        if is_gather {
+            "all-gather + GEMM"
+        } else {
+            "GEMM + reduce-scatter"
+        }
+    );
+    let reference = median(&candidates[0].times);
+    for candidate in &candidates {
+        let [low, middle, high] = quartiles(&candidate.times);
+        println!(
+            "{:>9.4}  {:.4}-{:.4}  {:>6.3} × alone  {}",
+            ms(middle),
+            ms(low),
+            ms(high),
+            middle.as_secs_f64() / reference.as_secs_f64(),
+            candidate.name
+        );
+    }
+    Ok(())
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn median(times: &[Duration]) -> Duration {
+    quartiles(times)[1]
+}
+
+fn quartiles(times: &[Duration]) -> [Duration; 3] {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let at = |quarter: usize| times[(times.len() - 1) * quarter / 4];
+    [at(1), at(2), at(3)]
+}

@@ -1,0 +1,244 @@
+//! One GPU of a group: its context, and its streams.
+
+use std::ptr;
+
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUevent, CUstream};
+use tilewise::Device;
+
+use super::error::check;
+use crate::error::Error;
+use crate::program::Queue;
+
+/// A GPU as a rank. Two ranks may be one GPU.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    name: String,
+    device: CUdevice,
+    context: CUcontext,
+    /// The library's stream, which lives as long as the device.
+    compute: CUstream,
+    aside: CUstream,
+    copy: CUstream,
+}
+
+// SAFETY: contexts and streams of the driver may be used from any thread.
+unsafe impl Send for Rank {}
+// SAFETY: as above.
+unsafe impl Sync for Rank {}
+
+impl Rank {
+    /// Retains the primary context of `device`, which the library uses too, and creates the
+    /// other streams.
+    pub(super) fn new(device: &Device) -> Result<Self, Error> {
+        let (Some(info), Some(stream)) = (device.gpu_info(), device.stream()) else {
+            return Err(Error::NoRanks);
+        };
+        let mut rank = Rank {
+            name: device.to_string(),
+            device: 0,
+            context: ptr::null_mut(),
+            compute: stream.as_raw().cast(),
+            aside: ptr::null_mut(),
+            copy: ptr::null_mut(),
+        };
+        // SAFETY: the handles outlive the calls; the library has initialised the driver.
+        unsafe {
+            let ordinal = info.ordinal as i32;
+            check("cuDeviceGet", sys::cuDeviceGet(&mut rank.device, ordinal))?;
+            check(
+                "cuDevicePrimaryCtxRetain",
+                sys::cuDevicePrimaryCtxRetain(&mut rank.context, rank.device),
+            )?;
+        }
+        let current = rank.make_current()?;
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        let (mut aside, mut copy) = (ptr::null_mut(), ptr::null_mut());
+        for stream in [&mut aside, &mut copy] {
+            // SAFETY: the handle outlives the call.
+            check("cuStreamCreate", unsafe {
+                sys::cuStreamCreate(stream, flags)
+            })?;
+        }
+        drop(current);
+        (rank.aside, rank.copy) = (aside, copy);
+        Ok(rank)
+    }
+
+    /// The GPU, as the driver numbers it.
+    pub(super) fn device(&self) -> CUdevice {
+        self.device
+    }
+
+    /// Its primary context.
+    pub(super) fn context(&self) -> CUcontext {
+        self.context
+    }
+
+    /// The stream of a queue.
+    pub(super) fn stream(&self, queue: Queue) -> CUstream {
+        match queue {
+            Queue::Compute => self.compute,
+            Queue::Aside => self.aside,
+            Queue::Copy => self.copy,
+        }
+    }
+
+    /// Makes the context current until the result is dropped; then the context is current again
+    /// that was before.
+    pub(super) fn make_current(&self) -> Result<Current, Error> {
+        let mut found = ptr::null_mut();
+        // SAFETY: the handle outlives the call, and the context is retained.
+        unsafe {
+            check("cuCtxGetCurrent", sys::cuCtxGetCurrent(&mut found))?;
+            check("cuCtxSetCurrent", sys::cuCtxSetCurrent(self.context))?;
+        }
+        Ok(Current { found })
+    }
+
+    /// Lets this GPU access the memory of `peer`, another GPU.
+    pub(super) fn enable_access_to(&self, peer: &Rank) -> Result<(), Error> {
+        let mut can = 0;
+        // SAFETY: the integer outlives the call.
+        check("cuDeviceCanAccessPeer", unsafe {
+            sys::cuDeviceCanAccessPeer(&mut can, self.device, peer.device)
+        })?;
+        if can == 0 {
+            return Err(Error::NoPeerAccess {
+                from: self.name.clone(),
+                to: peer.name.clone(),
+            });
+        }
+        let _current = self.make_current()?;
+        // SAFETY: both contexts are retained.
+        match unsafe { sys::cuCtxEnablePeerAccess(peer.context, 0) } {
+            sys::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
+            result => check("cuCtxEnablePeerAccess", result),
+        }
+    }
+
+    /// Lets all `ranks` access the pool that the library's matrices on `device`, this GPU, are
+    /// from. Peer access of contexts does not cover pools.
+    pub(super) fn share_pool(&self, device: &Device, ranks: &[Rank]) -> Result<(), Error> {
+        let probe = device.zeros::<f32>(1, 1)?;
+        let address = probe.view().address();
+        let _current = self.make_current()?;
+        let mut pool: sys::CUmemoryPool = ptr::null_mut();
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
+        // SAFETY: the attribute is a handle, which outlives the call.
+        check("cuPointerGetAttribute", unsafe {
+            sys::cuPointerGetAttribute((&raw mut pool).cast(), attribute, address)
+        })?;
+        if pool.is_null() {
+            // The device has no pools; the matrix is from `cuMemAlloc`.
+            return Ok(());
+        }
+        let mut peers: Vec<CUdevice> = ranks.iter().map(Rank::device).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        let access = peers.into_iter().filter(|&peer| peer != self.device);
+        let access: Vec<_> = (access)
+            .map(|id| sys::CUmemAccessDesc {
+                location: sys::CUmemLocation {
+                    type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                    id,
+                },
+                flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+            })
+            .collect();
+        if access.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the pool lives as long as `device`, and the descriptions outlive the call.
+        check("cuMemPoolSetAccess", unsafe {
+            sys::cuMemPoolSetAccess(pool, access.as_ptr(), access.len())
+        })
+    }
+
+    /// Waits until all streams have finished, or have failed.
+    pub(super) fn finish(&self) {
+        let _current = self.make_current();
+        for stream in [self.compute, self.aside, self.copy] {
+            // SAFETY: the stream exists.
+            unsafe { sys::cuStreamSynchronize(stream) };
+        }
+    }
+
+    /// A new event, which measures time if it is `timed`.
+    pub(crate) fn event(&self, timed: bool) -> Result<Event, Error> {
+        let _current = self.make_current()?;
+        let flags = match timed {
+            true => sys::CUevent_flags::CU_EVENT_DEFAULT,
+            false => sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
+        };
+        let mut event = ptr::null_mut();
+        // SAFETY: the handle outlives the call.
+        check("cuEventCreate", unsafe {
+            sys::cuEventCreate(&mut event, flags as u32)
+        })?;
+        Ok(Event(event))
+    }
+
+    /// Makes `queue` wait for `event`, of any GPU.
+    pub(crate) fn wait(&self, queue: Queue, event: &Event) -> Result<(), Error> {
+        let _current = self.make_current()?;
+        // SAFETY: the stream and the event exist.
+        check("cuStreamWaitEvent", unsafe {
+            sys::cuStreamWaitEvent(self.stream(queue), event.0, 0)
+        })
+    }
+
+    /// Records `event`, of this GPU, behind all that `queue` has.
+    pub(crate) fn record(&self, queue: Queue, event: &Event) -> Result<(), Error> {
+        let _current = self.make_current()?;
+        // SAFETY: the stream and the event exist, in one context.
+        check("cuEventRecord", unsafe {
+            sys::cuEventRecord(event.0, self.stream(queue))
+        })
+    }
+}
+
+impl Drop for Rank {
+    fn drop(&mut self) {
+        // SAFETY: all were made by `new`, and are given back once. The driver finishes what the
+        // stream still has. Nobody could handle a failure.
+        unsafe {
+            let current = self.make_current();
+            for stream in [self.aside, self.copy] {
+                if !stream.is_null() {
+                    sys::cuStreamDestroy_v2(stream);
+                }
+            }
+            drop(current);
+            sys::cuDevicePrimaryCtxRelease_v2(self.device);
+        }
+    }
+}
+
+/// See [`Rank::make_current`].
+#[must_use]
+pub(super) struct Current {
+    found: CUcontext,
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        // SAFETY: the context was current before on this thread.
+        unsafe { sys::cuCtxSetCurrent(self.found) };
+    }
+}
+
+/// An event of the driver.
+#[derive(Debug)]
+pub(crate) struct Event(CUevent);
+
+// SAFETY: events of the driver may be used from any thread.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: made by `Rank::event`, destroyed once; the driver waits for what uses it.
+        unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}

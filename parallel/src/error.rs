@@ -1,0 +1,100 @@
+//! All errors of the crate.
+
+use tilewise::Layout;
+
+/// Every error this crate returns.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A group without ranks.
+    #[error("a group needs at least one device")]
+    NoRanks,
+
+    /// A GPU of the driver together with another kind of device.
+    #[error(
+        "rank 0 is {first} and rank {rank} is {other}; a group has GPUs of the driver, or none"
+    )]
+    MixedDevices {
+        /// The device of rank 0.
+        first: String,
+        /// The first rank with another kind.
+        rank: usize,
+        /// Its device.
+        other: String,
+    },
+
+    /// Two GPUs of the group cannot reach each other's memory.
+    #[error(
+        "{from} cannot access the memory of {to}; a group needs GPUs linked by NVLink or PCIe peer access"
+    )]
+    NoPeerAccess {
+        /// The GPU that would access.
+        from: String,
+        /// The GPU that has the memory.
+        to: String,
+    },
+
+    /// Not one matrix a rank.
+    #[error("{argument}: {found} matrices for {ranks} ranks; give one for each")]
+    Count {
+        /// The argument.
+        argument: &'static str,
+        /// Number of matrices.
+        found: usize,
+        /// Number of ranks.
+        ranks: usize,
+    },
+
+    /// A matrix with a shape, a layout or a device other than needed.
+    #[error("{argument} of rank {rank} is {found}; accepted: {accepted}")]
+    Operand {
+        /// The argument.
+        argument: &'static str,
+        /// The rank.
+        rank: usize,
+        /// What it is.
+        found: String,
+        /// What would be accepted.
+        accepted: String,
+    },
+
+    /// A call of the driver failed.
+    #[error("{call} failed with CUDA error {code} ({name})")]
+    Driver {
+        /// The function.
+        call: &'static str,
+        /// Its result.
+        code: u32,
+        /// The name of the result.
+        name: String,
+    },
+
+    /// A run failed half-way, so that ranks wait for steps that were never enqueued or have
+    /// received sums of different runs. The plan cannot run any more.
+    #[error("an earlier run of this plan failed ({why}); make a new plan")]
+    Abandoned {
+        /// The error of that run.
+        why: String,
+    },
+
+    /// An error of the library.
+    #[error(transparent)]
+    Tilewise(#[from] tilewise::Error),
+}
+
+impl Error {
+    /// An operand with a layout that does not fit.
+    pub(crate) fn operand(
+        argument: &'static str,
+        rank: usize,
+        found: Layout,
+        accepted: impl Into<String>,
+    ) -> Self {
+        Error::Operand {
+            argument,
+            rank,
+            found: found.to_string(),
+            accepted: accepted.into(),
+        }
+    }
+}

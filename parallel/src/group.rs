@@ -1,0 +1,117 @@
+//! [`Group`]: the devices of the ranks.
+
+use std::sync::Arc;
+
+use tilewise::{Device, Element, MatrixView, MatrixViewMut, Output};
+
+use crate::cuda::Links;
+use crate::error::Error;
+use crate::operands::{Operands, Operation};
+use crate::options::Options;
+use crate::plan::Plan;
+
+/// The devices that work together, one for each rank: GPUs of one host, with access to each
+/// other's memory; or CPUs or emulated GPUs, for tests. A device may be several ranks.
+///
+/// This is a cheap handle. All methods plan an operation of the operands' layouts; the plan then
+/// runs on any operands of these layouts. Operands are lists with one matrix for each rank, in
+/// that rank's memory. The matrices that ranks copy (A in [`Group::all_gather_matmul`], C in
+/// [`Group::matmul_all_reduce`]) have contiguous rows or contiguous columns, and are matrices of
+/// the library or memory that the driver allocated with `cuMemAlloc` (as PyTorch does), or that
+/// the other GPUs have been given access to.
+#[derive(Clone, Debug)]
+pub struct Group {
+    devices: Arc<[Device]>,
+    /// `None` for devices that finish each call before it returns.
+    links: Option<Arc<Links>>,
+}
+
+impl Group {
+    /// A group of `devices`; rank r is `devices[r]`.
+    ///
+    /// # Errors
+    /// [`Error::NoRanks`], [`Error::MixedDevices`], [`Error::NoPeerAccess`] and
+    /// [`Error::Driver`].
+    pub fn new(devices: &[Device]) -> Result<Self, Error> {
+        let has_stream = |device: &Device| device.stream().is_some();
+        let first = devices.first().ok_or(Error::NoRanks)?;
+        let other = devices
+            .iter()
+            .position(|device| has_stream(device) != has_stream(first));
+        if let Some(rank) = other {
+            return Err(Error::MixedDevices {
+                first: first.to_string(),
+                rank,
+                other: devices[rank].to_string(),
+            });
+        }
+        let links = match has_stream(first) {
+            true => Some(Arc::new(Links::new(devices)?)),
+            false => None,
+        };
+        Ok(Group {
+            devices: devices.into(),
+            links,
+        })
+    }
+
+    /// The device of each rank.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    pub(crate) fn links(&self) -> Option<&Arc<Links>> {
+        self.links.as_ref()
+    }
+
+    /// C = A·B with A split along M and B along N: A is `a[0]` above `a[1]` and so on, each
+    /// Mᵣ×K; `b[r]` is K×Nᵣ; `c[r]` becomes M×Nᵣ, all rows of the columns of rank r. (A
+    /// column-parallel layer: all-gather, then GEMM.)
+    ///
+    /// # Errors
+    /// [`Error::Count`] and [`Error::Operand`] for operands that do not fit; errors of the
+    /// library.
+    pub fn all_gather_matmul<T: Element, O: Output<T>>(
+        &self,
+        options: &Options,
+        a: &[MatrixView<T>],
+        b: &[MatrixView<T>],
+        c: &mut [MatrixViewMut<O>],
+    ) -> Result<Plan<T, O>, Error> {
+        let operands = Operands::new(Operation::AllGather, &self.devices, a, b, c)?;
+        Plan::new(self, options, operands)
+    }
+
+    /// C = Σ `a[r]`·`b[r]`, with the sum over the ranks and its rows split among them: `a[r]` is
+    /// M×Kᵣ, `b[r]` Kᵣ×N, and `c[r]` becomes the Mᵣ×N rows of C that belong to rank r. (A
+    /// row-parallel layer: GEMM, then reduce-scatter.)
+    ///
+    /// # Errors
+    /// Those of [`Group::all_gather_matmul`].
+    pub fn matmul_reduce_scatter<T: Element, O: Output<T>>(
+        &self,
+        options: &Options,
+        a: &[MatrixView<T>],
+        b: &[MatrixView<T>],
+        c: &mut [MatrixViewMut<O>],
+    ) -> Result<Plan<T, O>, Error> {
+        let operands = Operands::new(Operation::ReduceScatter, &self.devices, a, b, c)?;
+        Plan::new(self, options, operands)
+    }
+
+    /// C = Σ `a[r]`·`b[r]` as in [`Group::matmul_reduce_scatter`], but every `c[r]` becomes all
+    /// M×N of C. (GEMM, then all-reduce.)
+    ///
+    /// # Errors
+    /// Those of [`Group::all_gather_matmul`].
+    pub fn matmul_all_reduce<T: Element, O: Output<T>>(
+        &self,
+        options: &Options,
+        a: &[MatrixView<T>],
+        b: &[MatrixView<T>],
+        c: &mut [MatrixViewMut<O>],
+    ) -> Result<Plan<T, O>, Error> {
+        let operands = Operands::new(Operation::AllReduce, &self.devices, a, b, c)?;
+        Plan::new(self, options, operands)
+    }
+}

@@ -1,0 +1,31 @@
+//! `tilewise-parallel`: checks and measures GEMM over several GPUs.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// GEMM over several GPUs of one host: check it, or measure it.
+#[derive(Parser)]
+#[command(version)]
+enum Command {
+    /// Run random cases of every operation, and compare every bit
+    Check(cli::check::Arguments),
+    /// Measure every operation beside the product alone, and beside NCCL and the product
+    Bench(cli::bench::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Command::parse() {
+        Command::Check(arguments) => cli::check::run(&arguments),
+        Command::Bench(arguments) => cli::bench::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

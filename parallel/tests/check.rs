@@ -1,0 +1,44 @@
+//! The program's own check, on the devices that every machine has. On a machine with GPUs,
+//! `tilewise-parallel check` runs the same cases there.
+
+use std::process::Command;
+
+/// Runs the check, and returns its last line.
+fn check(device: &str, ranks: usize, cases: usize, largest: usize) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_tilewise-parallel"))
+        .args(["check", "--device", device])
+        .args(["--ranks", &ranks.to_string()])
+        .args(["--cases", &cases.to_string()])
+        .args(["--largest", &largest.to_string()])
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}");
+    text.lines().last().unwrap_or_default().to_owned()
+}
+
+/// Any number of ranks, in random orders of the steps that the program permits.
+#[test]
+fn results_are_those_of_one_device() {
+    for ranks in [1, 2, 3, 5] {
+        let last = check("cpu", ranks, 40, 90);
+        assert!(last.starts_with("40 passed (120 runs), 0 wrong"), "{last}");
+    }
+}
+
+/// The kernels' own bits, and their accesses, by the emulator.
+#[cfg(feature = "emulator")]
+#[test]
+fn results_on_emulated_gpus_are_those_of_one_gpu() {
+    let last = check("emulated", 2, 12, 60);
+    assert!(last.starts_with("12 passed (36 runs), 0 wrong"), "{last}");
+}
+
+#[test]
+fn cases_without_gpus_are_counted_as_skipped() {
+    if tilewise::Device::gpu_count() > 0 {
+        return;
+    }
+    let last = check("gpu", 2, 7, 60);
+    assert!(last.starts_with("7 cases skipped: "), "{last}");
+}
