@@ -72,3 +72,10 @@ pub use error::Error;
 pub use group::Group;
 pub use options::Options;
 pub use plan::{Plan, PlanInfo};
+
+/// The example in `docs/` is compiled too.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../docs/parallel.md")]
+    struct Parallel;
+}
