@@ -115,6 +115,10 @@ impl Events {
         let _current = queue.make_current()?;
         let stream = queue.stream(Queue::Copy);
         let lines = from.2;
+        assert!(
+            (lines.bytes, lines.count) == (to.2.bytes, to.2.count),
+            "both ends of a copy have the same lines"
+        );
         if lines.count == 0 || lines.bytes == 0 {
             return Ok(());
         }

@@ -43,7 +43,7 @@ impl Lines {
     }
 
     /// Whether the lines are the rows.
-    fn are_rows(layout: Layout) -> bool {
+    pub fn are_rows(layout: Layout) -> bool {
         match layout.cols {
             0 => true,
             1 => layout.row_stride != 1,

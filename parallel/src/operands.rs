@@ -88,6 +88,10 @@ impl Operands {
             shape("c", rank, c[rank], (of_c, b[rank].cols))?;
             if operation == Operation::AllReduce {
                 lines::<O>("c", rank, c[rank])?;
+                if Lines::are_rows(c[rank]) != Lines::are_rows(c[0]) {
+                    let accepted = "contiguous in the direction of rank 0's";
+                    return Err(Error::operand("c", rank, c[rank], accepted));
+                }
             }
         }
         if operation == Operation::ReduceScatter && rows.rows() != a[0].rows {

@@ -22,6 +22,11 @@ use products::Products;
 /// How many chunks the estimate chooses from.
 const CHUNKS: [usize; 4] = [1, 2, 3, 4];
 
+/// The percentage by which more chunks have to be better. Two H100 at 8192×8192×8192 took 1.17
+/// times the product alone for a reduce-scatter in the 3 chunks that were estimated 1 % faster
+/// than 2.
+const MARGIN: u32 = 2;
+
 /// An operation over the ranks of a group, ready to run. It holds the memory for what ranks
 /// receive, and one plan of the library for each launch.
 #[derive(Debug)]
@@ -81,7 +86,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             };
             if best
                 .as_ref()
-                .is_none_or(|(.., best)| info.estimate < best.estimate)
+                .is_none_or(|(.., best)| info.estimate * 100 < best.estimate * (100 - MARGIN))
             {
                 best = Some((program, products, info));
             }

@@ -11,14 +11,14 @@ use crate::operands::Operands;
 use crate::program::{Buffer, Part, Program, Work};
 
 /// The layout of the buffer of a plan that holds `rows` rows at most: that of the caller's
-/// matrix whose rows it takes, without gaps.
+/// matrix whose rows it takes, without gaps. All sums have the contiguous direction of the C of
+/// rank 0, because copies keep it.
 pub(super) fn layout_of(operands: &Operands, buffer: Buffer, rows: usize, size: usize) -> Layout {
     let like = match buffer {
         Buffer::A { rank } | Buffer::Gathered { from: rank, .. } => operands.layouts[0][rank],
         Buffer::B { rank } => operands.layouts[1][rank],
-        Buffer::C { rank } | Buffer::Made { rank, .. } | Buffer::Received { rank, .. } => {
-            operands.layouts[2][rank]
-        }
+        Buffer::C { rank } => operands.layouts[2][rank],
+        Buffer::Made { .. } | Buffer::Received { .. } => operands.layouts[2][0],
     };
     Lines::layout_of_copy(Layout { rows, ..like }, size)
 }
