@@ -5,4 +5,5 @@ mod case;
 pub mod check;
 mod devices;
 mod nccl;
+pub mod predict;
 mod timer;

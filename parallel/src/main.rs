@@ -1,4 +1,4 @@
-//! `tilewise-parallel`: checks and measures GEMM over several GPUs.
+//! `tilewise-parallel`: checks, measures and predicts GEMM over several GPUs.
 
 mod cli;
 
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// GEMM over several GPUs of one host: check it, or measure it.
+/// GEMM over several GPUs of one host: check it, measure it, predict it.
 #[derive(Parser)]
 #[command(version)]
 enum Command {
@@ -14,12 +14,15 @@ enum Command {
     Check(cli::check::Arguments),
     /// Measure every operation beside the product alone, and beside NCCL and the product
     Bench(cli::bench::Arguments),
+    /// Draw what runs when, and estimate the time, for any number of GPUs; needs none
+    Predict(cli::predict::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Command::parse() {
         Command::Check(arguments) => cli::check::run(&arguments),
         Command::Bench(arguments) => cli::bench::run(&arguments),
+        Command::Predict(arguments) => cli::predict::run(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -131,8 +131,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             Work::Copy { from, .. } => transfer(from),
             Work::Product { .. } => products.estimate(step),
         };
-        let ends = estimate::simulate(program, time);
-        ends.into_iter().max().unwrap_or_default()
+        estimate::total(&estimate::timeline(program, time))
     }
 
     /// What the plan will do.

@@ -42,3 +42,21 @@ fn cases_without_gpus_are_counted_as_skipped() {
     let last = check("gpu", 2, 7, 60);
     assert!(last.starts_with("7 cases skipped: "), "{last}");
 }
+
+/// The pictures in `docs/parallel.md` are what the program draws.
+#[test]
+fn pictures_are_those_of_the_documentation() {
+    let page = include_str!("../../docs/parallel.md");
+    for arguments in [
+        &["predict"][..],
+        &["predict", "--operation", "reduce-scatter", "--chunks", "2"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tilewise-parallel"))
+            .args(arguments)
+            .output()
+            .expect("the program starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (picture, _) = text.split_once("\n\n").expect("a picture and an estimate");
+        assert!(page.contains(picture), "{picture}");
+    }
+}

@@ -51,6 +51,7 @@ NVIDIA driver. Its kernels were compiled by
   ./gpu-tests                 the GPU tests; a name as argument selects some
   ./tilewise-parallel check   random cases over several GPUs (--help for the choices)
   ./tilewise-parallel bench   measure them beside NCCL, where LD_LIBRARY_PATH leads to it
+  ./tilewise-parallel predict draw what runs when, for any number of GPUs
 {proof}
 bench uses cuBLASLt where the system has it, and Triton where python3 has it.
 ",

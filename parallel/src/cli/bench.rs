@@ -39,7 +39,8 @@ pub struct Arguments {
     seed: u64,
 }
 
-fn shape(text: &str) -> Result<[usize; 3], String> {
+/// Parses MxNxK.
+pub fn shape(text: &str) -> Result<[usize; 3], String> {
     let sides: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
     let sides = sides.map_err(|error| format!("{text}: {error}"))?;
     sides.try_into().map_err(|_| format!("{text}: not MxNxK"))
