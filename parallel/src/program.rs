@@ -1,8 +1,8 @@
 //! Programs: which step of which rank waits for which.
 //!
 //! A program is data. It says what each rank copies and multiplies, in which order, and what
-//! each step waits for; it holds no address and no device. [`crate::cuda`] enqueues it on
-//! GPUs, [`crate::in_turn`] runs it step by step, [`crate::estimate`] adds up its times, and
+//! each step waits for; it holds no address and no device. `cuda.rs` enqueues it on
+//! GPUs, `in_turn.rs` runs it step by step, [`crate::estimate`] adds up its times, and
 //! [`Program::check`] proves that no two steps meet in memory.
 //!
 //! ```text

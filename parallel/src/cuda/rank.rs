@@ -199,6 +199,9 @@ impl Rank {
 
 impl Drop for Rank {
     fn drop(&mut self) {
+        if self.context.is_null() {
+            return;
+        }
         // SAFETY: all were made by `new`, and are given back once. The driver finishes what the
         // stream still has. Nobody could handle a failure.
         unsafe {
