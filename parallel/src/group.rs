@@ -1,14 +1,12 @@
 //! [`Group`]: the devices of the ranks.
 
-use std::sync::Arc;
-
 use tilewise::{Device, Element, MatrixView, MatrixViewMut, Output};
 
-use crate::cuda::Links;
 use crate::error::Error;
 use crate::operands::{Operands, Operation};
 use crate::options::Options;
 use crate::plan::Plan;
+use crate::ranks::Ranks;
 
 /// The devices that work together, one for each rank: GPUs of one host, with access to each
 /// other's memory; or CPUs or emulated GPUs, for tests. A device may be several ranks.
@@ -20,11 +18,7 @@ use crate::plan::Plan;
 /// the library or memory that the driver allocated with `cuMemAlloc` (as PyTorch does), or that
 /// the other GPUs have been given access to.
 #[derive(Clone, Debug)]
-pub struct Group {
-    devices: Arc<[Device]>,
-    /// `None` for devices that finish each call before it returns.
-    links: Option<Arc<Links>>,
-}
+pub struct Group(Ranks);
 
 impl Group {
     /// A group of `devices`; rank r is `devices[r]`.
@@ -33,35 +27,12 @@ impl Group {
     /// [`Error::NoRanks`], [`Error::MixedDevices`], [`Error::NoPeerAccess`] and
     /// [`Error::Driver`].
     pub fn new(devices: &[Device]) -> Result<Self, Error> {
-        let has_stream = |device: &Device| device.stream().is_some();
-        let first = devices.first().ok_or(Error::NoRanks)?;
-        let other = devices
-            .iter()
-            .position(|device| has_stream(device) != has_stream(first));
-        if let Some(rank) = other {
-            return Err(Error::MixedDevices {
-                first: first.to_string(),
-                rank,
-                other: devices[rank].to_string(),
-            });
-        }
-        let links = match has_stream(first) {
-            true => Some(Arc::new(Links::new(devices)?)),
-            false => None,
-        };
-        Ok(Group {
-            devices: devices.into(),
-            links,
-        })
+        Ranks::open(devices).map(Group)
     }
 
     /// The device of each rank.
     pub fn devices(&self) -> &[Device] {
-        &self.devices
-    }
-
-    pub(crate) fn links(&self) -> Option<&Arc<Links>> {
-        self.links.as_ref()
+        self.0.devices()
     }
 
     /// C = A·B with A split along M and B along N: A is `a[0]` above `a[1]` and so on, each
@@ -78,8 +49,8 @@ impl Group {
         b: &[MatrixView<T>],
         c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
-        let operands = Operands::new(Operation::AllGather, &self.devices, a, b, c)?;
-        Plan::new(self, options, operands)
+        let operands = Operands::new(Operation::AllGather, self.devices(), a, b, c)?;
+        Plan::new(&self.0, options, operands)
     }
 
     /// C = Σ `a[r]`·`b[r]`, with the sum over the ranks and its rows split among them: `a[r]` is
@@ -95,8 +66,8 @@ impl Group {
         b: &[MatrixView<T>],
         c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
-        let operands = Operands::new(Operation::ReduceScatter, &self.devices, a, b, c)?;
-        Plan::new(self, options, operands)
+        let operands = Operands::new(Operation::ReduceScatter, self.devices(), a, b, c)?;
+        Plan::new(&self.0, options, operands)
     }
 
     /// C = Σ `a[r]`·`b[r]` as in [`Group::matmul_reduce_scatter`], but every `c[r]` becomes all
@@ -111,7 +82,7 @@ impl Group {
         b: &[MatrixView<T>],
         c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
-        let operands = Operands::new(Operation::AllReduce, &self.devices, a, b, c)?;
-        Plan::new(self, options, operands)
+        let operands = Operands::new(Operation::AllReduce, self.devices(), a, b, c)?;
+        Plan::new(&self.0, options, operands)
     }
 }

@@ -67,6 +67,7 @@ mod operands;
 mod options;
 mod plan;
 pub mod program;
+mod ranks;
 
 pub use error::Error;
 pub use group::Group;

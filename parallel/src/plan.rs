@@ -10,12 +10,12 @@ use tilewise::{Element, Inputs, MatrixView, MatrixViewMut, Output};
 use crate::cuda::Events;
 use crate::error::Error;
 use crate::estimate;
-use crate::group::Group;
 use crate::in_turn;
 use crate::lines::Lines;
 use crate::operands::Operands;
 use crate::options::Options;
 use crate::program::{Buffer, Part, Program, Work};
+use crate::ranks::Ranks;
 use memory::Memory;
 use products::Products;
 
@@ -31,7 +31,7 @@ const MARGIN: u32 = 2;
 /// receive, and one plan of the library for each launch.
 #[derive(Debug)]
 pub struct Plan<T, O> {
-    group: Group,
+    ranks: Ranks,
     options: Options,
     operands: Operands,
     program: Program,
@@ -69,7 +69,7 @@ struct Run<'r, 'a, 'c, T, O> {
 }
 
 impl<T: Element, O: Output<T>> Plan<T, O> {
-    pub(crate) fn new(group: &Group, options: &Options, operands: Operands) -> Result<Self, Error> {
+    pub(crate) fn new(ranks: &Ranks, options: &Options, operands: Operands) -> Result<Self, Error> {
         let mut best: Option<(Program, Products<T, O>, PlanInfo)> = None;
         let candidates = match &options.chunks {
             Some(chunks) => std::slice::from_ref(chunks),
@@ -77,7 +77,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         };
         for &chunks in candidates {
             let program = operands.program(chunks);
-            let products = Products::new(group, options, &program, &operands)?;
+            let products = Products::new(ranks, options, &program, &operands)?;
             let info = PlanInfo {
                 chunks,
                 workspace_bytes: 0,
@@ -92,11 +92,11 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             }
         }
         let (program, products, mut info) = best.ok_or(Error::NoRanks)?;
-        let memory = Memory::new(group, &program, &operands)?;
+        let memory = Memory::new(ranks, &program, &operands)?;
         info.workspace_bytes = memory.bytes();
-        let events = group.links().map(|links| Events::new(links, &program));
+        let events = ranks.links().map(|links| Events::new(links, &program));
         Ok(Plan {
-            group: group.clone(),
+            ranks: ranks.clone(),
             options: *options,
             operands,
             program,
@@ -203,7 +203,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         if let Some(why) = &self.failed {
             return Err(Error::Abandoned { why: why.clone() });
         }
-        let devices = self.group.devices();
+        let devices = self.ranks.devices();
         self.operands.check_same(devices, run.a, run.b, run.c)?;
         self.check_bias(&run)?;
         let order = in_turn::order(&self.program, self.shuffle);
@@ -219,7 +219,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
 
     /// Checks the bias, which a launch in the middle of a run must not refuse.
     fn check_bias(&self, run: &Run<T, O>) -> Result<(), Error> {
-        let devices = self.group.devices();
+        let devices = self.ranks.devices();
         let wrong = |found: &str, accepted: &str| Error::Operand {
             argument: "bias",
             rank: 0,
@@ -297,7 +297,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
                 is_last,
             } => {
                 let rank = step.rank;
-                let device = &self.group.devices()[rank];
+                let device = &self.ranks.devices()[rank];
                 let mut inputs = Inputs::new();
                 if let Some(source) = source {
                     inputs = inputs.source(self.memory.output(source, run.c)?);

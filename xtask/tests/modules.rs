@@ -25,6 +25,7 @@ const CRATES: &[&str] = &[
     "gpu-kernels",
     "host",
     "model",
+    "parallel",
     "ptx-builder",
     "python",
     "watchdog",

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use tilewise::{Element, Layout, Matrix, MatrixView, MatrixViewMut, Output};
 
 use crate::error::Error;
-use crate::group::Group;
 use crate::lines::Lines;
 use crate::operands::Operands;
 use crate::program::{Buffer, Part, Program, Work};
+use crate::ranks::Ranks;
 
 /// The layout of the buffer of a plan that holds `rows` rows at most: that of the caller's
 /// matrix whose rows it takes, without gaps. All sums have the contiguous direction of the C of
@@ -48,7 +48,7 @@ pub(super) struct Memory<T, O> {
 impl<T: Element, O: Output<T>> Memory<T, O> {
     /// Allocates the buffers of `program`.
     pub(super) fn new(
-        group: &Group,
+        ranks: &Ranks,
         program: &Program,
         operands: &Operands,
     ) -> Result<Self, Error> {
@@ -57,11 +57,11 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
             match buffer {
                 Buffer::Gathered { rank, .. } => {
                     let layout = layout_of(operands, buffer, rows, size_of::<T>());
-                    gathered.insert(buffer, zeros(group, rank, layout)?);
+                    gathered.insert(buffer, zeros(ranks, rank, layout)?);
                 }
                 Buffer::Made { rank, .. } | Buffer::Received { rank, .. } => {
                     let layout = layout_of(operands, buffer, rows, size_of::<O>());
-                    sums.insert(buffer, zeros(group, rank, layout)?);
+                    sums.insert(buffer, zeros(ranks, rank, layout)?);
                 }
                 Buffer::A { .. } | Buffer::B { .. } | Buffer::C { .. } => {}
             }
@@ -139,7 +139,7 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
 }
 
 /// A matrix of zeros on the device of `rank`.
-fn zeros<E: Element>(group: &Group, rank: usize, layout: Layout) -> Result<Matrix<E>, Error> {
+fn zeros<E: Element>(ranks: &Ranks, rank: usize, layout: Layout) -> Result<Matrix<E>, Error> {
     let Layout {
         rows,
         cols,
@@ -147,6 +147,6 @@ fn zeros<E: Element>(group: &Group, rank: usize, layout: Layout) -> Result<Matri
         col_stride,
         ..
     } = layout;
-    let device = &group.devices()[rank];
+    let device = &ranks.devices()[rank];
     Ok(device.zeros_strided(rows, cols, row_stride, col_stride)?)
 }

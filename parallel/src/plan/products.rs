@@ -6,10 +6,10 @@ use tilewise::{CudaStream, Element, Inputs, Layout, MatrixView, MatrixViewMut, O
 
 use super::memory::{buffers, layout_of};
 use crate::error::Error;
-use crate::group::Group;
 use crate::operands::Operands;
 use crate::options::Options;
 use crate::program::{Buffer, Part, Program, Work};
+use crate::ranks::Ranks;
 
 /// The plans of the steps that multiply.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Products<T, O> {
 impl<T: Element, O: Output<T>> Products<T, O> {
     /// Plans every product of `program`.
     pub(super) fn new(
-        group: &Group,
+        ranks: &Ranks,
         options: &Options,
         program: &Program,
         operands: &Operands,
@@ -69,7 +69,7 @@ impl<T: Element, O: Output<T>> Products<T, O> {
             let (c, c_bits) = place(of_c, size_of::<O>());
             let alignment = 1 << (a_bits | b_bits | c_bits).trailing_zeros();
             let gemm = options
-                .gemm(&group.devices()[step.rank], source.is_some(), *is_last)
+                .gemm(&ranks.devices()[step.rank], source.is_some(), *is_last)
                 .alignment(alignment);
             plans.push(Some(gemm.plan_for(a, b, c)?));
         }
