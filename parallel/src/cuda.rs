@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::lines::Lines;
 use crate::program::{Program, Queue};
 use error::check;
-pub(crate) use rank::Rank;
+use rank::{Event, Rank};
 
 /// The ranks of a group, each of which can access the memory of the others.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Links {
 #[derive(Debug)]
 pub(crate) struct Events {
     links: Arc<Links>,
-    events: Vec<Option<rank::Event>>,
+    events: Vec<Option<Event>>,
 }
 
 impl Events {
@@ -54,7 +54,7 @@ impl Events {
         let awaited = program.is_awaited();
         let create = |(step, awaited): (usize, bool)| {
             let rank = &links.ranks[program.steps[step].rank];
-            awaited.then(|| rank.event(false)).transpose()
+            awaited.then(|| rank.event()).transpose()
         };
         let events = awaited.into_iter().enumerate().map(create);
         Ok(Events {

@@ -3,9 +3,10 @@
 use tilewise::{Device, Element, MatrixView, MatrixViewMut, Output};
 
 use crate::error::Error;
-use crate::operands::{Operands, Operation};
+use crate::operands::Operands;
 use crate::options::Options;
 use crate::plan::Plan;
+use crate::program::Operation;
 use crate::ranks::Ranks;
 
 /// The devices that work together, one for each rank: GPUs of one host, with access to each
@@ -49,8 +50,7 @@ impl Group {
         b: &[MatrixView<T>],
         c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
-        let operands = Operands::new(Operation::AllGather, self.devices(), a, b, c)?;
-        Plan::new(&self.0, options, operands)
+        self.plan(Operation::AllGather, options, a, b, c)
     }
 
     /// C = Σ `a[r]`·`b[r]`, with the sum over the ranks and its rows split among them: `a[r]` is
@@ -66,8 +66,7 @@ impl Group {
         b: &[MatrixView<T>],
         c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
-        let operands = Operands::new(Operation::ReduceScatter, self.devices(), a, b, c)?;
-        Plan::new(&self.0, options, operands)
+        self.plan(Operation::ReduceScatter, options, a, b, c)
     }
 
     /// C = Σ `a[r]`·`b[r]` as in [`Group::matmul_reduce_scatter`], but every `c[r]` becomes all
@@ -82,7 +81,18 @@ impl Group {
         b: &[MatrixView<T>],
         c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
-        let operands = Operands::new(Operation::AllReduce, self.devices(), a, b, c)?;
+        self.plan(Operation::AllReduce, options, a, b, c)
+    }
+
+    fn plan<T: Element, O: Output<T>>(
+        &self,
+        operation: Operation,
+        options: &Options,
+        a: &[MatrixView<T>],
+        b: &[MatrixView<T>],
+        c: &[MatrixViewMut<O>],
+    ) -> Result<Plan<T, O>, Error> {
+        let operands = Operands::new(operation, self.devices(), a, b, c)?;
         Plan::new(&self.0, options, operands)
     }
 }

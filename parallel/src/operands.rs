@@ -4,15 +4,7 @@ use tilewise::{Device, Element, Layout, MatrixView, MatrixViewMut};
 
 use crate::error::Error;
 use crate::lines::Lines;
-use crate::program::{self, Program, Shards};
-
-/// The three operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    AllGather,
-    ReduceScatter,
-    AllReduce,
-}
+use crate::program::{Operation, Shards};
 
 /// The operands of an operation fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,11 +33,7 @@ impl Operands {
         c: &[MatrixViewMut<O>],
     ) -> Result<Self, Error> {
         let alignments = alignments(a, b, c);
-        let layouts = [
-            layouts("a", devices, a.iter().map(|a| (a.layout(), a.device())))?,
-            layouts("b", devices, b.iter().map(|b| (b.layout(), b.device())))?,
-            layouts("c", devices, c.iter().map(|c| (c.layout(), c.device())))?,
-        ];
+        let layouts = all_layouts(devices, a, b, c)?;
         let [a, b, c] = &layouts;
         let ranks = devices.len();
         for rank in 0..ranks {
@@ -116,52 +104,24 @@ impl Operands {
         b: &[MatrixView<T>],
         c: &[MatrixViewMut<O>],
     ) -> Result<(), Error> {
-        let found = [
-            layouts("a", devices, a.iter().map(|a| (a.layout(), a.device())))?,
-            layouts("b", devices, b.iter().map(|b| (b.layout(), b.device())))?,
-            layouts("c", devices, c.iter().map(|c| (c.layout(), c.device())))?,
-        ];
-        let named = ["a", "b", "c"]
-            .into_iter()
-            .zip(found.iter().zip(&self.layouts));
-        for (argument, (found, planned)) in named {
-            let differs = found
-                .iter()
-                .zip(planned)
-                .position(|(found, planned)| found != planned);
-            if let Some(rank) = differs {
-                let accepted = format!("{}, as planned", planned[rank]);
-                return Err(Error::operand(argument, rank, found[rank], accepted));
-            }
+        let (layouts, alignments) = (all_layouts(devices, a, b, c)?, alignments(a, b, c));
+        let differs = |found: &Layout, planned: &Layout| found != planned;
+        if let Some((operand, rank)) = first(&layouts, &self.layouts, differs) {
+            let accepted = format!("{}, as planned", self.layouts[operand][rank]);
+            let found = layouts[operand][rank];
+            return Err(Error::operand(NAMES[operand], rank, found, accepted));
         }
-        let found = alignments(a, b, c);
-        let named = ["a", "b", "c"]
-            .into_iter()
-            .zip(found.iter().zip(&self.alignments));
-        for (argument, (found, planned)) in named {
-            let lower = found
-                .iter()
-                .zip(planned)
-                .position(|(found, planned)| found < planned);
-            if let Some(rank) = lower {
-                return Err(Error::Operand {
-                    argument,
-                    rank,
-                    found: format!("at an address aligned to {} bytes", found[rank]),
-                    accepted: format!("{} bytes, as planned", planned[rank]),
-                });
-            }
+        let is_lower = |found: &u64, planned: &u64| found < planned;
+        if let Some((operand, rank)) = first(&alignments, &self.alignments, is_lower) {
+            let (found, planned) = (&alignments[operand], &self.alignments[operand]);
+            return Err(Error::Operand {
+                argument: NAMES[operand],
+                rank,
+                found: format!("at an address aligned to {} bytes", found[rank]),
+                accepted: format!("{} bytes, as planned", planned[rank]),
+            });
         }
         Ok(())
-    }
-
-    /// The program of the operation in `chunks` chunks a rank.
-    pub fn program(&self, chunks: usize) -> Program {
-        match self.operation {
-            Operation::AllGather => program::all_gather_matmul(&self.rows, chunks),
-            Operation::ReduceScatter => program::matmul_reduce_scatter(&self.rows, chunks),
-            Operation::AllReduce => program::matmul_all_reduce(&self.rows, chunks),
-        }
     }
 }
 
@@ -182,8 +142,38 @@ fn alignments<T: Element, O: Element>(
     ]
 }
 
+/// The names of the operands.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// The first operand and rank at which `is_wrong` holds of what was found and what was planned.
+fn first<E>(
+    found: &[Vec<E>; 3],
+    planned: &[Vec<E>; 3],
+    is_wrong: impl Fn(&E, &E) -> bool,
+) -> Option<(usize, usize)> {
+    (found.iter().zip(planned).enumerate()).find_map(|(operand, (found, planned))| {
+        let mut pairs = found.iter().zip(planned);
+        let rank = pairs.position(|(found, planned)| is_wrong(found, planned))?;
+        Some((operand, rank))
+    })
+}
+
+/// The layouts of A, B and C.
+fn all_layouts<T: Element, O: Element>(
+    devices: &[Device],
+    a: &[MatrixView<T>],
+    b: &[MatrixView<T>],
+    c: &[MatrixViewMut<O>],
+) -> Result<[Vec<Layout>; 3], Error> {
+    Ok([
+        layouts("a", devices, a.iter().map(|a| (a.layout(), a.device())))?,
+        layouts("b", devices, b.iter().map(|b| (b.layout(), b.device())))?,
+        layouts("c", devices, c.iter().map(|c| (c.layout(), c.device())))?,
+    ])
+}
+
 /// The layouts of one operand: one for each rank, of one matrix, on the rank's device.
-fn layouts<'a>(
+pub(crate) fn layouts<'a>(
     argument: &'static str,
     devices: &[Device],
     found: impl ExactSizeIterator<Item = (Layout, &'a Device)>,

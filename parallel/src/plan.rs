@@ -12,11 +12,11 @@ use crate::error::Error;
 use crate::estimate;
 use crate::in_turn;
 use crate::lines::Lines;
-use crate::operands::Operands;
+use crate::operands::{self, Operands};
 use crate::options::Options;
 use crate::program::{Buffer, Part, Program, Work};
 use crate::ranks::Ranks;
-use memory::Memory;
+use memory::{Memory, zeros};
 use products::Products;
 
 /// How many chunks the estimate chooses from.
@@ -76,7 +76,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             None => &CHUNKS,
         };
         for &chunks in candidates {
-            let program = operands.program(chunks);
+            let program = operands.operation.program(&operands.rows, chunks);
             let products = Products::new(ranks, options, &program, &operands)?;
             let info = PlanInfo {
                 chunks,
@@ -232,28 +232,13 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             (true, None) => return Err(wrong("not given", "one, by Plan::run_with_bias")),
             (true, Some(bias)) => bias,
         };
-        if bias.len() != devices.len() {
-            return Err(Error::Count {
-                argument: "bias",
-                found: bias.len(),
-                ranks: devices.len(),
-            });
-        }
-        for (rank, bias) in bias.iter().enumerate() {
-            let layout = bias.layout();
-            let cols = self.operands.cols[rank];
-            let is_shaped = (layout.rows, layout.cols, layout.batches) == (1, cols, 1);
-            if !is_shaped || cols > 1 && layout.col_stride != 1 {
+        let found = bias.iter().map(|bias| (bias.layout(), bias.device()));
+        let found = operands::layouts("bias", devices, found)?;
+        for (rank, (layout, cols)) in found.into_iter().zip(&self.operands.cols).enumerate() {
+            let is_contiguous = layout.cols <= 1 || layout.col_stride == 1;
+            if (layout.rows, layout.cols) != (1, *cols) || !is_contiguous {
                 let accepted = format!("contiguous, 1×{cols}");
                 return Err(Error::operand("bias", rank, layout, accepted));
-            }
-            if *bias.device() != devices[rank] {
-                return Err(Error::Operand {
-                    argument: "bias",
-                    rank,
-                    found: format!("on {}", bias.device()),
-                    accepted: format!("a matrix on {}", devices[rank]),
-                });
             }
         }
         Ok(())
@@ -325,9 +310,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
                     };
                 } else {
                     // The source and C may be in one list of matrices, so C is a copy.
-                    let (rows, cols) = (layout.rows, layout.cols);
-                    let strides = (layout.row_stride, layout.col_stride);
-                    let mut product = device.zeros_strided(rows, cols, strides.0, strides.1)?;
+                    let mut product = zeros(device, layout)?;
                     self.products
                         .run(index, a, run.b[rank], product.view_mut(), &inputs)?;
                     let product = product.to_vec()?;

@@ -26,6 +26,28 @@ pub use check::Conflict;
 pub use reduce_scatter::{matmul_all_reduce, matmul_reduce_scatter};
 pub use shards::Shards;
 
+/// What the ranks compute together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// All-gather + GEMM: [`all_gather_matmul`].
+    AllGather,
+    /// GEMM + reduce-scatter: [`matmul_reduce_scatter`].
+    ReduceScatter,
+    /// GEMM + all-reduce: [`matmul_all_reduce`].
+    AllReduce,
+}
+
+impl Operation {
+    /// The program of the operation, with the rows of each rank in at most `chunks` launches.
+    pub fn program(self, rows: &Shards, chunks: usize) -> Program {
+        match self {
+            Operation::AllGather => all_gather_matmul(rows, chunks),
+            Operation::ReduceScatter => matmul_reduce_scatter(rows, chunks),
+            Operation::AllReduce => matmul_all_reduce(rows, chunks),
+        }
+    }
+}
+
 /// A matrix that steps read and write, in the memory of `rank`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Buffer {

@@ -6,17 +6,10 @@ mod reference;
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 use tilewise::{Activation, Device, Element, Gemm, Inputs, Matrix, Output};
+use tilewise_parallel::program::Operation;
 use tilewise_parallel::{Group, Options, Plan};
 
 use operands::{Operands, Padded};
-
-/// The three operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    AllGather,
-    ReduceScatter,
-    AllReduce,
-}
 
 /// What a case multiplies.
 #[derive(Debug)]

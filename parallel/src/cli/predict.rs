@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tilewise_parallel::Error;
 use tilewise_parallel::estimate::{self, Span};
-use tilewise_parallel::program::{self, Buffer, Part, Program, Queue, Shards, Work};
+use tilewise_parallel::program::{Buffer, Operation, Part, Program, Queue, Shards, Work};
 
 use super::bench::shape;
 
@@ -19,19 +19,25 @@ const BYTES: usize = 2;
 /// Columns of the picture.
 const WIDTH: usize = 72;
 
-/// An operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Operation {
-    AllGather,
-    ReduceScatter,
-    AllReduce,
+/// The operations by their names.
+const OPERATIONS: [(&str, Operation); 3] = [
+    ("all-gather", Operation::AllGather),
+    ("reduce-scatter", Operation::ReduceScatter),
+    ("all-reduce", Operation::AllReduce),
+];
+
+/// Parses the name of an operation.
+fn operation() -> impl TypedValueParser<Value = Operation> {
+    let index = |name: String| OPERATIONS.iter().position(|(other, _)| *other == name);
+    PossibleValuesParser::new(OPERATIONS.map(|(name, _)| name))
+        .map(move |name| OPERATIONS[index(name).unwrap_or(0)].1)
 }
 
 /// What to predict.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The operation
-    #[arg(long, value_enum, default_value_t = Operation::AllGather)]
+    #[arg(long, value_parser = operation(), default_value = "all-gather")]
     operation: Operation,
     /// The layer, MxNxK over all ranks
     #[arg(long, value_parser = shape, default_value = "8192x8192x8192")]
@@ -61,11 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         Operation::AllGather => (n / ranks, k),
         Operation::ReduceScatter | Operation::AllReduce => (n, k / ranks),
     };
-    let program = match operation {
-        Operation::AllGather => program::all_gather_matmul(&rows, chunks),
-        Operation::ReduceScatter => program::matmul_reduce_scatter(&rows, chunks),
-        Operation::AllReduce => program::matmul_all_reduce(&rows, chunks),
-    };
+    let program = operation.program(&rows, chunks);
     let product = |rows: usize| Duration::from_secs_f64(2.0 * (rows * n) as f64 * k as f64 / RATE);
     let spans = estimate::timeline(&program, |step| match &program.steps[step].work {
         Work::Start | Work::End => Duration::ZERO,

@@ -11,7 +11,7 @@ use crate::program::Queue;
 
 /// A GPU as a rank. Two ranks may be one GPU.
 #[derive(Debug)]
-pub(crate) struct Rank {
+pub(super) struct Rank {
     name: String,
     device: CUdevice,
     context: CUcontext,
@@ -52,15 +52,13 @@ impl Rank {
         }
         let current = rank.make_current()?;
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        let (mut aside, mut copy) = (ptr::null_mut(), ptr::null_mut());
-        for stream in [&mut aside, &mut copy] {
+        for stream in [&mut rank.aside, &mut rank.copy] {
             // SAFETY: the handle outlives the call.
             check("cuStreamCreate", unsafe {
                 sys::cuStreamCreate(stream, flags)
             })?;
         }
         drop(current);
-        (rank.aside, rank.copy) = (aside, copy);
         Ok(rank)
     }
 
@@ -163,23 +161,20 @@ impl Rank {
         }
     }
 
-    /// A new event, which measures time if it is `timed`.
-    pub(crate) fn event(&self, timed: bool) -> Result<Event, Error> {
+    /// A new event, which measures no time.
+    pub(super) fn event(&self) -> Result<Event, Error> {
         let _current = self.make_current()?;
-        let flags = match timed {
-            true => sys::CUevent_flags::CU_EVENT_DEFAULT,
-            false => sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
-        };
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         let mut event = ptr::null_mut();
         // SAFETY: the handle outlives the call.
         check("cuEventCreate", unsafe {
-            sys::cuEventCreate(&mut event, flags as u32)
+            sys::cuEventCreate(&mut event, flags)
         })?;
         Ok(Event(event))
     }
 
     /// Makes `queue` wait for `event`, of any GPU.
-    pub(crate) fn wait(&self, queue: Queue, event: &Event) -> Result<(), Error> {
+    pub(super) fn wait(&self, queue: Queue, event: &Event) -> Result<(), Error> {
         let _current = self.make_current()?;
         // SAFETY: the stream and the event exist.
         check("cuStreamWaitEvent", unsafe {
@@ -188,7 +183,7 @@ impl Rank {
     }
 
     /// Records `event`, of this GPU, behind all that `queue` has.
-    pub(crate) fn record(&self, queue: Queue, event: &Event) -> Result<(), Error> {
+    pub(super) fn record(&self, queue: Queue, event: &Event) -> Result<(), Error> {
         let _current = self.make_current()?;
         // SAFETY: the stream and the event exist, in one context.
         check("cuEventRecord", unsafe {
@@ -232,7 +227,7 @@ impl Drop for Current {
 
 /// An event of the driver.
 #[derive(Debug)]
-pub(crate) struct Event(CUevent);
+pub(super) struct Event(CUevent);
 
 // SAFETY: events of the driver may be used from any thread.
 unsafe impl Send for Event {}

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tilewise::{Element, Layout, Matrix, MatrixView, MatrixViewMut, Output};
+use tilewise::{Device, Element, Layout, Matrix, MatrixView, MatrixViewMut, Output};
 
 use crate::error::Error;
 use crate::lines::Lines;
@@ -57,11 +57,11 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
             match buffer {
                 Buffer::Gathered { rank, .. } => {
                     let layout = layout_of(operands, buffer, rows, size_of::<T>());
-                    gathered.insert(buffer, zeros(ranks, rank, layout)?);
+                    gathered.insert(buffer, zeros(&ranks.devices()[rank], layout)?);
                 }
                 Buffer::Made { rank, .. } | Buffer::Received { rank, .. } => {
                     let layout = layout_of(operands, buffer, rows, size_of::<O>());
-                    sums.insert(buffer, zeros(ranks, rank, layout)?);
+                    sums.insert(buffer, zeros(&ranks.devices()[rank], layout)?);
                 }
                 Buffer::A { .. } | Buffer::B { .. } | Buffer::C { .. } => {}
             }
@@ -138,15 +138,8 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
     }
 }
 
-/// A matrix of zeros on the device of `rank`.
-fn zeros<E: Element>(ranks: &Ranks, rank: usize, layout: Layout) -> Result<Matrix<E>, Error> {
-    let Layout {
-        rows,
-        cols,
-        row_stride,
-        col_stride,
-        ..
-    } = layout;
-    let device = &ranks.devices()[rank];
-    Ok(device.zeros_strided(rows, cols, row_stride, col_stride)?)
+/// A matrix of zeros with the strides of `layout`.
+pub(super) fn zeros<E: Element>(device: &Device, layout: Layout) -> Result<Matrix<E>, Error> {
+    let (rows, cols) = (layout.rows, layout.cols);
+    Ok(device.zeros_strided(rows, cols, layout.row_stride, layout.col_stride)?)
 }

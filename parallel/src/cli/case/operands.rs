@@ -3,8 +3,9 @@
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 use tilewise::{Device, Element, Layout, Matrix, MatrixView, MatrixViewMut, Output};
+use tilewise_parallel::program::Operation;
 
-use super::{Case, Operation};
+use super::Case;
 
 /// The operands of one run.
 pub struct Operands<T, O> {

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use tilewise::{Activation, Bias, Device, Element, Epilogue, Gemm, Inputs, Matrix, Output};
 
-use tilewise_parallel::program::Shards;
+use tilewise_parallel::program::{Operation, Shards};
 
+use super::Case;
 use super::operands::Operands;
-use super::{Case, Operation};
 
 impl Case {
     /// The elements of the C of `rank`, by products of whole matrices on `device` alone.
