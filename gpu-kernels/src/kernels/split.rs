@@ -1,21 +1,23 @@
 //! Not a step of the ladder: `split` turns f32 operands into two f16 parts ([`f16x3`]), for
-//! kernels of type [`DType::F16x3`].
+//! kernels of type [`DType::F16x3`](crate::DType::F16x3).
 //!
-//! ```text
-//! a CTA    8 lines (rows of A, or columns of B)
-//! pass 1   the largest magnitude of each line → its exponent
-//! pass 2   512 of K at a time: shared memory → low and high parts, contiguous along K;
-//!          where lines are contiguous along K, in aligned groups of four: registers → parts
-//! ```
+//! A CTA takes a few lines (rows of A, or columns of B) at a time: it finds the largest magnitude
+//! of each, which gives the line's exponent, and then stores the low and the high parts of its
+//! elements, contiguous along K.
+//!
+//! | lines | a CTA's lines | how |
+//! |---|---|---|
+//! | contiguous along K, in aligned groups of four | 1, 2, 4 or 8 ([`vectors`]) | in registers; up to 8192 elements are read once |
+//! | any other | 8 ([`staged`]) | through shared memory; read twice |
 //!
 //! It takes the parameters of the product. C is the copy of A and the source of the epilogue is
 //! the copy of B: a matrix of all low parts, then one of all high parts, for each matrix of a
 //! batch, with a line of the operand in each row. `exponents` get what the epilogue of the
-//! product needs to scale its sums back.
-//!
-//! Pass 2 reads again what pass 1 has read, mostly from L2: the lines of all CTAs that run at
-//! once are some 30 MB at K = 4096. One launch splits both operands, because a launch takes as
-//! long as splitting a small operand.
+//! product needs to scale its sums back. One launch splits both operands, because a launch takes
+//! as long as splitting a small operand.
+
+mod staged;
+mod vectors;
 
 use core::marker::PhantomData;
 
@@ -23,7 +25,6 @@ use crate::dtype::{DType, ElementType};
 use crate::f16x3;
 use crate::isa::{global, shared, thread};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
-use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 use crate::tensor_ref::TensorRef;
 use crate::unroll::unroll;
@@ -31,23 +32,18 @@ use crate::unroll::unroll;
 /// Threads of a CTA.
 const THREADS: u32 = 256;
 
-/// Lines of a CTA. Where they are contiguous along M or N, 8 of them are a sector of 32 bytes.
-pub const LINES: u32 = 8;
+const WARPS: u32 = THREADS / 32;
 
-/// Threads that read the same line.
-const ALONG_K: u32 = THREADS / LINES;
+/// Shared addresses, in bytes: the largest magnitude that each thread has found, and that each
+/// warp has found. A bank apart, a thread's own lie in 32 banks along a warp.
+const OF_THREADS: u32 = staged::CHUNK_BYTES;
+const OF_WARPS: u32 = OF_THREADS + WARPS * WARP_PITCH;
+const WARP_PITCH: u32 = 33 * 4;
 
-/// Depth that a CTA reads at a time.
-const DEPTH: u32 = 16 * ALONG_K;
-
-/// Words from one line of the staged chunk to the next, so that a warp's elements fall into 32
-/// banks along K, and along the lines with four of K.
-const PITCH: u32 = DEPTH + 4;
-
-/// Shared addresses, in bytes, of the magnitudes that threads have found, and of the exponents.
-const MAGNITUDES: u32 = LINES * PITCH * 4;
-const MAGNITUDE_PITCH: u32 = (ALONG_K + 1) * 4;
-const EXPONENTS: u32 = MAGNITUDES + LINES * MAGNITUDE_PITCH;
+/// CTAs that have lines to split; a smaller grid splits them all too.
+pub fn useful_ctas(params: &GemmParams) -> u64 {
+    Operand::a(params).groups() + Operand::b(params).groups()
+}
 
 /// Splits the operands of a product.
 pub struct Split<T>(PhantomData<T>);
@@ -55,14 +51,14 @@ pub struct Split<T>(PhantomData<T>);
 impl<T: ElementType> Kernel for Split<T> {
     const INFO: KernelInfo = KernelInfo {
         ctas_per_sm: 4,
-        shared_bytes: EXPONENTS + LINES * 4,
+        shared_bytes: OF_WARPS + WARPS * 4,
         ..KernelInfo::new(
             Family::Split,
             Arch::Sm75,
             T::DTYPE,
             Block {
-                m: LINES,
-                n: DEPTH,
+                m: staged::LINES,
+                n: staged::DEPTH,
                 k: 1,
             },
             THREADS,
@@ -81,7 +77,7 @@ impl<T: ElementType> Kernel for Split<T> {
                 (b, group - a.groups())
             };
             // SAFETY: all threads run the same groups; loads and stores are masked to the lines.
-            unsafe { split_lines(&operand, index, params.k) };
+            unsafe { split_group(&operand, index) };
             group += position.grid_x as u64;
         }
     }
@@ -91,6 +87,7 @@ impl<T: ElementType> Kernel for Split<T> {
 #[derive(Clone, Copy)]
 struct Operand {
     lines: u32,
+    k: u32,
     matrices: u32,
     /// A line is a row, whatever the operand.
     from: TensorRef,
@@ -103,6 +100,7 @@ impl Operand {
     fn a(params: &GemmParams) -> Self {
         Operand {
             lines: params.m,
+            k: params.k,
             matrices: matrices(params, &params.a),
             from: params.a,
             to: params.c,
@@ -114,6 +112,7 @@ impl Operand {
     fn b(params: &GemmParams) -> Self {
         Operand {
             lines: params.n,
+            k: params.k,
             matrices: matrices(params, &params.b),
             from: TensorRef {
                 row_stride: params.b.col_stride,
@@ -125,10 +124,29 @@ impl Operand {
         }
     }
 
-    /// Groups of [`LINES`] lines of one matrix.
+    /// Whether every line is whole groups of four elements, aligned to 16 bytes.
+    #[inline(always)]
+    fn in_vectors(&self) -> bool {
+        let from = &self.from;
+        let steps = from.row_stride | from.batch_stride | self.k as u64;
+        from.col_stride == 1 && (from.address | (4 * steps)).is_multiple_of(16)
+    }
+
+    /// The binary logarithm of the lines of a group, which a CTA splits at a time.
+    #[inline(always)]
+    fn lines_log2(&self) -> u32 {
+        if self.in_vectors() {
+            vectors::lines_log2(self.k)
+        } else {
+            staged::LINES.ilog2()
+        }
+    }
+
+    /// Groups of one matrix.
     #[inline(always)]
     fn groups_of_matrix(&self) -> u32 {
-        ceil_div(self.lines, LINES)
+        let log2 = self.lines_log2();
+        (self.lines + (1 << log2) - 1) >> log2
     }
 
     /// Groups of all matrices.
@@ -148,97 +166,18 @@ fn matrices(params: &GemmParams, operand: &TensorRef) -> u32 {
     }
 }
 
-/// The lines of one CTA, as one thread sees them.
-struct Lines {
-    /// Lines of the matrix from the first one of the CTA on.
+/// The lines that a CTA splits at a time.
+struct Group {
+    /// Lines of the matrix from the first one of the group on: all that may be read or stored.
     count: u32,
     k: u32,
+    /// The first line of the group is the first row of both.
     from: TensorRef,
-    /// The line that this thread reads, and its place among the threads that do.
-    line: u32,
-    offset: u32,
-    /// Whether a line is whole groups of four elements, aligned to 16 bytes.
-    in_vectors: bool,
-}
-
-/// Vectors of four elements that a thread reads at once.
-const VECTORS: u32 = 8;
-
-/// Depth that the threads of a line read at once as vectors.
-const VECTOR_DEPTH: u32 = VECTORS * 4 * ALONG_K;
-
-impl Lines {
-    /// The bits of this thread's element `index` of 16 in the chunk from depth `first` on; 0
-    /// outside the operand.
-    ///
-    /// # Safety
-    /// The operand is live.
-    #[inline(always)]
-    unsafe fn load(&self, first: u32, index: u32) -> u32 {
-        let k = first + index * ALONG_K + self.offset;
-        if self.line < self.count && k < self.k {
-            let element = self.line as u64 * self.from.row_stride + k as u64 * self.from.col_stride;
-            // SAFETY: inside the operand.
-            unsafe { global::load_u32(self.from.address + 4 * element) }
-        } else {
-            0
-        }
-    }
-
-    /// The depth of this thread's vector `index` of the `VECTORS` from depth `first` on.
-    #[inline(always)]
-    fn vector_depth(&self, first: u32, index: u32) -> u32 {
-        first + 4 * (index * ALONG_K + self.offset)
-    }
-
-    /// The bits of this thread's vectors from depth `first` on; 0 outside the operand.
-    ///
-    /// # Safety
-    /// The operand is live, and lines are in vectors.
-    #[inline(always)]
-    unsafe fn load_vectors(&self, first: u32) -> [[u32; 4]; VECTORS as usize] {
-        let line = self.from.address + 4 * (self.line as u64 * self.from.row_stride);
-        let mut bits = [[0; 4]; VECTORS as usize];
-        unroll!(I < 8, {
-            let k = self.vector_depth(first, I as u32);
-            let exists = self.line < self.count && k < self.k;
-            // SAFETY: inside the operand.
-            bits[I] = unsafe { global::load_u32x4_if(exists, line + 4 * k as u64) };
-        });
-        bits
-    }
-
-    /// The largest magnitude that this thread finds in its line.
-    ///
-    /// # Safety
-    /// The operand is live.
-    #[inline(always)]
-    unsafe fn largest(&self) -> u32 {
-        let mut largest = 0;
-        let mut first = 0;
-        if self.in_vectors {
-            while first < self.k {
-                // SAFETY: the caller's duty.
-                let bits = unsafe { self.load_vectors(first) };
-                unroll!(I < 8, {
-                    let [x, y, z, w] = bits[I].map(|bits| f16x3::magnitude(f32::from_bits(bits)));
-                    largest = x.max(y).max(z.max(w)).max(largest);
-                });
-                first += VECTOR_DEPTH;
-            }
-            return largest;
-        }
-        while first < self.k {
-            let mut bits = [0; 16];
-            // SAFETY: the caller's duty.
-            unroll!(I < 16, { bits[I] = unsafe { self.load(first, I as u32) } });
-            unroll!(I < 16, {
-                largest = f16x3::magnitude(f32::from_bits(bits[I])).max(largest);
-            });
-            first += DEPTH;
-        }
-        largest
-    }
+    to: TensorRef,
+    /// Bytes from a low part to the high part of the same element.
+    plane: u64,
+    /// Address of the exponent of the first line.
+    exponents: u64,
 }
 
 /// Splits group `index` of the operand's lines.
@@ -246,134 +185,94 @@ impl Lines {
 /// # Safety
 /// All threads of the CTA call this; the operand and its copy are live.
 #[inline(always)]
-unsafe fn split_lines(operand: &Operand, index: u64, k: u32) {
+unsafe fn split_group(operand: &Operand, index: u64) {
     // At least one, which the compiler has to see: a kernel cannot panic.
     let groups = operand.groups_of_matrix().max(1) as u64;
-    let (matrix, first_line) = ((index / groups) as u32, (index % groups) as u32 * LINES);
-    let thread = thread::thread_index();
-    // Neighbouring threads read neighbouring elements.
-    let along_k = operand.from.col_stride <= operand.from.row_stride;
-    let (line, offset) = if along_k {
-        (thread / ALONG_K, thread % ALONG_K)
-    } else {
-        (thread % LINES, thread / LINES)
-    };
+    let matrix = (index / groups) as u32;
+    let first = ((index % groups) as u32) << operand.lines_log2();
     let from = operand.from.of_batch(matrix, DType::F32);
-    let lines = Lines {
-        count: operand.lines - first_line,
-        k,
+    let to = operand.to.of_batch(matrix, DType::F16);
+    let group = Group {
+        count: operand.lines - first,
+        k: operand.k,
         from: TensorRef {
-            address: from.address + 4 * first_line as u64 * from.row_stride,
+            address: from.address + 4 * first as u64 * from.row_stride,
             ..from
         },
-        line,
-        offset,
-        in_vectors: from.col_stride == 1
-            && (from.address | (4 * from.row_stride) | (4 * k as u64)).is_multiple_of(16),
+        to: TensorRef {
+            address: to.address + 2 * first as u64 * to.row_stride,
+            ..to
+        },
+        plane: 2 * operand.lines as u64 * to.row_stride,
+        exponents: operand.exponents + 4 * (matrix as u64 * operand.lines as u64 + first as u64),
     };
-    let base = shared::base();
-    // SAFETY: masked to the lines; the barriers separate stores to shared memory from loads.
+    // SAFETY: the caller's duty.
     unsafe {
-        let found = base + MAGNITUDES + line * MAGNITUDE_PITCH + offset * 4;
-        shared::store_u32(found, lines.largest());
-        thread::sync_cta();
-        if thread < LINES {
-            let mut largest = 0;
-            let mut from = base + MAGNITUDES + thread * MAGNITUDE_PITCH;
-            let end = from + ALONG_K * 4;
-            while from < end {
-                unroll!(I < 8, {
-                    largest = shared::load_u32(from + 4 * I as u32).max(largest);
-                });
-                from += 32;
-            }
-            let exponent = f16x3::exponent(largest) as u32;
-            shared::store_u32(base + EXPONENTS + thread * 4, exponent);
-            if thread < lines.count {
-                let line = matrix as u64 * operand.lines as u64 + (first_line + thread) as u64;
-                global::store_u32(operand.exponents + line * 4, exponent);
-            }
-        }
-        thread::sync_cta();
-        if lines.in_vectors {
-            store_vectors(operand, matrix, first_line, &lines);
-            return;
-        }
-        let mut first = 0;
-        while first < k {
-            unroll!(I < 16, {
-                let at = line * PITCH + I as u32 * ALONG_K + offset;
-                shared::store_u32(base + at * 4, lines.load(first, I as u32));
-            });
-            thread::sync_cta();
-            // A warp stores a line.
-            let (line, lane) = (thread / 32, thread % 32);
-            unroll!(I < 8, {
-                let at = 2 * (I as u32 * 32 + lane);
-                if line < lines.count && first + at < k {
-                    store_pair(operand, matrix, first_line, (line, first, at));
-                }
-            });
-            thread::sync_cta();
-            first += DEPTH;
+        if operand.in_vectors() {
+            vectors::split(&group);
+        } else {
+            staged::split(&group);
         }
     }
 }
 
-/// Splits this thread's line, whose elements are in vectors, and stores each part as pairs of
-/// pairs.
-///
-/// # Safety
-/// The exponents are in shared memory; the operand and its copy are live.
-#[inline(always)]
-unsafe fn store_vectors(operand: &Operand, matrix: u32, first_line: u32, lines: &Lines) {
-    let to = operand.to.of_batch(matrix, DType::F16);
-    let plane = 2 * operand.lines as u64 * to.row_stride;
-    let line = to.address + 2 * (first_line + lines.line) as u64 * to.row_stride;
-    // SAFETY: the caller's duty.
-    unsafe {
-        let exponent = shared::load_u32(shared::base() + EXPONENTS + lines.line * 4) as i32;
-        let mut first = 0;
-        while first < lines.k {
-            let bits = lines.load_vectors(first);
-            unroll!(I < 8, {
-                let k = lines.vector_depth(first, I as u32);
-                if lines.line < lines.count && k < lines.k {
-                    let parts = bits[I].map(|bits| f16x3::split(f32::from_bits(bits), exponent));
-                    let [x, y, z, w] = parts;
-                    let address = line + 2 * k as u64;
-                    let pairs = |part: usize| [x[part] | y[part] << 16, z[part] | w[part] << 16];
-                    global::store_u32x2(address, pairs(0));
-                    global::store_u32x2(address + plane, pairs(1));
+impl Group {
+    /// Gathers the largest magnitude of each warp's threads, of which this thread's is `largest`
+    /// and belongs to slot `slot` of warp `warp`. [`Group::exponent`] may be called afterwards.
+    ///
+    /// # Safety
+    /// All threads of the CTA call this, each with another slot.
+    #[inline(always)]
+    unsafe fn gather(&self, warp: u32, slot: u32, largest: u32) {
+        let base = shared::base();
+        let thread = thread::thread_index();
+        // SAFETY: the barriers separate stores to shared memory from loads.
+        unsafe {
+            shared::store_u32(base + OF_THREADS + warp * WARP_PITCH + slot * 4, largest);
+            thread::sync_cta();
+            if thread < WARPS {
+                let mut largest = 0;
+                let mut from = base + OF_THREADS + thread * WARP_PITCH;
+                let end = from + 32 * 4;
+                while from < end {
+                    unroll!(I < 8, {
+                        largest = shared::load_u32(from + 4 * I as u32).max(largest);
+                    });
+                    from += 32;
                 }
-            });
-            first += VECTOR_DEPTH;
+                shared::store_u32(base + OF_WARPS + thread * 4, largest);
+            }
+            thread::sync_cta();
         }
     }
-}
 
-/// Splits the elements `at` and `at + 1` of a line of the chunk from depth `first` on, and stores
-/// each part as a pair. A line of the copy has room for the second, which is 0 past the end.
-///
-/// # Safety
-/// The chunk and the exponents are in shared memory; the first element exists.
-#[inline(always)]
-unsafe fn store_pair(
-    operand: &Operand,
-    matrix: u32,
-    first_line: u32,
-    (line, first, at): (u32, u32, u32),
-) {
-    let to = operand.to.of_batch(matrix, DType::F16);
-    let plane = operand.lines as u64 * to.row_stride;
-    // SAFETY: the caller's duty.
-    unsafe {
-        let exponent = shared::load_u32(shared::base() + EXPONENTS + line * 4) as i32;
-        let pair = shared::load_f32x2(shared::base() + (line * PITCH + at) * 4);
-        let [one, other] = pair.map(|element| f16x3::split(element, exponent));
-        let element = (first_line + line) as u64 * to.row_stride + (first + at) as u64;
-        let address = to.address + 2 * element;
-        global::store_u32(address, one[0] | other[0] << 16);
-        global::store_u32(address + 2 * plane, one[1] | other[1] << 16);
+    /// The exponent of line `line`, whose magnitudes `warps` warps from `line * warps` on have
+    /// gathered.
+    ///
+    /// # Safety
+    /// All threads of the CTA have gathered magnitudes.
+    #[inline(always)]
+    unsafe fn exponent(&self, line: u32, warps: u32) -> i32 {
+        let mut from = shared::base() + OF_WARPS + line * warps * 4;
+        let end = from + warps * 4;
+        let mut largest = 0;
+        while from < end {
+            // SAFETY: the caller's duty.
+            largest = unsafe { shared::load_u32(from) }.max(largest);
+            from += 4;
+        }
+        f16x3::exponent(largest)
+    }
+
+    /// Stores the exponent of line `line`, if the line exists.
+    ///
+    /// # Safety
+    /// The exponents are live.
+    #[inline(always)]
+    unsafe fn store_exponent(&self, line: u32, exponent: i32) {
+        if line < self.count {
+            // SAFETY: the caller's duty.
+            unsafe { global::store_u32(self.exponents + 4 * line as u64, exponent as u32) }
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gpu_kernels::kernels::split::LINES;
+use gpu_kernels::kernels::split;
 use gpu_kernels::{
     DType, EpilogueArguments, Form, GemmParams, KernelInfo, Schedule, TensorMaps, TensorRef,
     TileOrder,
@@ -47,10 +47,6 @@ impl Split {
             batched: (problem.batches > 1).into(),
             ..Form::plain(DType::F32)
         };
-        let groups = |packed: PackedMatrix| {
-            u64::from(packed.lines().div_ceil(LINES)) * u64::from(packed.batches)
-        };
-        let ctas = (groups(packed[0]) + groups(packed[1])).min(MOST_CTAS);
         let params = GemmParams {
             a: problem.a.at(0),
             b: problem.b.at(0),
@@ -75,7 +71,7 @@ impl Split {
         Ok(Split {
             function: gpu.load(kernel, &form)?,
             config: LaunchConfig {
-                ctas: (ctas as u32, 1),
+                ctas: (split::useful_ctas(&params).min(MOST_CTAS) as u32, 1),
                 overlaps: false,
             },
             params,
