@@ -51,9 +51,11 @@ KNOWN = {
 }  # fmt: skip
 
 
-def tiles():
-    """The rows of `hopper` in the list of kernels: (M, N, K, stages, schedule, its arguments)."""
-    rows = ENTRY.read_text().split("hopper {")[1].split("}")[0]
+def tiles(layout):
+    """The kernels of a layout in the list of kernels, as (M, N, K, stages, schedule, its arguments)."""
+    text = ENTRY.read_text()
+    lists = ["hopper {", "hopper_bk {" if layout[1] == "t" else "hopper_bn {"]
+    rows = "".join(text.split(name)[1].split("}")[0] for name in lists)
     pattern = r'(\d+) (\d+) (\d+), (\d+), (\w+)(<[\d, ]+>)?, \w+, "(\w*)";'
     found = {}
     for m, n, k, stages, schedule, arguments, suffix in re.findall(pattern, rows):
@@ -163,7 +165,10 @@ def estimate(c, t):
     return np.where(t["possible"], cycles, np.inf)
 
 
-def read(paths, kernels):
+KERNELS = {layout: tiles(layout) for layout in ("nn", "nt", "tn", "tt")}
+
+
+def read(paths):
     """For each product that TMA can read: features of its kernels, their times, cuBLASLt's."""
     products = {}
     for path in paths:
@@ -174,7 +179,7 @@ def read(paths, kernels):
             if any(pitch % 8 for pitch in pitches):
                 continue
             product = products.setdefault((m, n, k, layout, row["dtype"]), ([], [], []))
-            name = row["kernel"].split("_", 4)[-1]
+            name, kernels = row["kernel"].split("_", 4)[-1], KERNELS[layout]
             if row["implementation"].startswith("cuBLASLt"):
                 product[2].append(float(row["cold_ms"]))
             elif name in kernels:
@@ -184,8 +189,8 @@ def read(paths, kernels):
 
 
 def main():
-    kernels = tiles()
-    products = read(sys.argv[1:], kernels)
+    kernels = KERNELS["nn"]
+    products = read(sys.argv[1:])
     rows = table([row for product in products for row in product[0]])
     times = np.array([time for product in products for time in product[1]])
     ends = np.cumsum([len(product[0]) for product in products])

@@ -90,9 +90,6 @@ macro_rules! for_each_entry {
                 128 192 64, 4, Cooperative, false, "";
                 128 192 64, 4, Clusters<2, 1>, false, "_cluster2x1";
                 128 192 64, 4, PingPong, false, "_pingpong";
-                128 160 64, 4, Clusters<2, 1>, false, "_cluster2x1";
-                128 160 64, 4, StreamK, false, "_streamk";
-                128 144 64, 4, Cooperative, false, "";
                 128 128 64, 6, Cooperative, true, "";
                 128 128 64, 5, PingPong, true, "_pingpong";
                 128 128 64, 6, StreamK, true, "_streamk";
@@ -102,13 +99,30 @@ macro_rules! for_each_entry {
                 64 256 64, 4, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
                 64 128 64, 8, Clusters<2, 1>, false, "_cluster2x1";
-                64 96 64, 8, Cooperative, false, "";
                 128 64 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 8, SplitK<2>, true, "_split2";
                 64 64 64, 8, SplitK<4>, true, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
+            }
+            // B along K: tiles with a width between multiples of 64, and as many stages as fit.
+            hopper_bk {
+                128 160 64, 5, Cooperative, false, "";
+                128 160 64, 5, Clusters<2, 1>, false, "_cluster2x1";
+                128 160 64, 5, StreamK, false, "_streamk";
+                128 144 64, 5, Cooperative, false, "";
+                128 96 64, 6, Cooperative, false, "";
+                128 80 64, 7, Cooperative, false, "";
+                64 96 64, 10, Cooperative, false, "";
+            }
+            // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
+            // that load as much as 128 gain too little.
+            hopper_bn {
+                128 160 64, 4, Clusters<2, 1>, false, "_cluster2x1";
+                128 160 64, 4, StreamK, false, "_streamk";
+                128 144 64, 4, Cooperative, false, "";
+                64 96 64, 8, Cooperative, false, "";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
@@ -134,6 +148,8 @@ macro_rules! for_each_entry {
         tensor_core_f16x3 { $($tensor_core_f16x3:tt)* }
         tensor_core_sm75 { $($tensor_core_sm75:tt)* }
         hopper { $($hopper:tt)* }
+        hopper_bk { $($hopper_bk:tt)* }
+        hopper_bn { $($hopper_bn:tt)* }
         hopper_f16x3 { $($hopper_f16x3:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
     ) => {
@@ -158,14 +174,14 @@ macro_rules! for_each_entry {
             hopper {
                 ("hopper_f16x3_ak_bk_" F16x3, AlongK, AlongK) { $($hopper_f16x3)* }
                 ("hopper_tf32_ak_bk_" Tf32, AlongK, AlongK) { $($hopper_tf32)* }
-                ("hopper_f16_ak_bk_" F16, AlongK, AlongK) { $($hopper)* }
-                ("hopper_f16_ak_bn_" F16, AlongK, AlongMn) { $($hopper)* }
-                ("hopper_f16_am_bk_" F16, AlongMn, AlongK) { $($hopper)* }
-                ("hopper_f16_am_bn_" F16, AlongMn, AlongMn) { $($hopper)* }
-                ("hopper_bf16_ak_bk_" Bf16, AlongK, AlongK) { $($hopper)* }
-                ("hopper_bf16_ak_bn_" Bf16, AlongK, AlongMn) { $($hopper)* }
-                ("hopper_bf16_am_bk_" Bf16, AlongMn, AlongK) { $($hopper)* }
-                ("hopper_bf16_am_bn_" Bf16, AlongMn, AlongMn) { $($hopper)* }
+                ("hopper_f16_ak_bk_" F16, AlongK, AlongK) { $($hopper)* $($hopper_bk)* }
+                ("hopper_f16_ak_bn_" F16, AlongK, AlongMn) { $($hopper)* $($hopper_bn)* }
+                ("hopper_f16_am_bk_" F16, AlongMn, AlongK) { $($hopper)* $($hopper_bk)* }
+                ("hopper_f16_am_bn_" F16, AlongMn, AlongMn) { $($hopper)* $($hopper_bn)* }
+                ("hopper_bf16_ak_bk_" Bf16, AlongK, AlongK) { $($hopper)* $($hopper_bk)* }
+                ("hopper_bf16_ak_bn_" Bf16, AlongK, AlongMn) { $($hopper)* $($hopper_bn)* }
+                ("hopper_bf16_am_bk_" Bf16, AlongMn, AlongK) { $($hopper)* $($hopper_bk)* }
+                ("hopper_bf16_am_bn_" Bf16, AlongMn, AlongMn) { $($hopper)* $($hopper_bn)* }
             }
         }
     };

@@ -28,6 +28,13 @@ pub struct Arguments {
     /// Layers, MxNxK over all ranks, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = shape, default_value = SHAPES)]
     shapes: Vec<[usize; 3]>,
+    /// Operations, separated by commas
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "all-gather,reduce-scatter,all-reduce"
+    )]
+    operations: Vec<Operation>,
     /// Also measure these numbers of chunks
     #[arg(long, value_delimiter = ',')]
     chunks: Vec<usize>,
@@ -44,6 +51,27 @@ pub fn shape(text: &str) -> Result<[usize; 3], String> {
     let sides: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
     let sides = sides.map_err(|error| format!("{text}: {error}"))?;
     sides.try_into().map_err(|_| format!("{text}: not MxNxK"))
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Operation {
+    /// All-gather, then product.
+    AllGather,
+    /// Product, then reduce-scatter.
+    ReduceScatter,
+    /// Product, then all-reduce.
+    AllReduce,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Operation::AllGather => "all-gather + GEMM",
+            Operation::ReduceScatter => "GEMM + reduce-scatter",
+            Operation::AllReduce => "GEMM + all-reduce",
+        }
+    }
 }
 
 /// What a candidate does in one round.
@@ -77,8 +105,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         println!("no NCCL: libnccl.so.2 is not found, or ranks share a GPU");
     }
     for &shape in &arguments.shapes {
-        for is_gather in [true, false] {
-            measure(arguments, &group, nccl.as_ref(), shape, is_gather)?;
+        for &operation in &arguments.operations {
+            measure(arguments, &group, nccl.as_ref(), shape, operation)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -112,8 +140,9 @@ fn measure(
     group: &Group,
     nccl: Option<&Nccl>,
     [m, n, k]: [usize; 3],
-    is_gather: bool,
+    operation: Operation,
 ) -> Result<(), Error> {
+    let is_gather = operation == Operation::AllGather;
     let (devices, ranks) = (group.devices(), arguments.gpus);
     let mut rng = SmallRng::seed_from_u64(arguments.seed);
     // What one rank has. B is stored by columns, as the weights of a linear layer are.
@@ -125,11 +154,14 @@ fn measure(
     let a = each(devices, |device| random(device, &mut rng, a_rows, own_k))?;
     let bt = each(devices, |device| random(device, &mut rng, own_n, own_k))?;
     let whole_a = each(devices, |device| random(device, &mut rng, m, own_k))?;
-    let c_rows = if is_gather { m } else { own_m };
+    let c_rows = match operation {
+        Operation::ReduceScatter => own_m,
+        Operation::AllGather | Operation::AllReduce => m,
+    };
     let mut c = each(devices, |device| Ok(device.zeros(c_rows, own_n)?))?;
     let whole_c = || each(devices, |device| Ok(device.zeros(m, own_n)?));
     let (mut alone_c, mut nccl_c, mut busy_c) = (whole_c()?, whole_c()?, whole_c()?);
-    let scattered = each(devices, |device| Ok(device.zeros(own_m, own_n)?))?;
+    let summed = each(devices, |device| Ok(device.zeros(c_rows, own_n)?))?;
 
     let a_views: Vec<_> = a.iter().map(Matrix::view).collect();
     let b_views: Vec<_> = bt.iter().map(|bt| bt.view().t()).collect();
@@ -150,9 +182,16 @@ fn measure(
             None => Options::new(),
             Some(chunks) => Options::new().chunks(chunks),
         };
-        let plan = match is_gather {
-            true => group.all_gather_matmul(&options, &a_views, &b_views, &mut c_views)?,
-            false => group.matmul_reduce_scatter(&options, &a_views, &b_views, &mut c_views)?,
+        let plan = match operation {
+            Operation::AllGather => {
+                group.all_gather_matmul(&options, &a_views, &b_views, &mut c_views)?
+            }
+            Operation::ReduceScatter => {
+                group.matmul_reduce_scatter(&options, &a_views, &b_views, &mut c_views)?
+            }
+            Operation::AllReduce => {
+                group.matmul_all_reduce(&options, &a_views, &b_views, &mut c_views)?
+            }
         };
         let info = plan.info();
         let name = match chunks {
@@ -188,7 +227,7 @@ fn measure(
                 .collect()
         };
         let (from_a, to_a) = (addresses(&a), addresses(&whole_a));
-        let (from_c, to_c) = (addresses(&nccl_c), addresses(&scattered));
+        let (from_c, to_c) = (addresses(&nccl_c), addresses(&summed));
         let (whole_a, b_views) = (&whole_a, &b_views);
         candidates.push(Candidate {
             name: "NCCL and product".into(),
@@ -199,10 +238,11 @@ fn measure(
                 for (rank, plan) in with_nccl.iter_mut().enumerate() {
                     plan.run(&whole_a[rank], b_views[rank], &mut nccl_c[rank])?;
                 }
-                if !is_gather {
-                    nccl.reduce_scatter(&from_c, &to_c, own_m * own_n)?;
+                match operation {
+                    Operation::AllGather => Ok(()),
+                    Operation::ReduceScatter => nccl.reduce_scatter(&from_c, &to_c, own_m * own_n),
+                    Operation::AllReduce => nccl.all_reduce(&from_c, &to_c, m * own_n),
                 }
-                Ok(())
             }),
             times: Vec::new(),
         });
@@ -239,14 +279,7 @@ fn measure(
             }
         }
     }
-    println!(
-        "\n{} {m}×{n}×{k}, {ranks} ranks",
-        if is_gather {
-            "all-gather + GEMM"
-        } else {
-            "GEMM + reduce-scatter"
-        }
-    );
+    println!("\n{} {m}×{n}×{k}, {ranks} ranks", operation.name());
     let reference = median(&candidates[0].times);
     for candidate in &candidates {
         let [low, middle, high] = quartiles(&candidate.times);

@@ -67,6 +67,24 @@ impl<'d> Nccl<'d> {
         })
     }
 
+    /// Adds up the matrices of all ranks, and gives each rank all `count` elements of bf16.
+    pub fn all_reduce(&self, from: &[u64], to: &[u64], count: usize) -> Result<(), Error> {
+        self.grouped("ncclAllReduce", |rank| {
+            // SAFETY: as above.
+            unsafe {
+                sys::ncclAllReduce(
+                    from[rank] as *const _,
+                    to[rank] as *mut _,
+                    count,
+                    ncclDataType_t::ncclBfloat16,
+                    ncclRedOp_t::ncclSum,
+                    self.comms[rank],
+                    stream(&self.devices[rank]).cast(),
+                )
+            }
+        })
+    }
+
     fn grouped(
         &self,
         call: &'static str,
