@@ -4,7 +4,7 @@
 //! waves   = clusters that have a tile / clusters that run at once, rounded up
 //! asked   = cycles that one CTA takes to request its bytes
 //! loads   = bytes that one CTA takes from L2, without the bytes that a neighbour requests too
-//! k_block = max(arithmetic, asked, loads) + waits + power     BLOCK_K of one tile
+//! k_block = max(arithmetic, asked, loads, latency / stages) + waits + power     BLOCK_K of one tile
 //! wave    = max(k_blocks · k_block, DRAM) + store
 //! cycles  = start + waves · wave
 //! ```
@@ -60,11 +60,11 @@ use work::{Work, fill};
 pub use task::{MidLine, Task};
 
 /// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: u64 = 200;
+const CLUSTER_LATENCY: u64 = 789;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
-const STREAM_K_MARGIN: u64 = 5;
+const STREAM_K_MARGIN: u64 = 2;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -194,8 +194,8 @@ fn what_neighbours_ask_for_too_is_asked_for_once() {
     // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
     let alone = "hopper_f16_ak_bn_128x256x64";
     assert_eq!(loads(alone, 1, 1), (128 + 256) * 128);
-    assert_eq!(loads(alone, 1, 2), (128 * 3 / 4 + 256) * 128);
-    assert_eq!(loads(alone, 2, 2), (128 * 3 / 4 + 256 * 3 / 4) * 128);
+    assert_eq!(loads(alone, 1, 2), (128 * 4 / 5 + 256) * 128);
+    assert_eq!(loads(alone, 2, 2), (128 * 4 / 5 + 256 * 4 / 5) * 128);
     // Half of the columns come by multicast.
     let cluster = "hopper_f16_ak_bn_128x256x64_cluster2x1";
     assert_eq!(loads(cluster, 2, 2), (128 + 128) * 128);

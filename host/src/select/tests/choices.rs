@@ -64,8 +64,8 @@ fn every_family_that_can_run_is_listed_best_first() {
         kernels(&open(&half, &H200)),
         [
             "hopper_kn",
-            "hopper_kn_64",
             "hopper_kn_pair",
+            "hopper_kn_64",
             "tc_f16_kn",
             "tiled_f16",
             "naive_f16",

@@ -37,7 +37,7 @@ fn forced(schedule: Schedule, kernel: Option<&str>) -> Result<Choice, Error> {
 #[test]
 fn is_chosen_where_the_last_wave_is_short() {
     // 2 waves and 24 tiles.
-    let list = listed(3072, 3072, 3072);
+    let list = listed(3072, 3072, 8192);
     assert_eq!(list[0].kernel.name, "shared");
     assert_eq!(list[0].schedule, Schedule::StreamK);
     assert!(list.iter().any(|choice| choice.kernel.name == "whole"));
