@@ -1,5 +1,5 @@
-//! Not a step of the ladder: `split` turns f32 operands into two f16 parts ([`f16x3`]), for
-//! kernels of type [`DType::F16x3`](crate::DType::F16x3).
+//! Not a step of the ladder: `split` turns f32 operands into two f16 parts ([`f16x3`](crate::f16x3)),
+//! for kernels of type [`DType::F16x3`].
 //!
 //! A CTA takes a few lines (rows of A, or columns of B) at a time: it finds the largest magnitude
 //! of each, which gives the line's exponent, and then stores the low and the high parts of its
@@ -7,8 +7,8 @@
 //!
 //! | lines | a CTA's lines | how |
 //! |---|---|---|
-//! | contiguous along K, in aligned groups of four | 1, 2, 4 or 8 ([`vectors`]) | in registers; up to 8192 elements are read once |
-//! | any other | 8 ([`staged`]) | through shared memory; read twice |
+//! | contiguous along K, in aligned groups of four | 1, 2, 4 or 8 (`vectors`) | in registers; up to 8192 elements are read once |
+//! | any other | 8 (`staged`) | through shared memory; read twice |
 //!
 //! It takes the parameters of the product. C is the copy of A and the source of the epilogue is
 //! the copy of B: a matrix of all low parts, then one of all high parts, for each matrix of a
@@ -16,29 +16,18 @@
 //! product needs to scale its sums back. One launch splits both operands, because a launch takes
 //! as long as splitting a small operand.
 
+mod group;
 mod staged;
 mod vectors;
 
 use core::marker::PhantomData;
 
 use crate::dtype::{DType, ElementType};
-use crate::f16x3;
-use crate::isa::{global, shared, thread};
+use crate::isa::thread;
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 use crate::problem::{GemmParams, MapAddress};
 use crate::tensor_ref::TensorRef;
-use crate::unroll::unroll;
-
-/// Threads of a CTA.
-const THREADS: u32 = 256;
-
-const WARPS: u32 = THREADS / 32;
-
-/// Shared addresses, in bytes: the largest magnitude that each thread has found, and that each
-/// warp has found. A bank apart, a thread's own lie in 32 banks along a warp.
-const OF_THREADS: u32 = staged::CHUNK_BYTES;
-const OF_WARPS: u32 = OF_THREADS + WARPS * WARP_PITCH;
-const WARP_PITCH: u32 = 33 * 4;
+use group::{Group, THREADS};
 
 /// CTAs that have lines to split; a smaller grid splits them all too.
 pub fn useful_ctas(params: &GemmParams) -> u64 {
@@ -51,7 +40,7 @@ pub struct Split<T>(PhantomData<T>);
 impl<T: ElementType> Kernel for Split<T> {
     const INFO: KernelInfo = KernelInfo {
         ctas_per_sm: 4,
-        shared_bytes: OF_WARPS + WARPS * 4,
+        shared_bytes: staged::SHARED_BYTES,
         ..KernelInfo::new(
             Family::Split,
             Arch::Sm75,
@@ -166,20 +155,6 @@ fn matrices(params: &GemmParams, operand: &TensorRef) -> u32 {
     }
 }
 
-/// The lines that a CTA splits at a time.
-struct Group {
-    /// Lines of the matrix from the first one of the group on: all that may be read or stored.
-    count: u32,
-    k: u32,
-    /// The first line of the group is the first row of both.
-    from: TensorRef,
-    to: TensorRef,
-    /// Bytes from a low part to the high part of the same element.
-    plane: u64,
-    /// Address of the exponent of the first line.
-    exponents: u64,
-}
-
 /// Splits group `index` of the operand's lines.
 ///
 /// # Safety
@@ -212,67 +187,6 @@ unsafe fn split_group(operand: &Operand, index: u64) {
             vectors::split(&group);
         } else {
             staged::split(&group);
-        }
-    }
-}
-
-impl Group {
-    /// Gathers the largest magnitude of each warp's threads, of which this thread's is `largest`
-    /// and belongs to slot `slot` of warp `warp`. [`Group::exponent`] may be called afterwards.
-    ///
-    /// # Safety
-    /// All threads of the CTA call this, each with another slot.
-    #[inline(always)]
-    unsafe fn gather(&self, warp: u32, slot: u32, largest: u32) {
-        let base = shared::base();
-        let thread = thread::thread_index();
-        // SAFETY: the barriers separate stores to shared memory from loads.
-        unsafe {
-            shared::store_u32(base + OF_THREADS + warp * WARP_PITCH + slot * 4, largest);
-            thread::sync_cta();
-            if thread < WARPS {
-                let mut largest = 0;
-                let mut from = base + OF_THREADS + thread * WARP_PITCH;
-                let end = from + 32 * 4;
-                while from < end {
-                    unroll!(I < 8, {
-                        largest = shared::load_u32(from + 4 * I as u32).max(largest);
-                    });
-                    from += 32;
-                }
-                shared::store_u32(base + OF_WARPS + thread * 4, largest);
-            }
-            thread::sync_cta();
-        }
-    }
-
-    /// The exponent of line `line`, whose magnitudes `warps` warps from `line * warps` on have
-    /// gathered.
-    ///
-    /// # Safety
-    /// All threads of the CTA have gathered magnitudes.
-    #[inline(always)]
-    unsafe fn exponent(&self, line: u32, warps: u32) -> i32 {
-        let mut from = shared::base() + OF_WARPS + line * warps * 4;
-        let end = from + warps * 4;
-        let mut largest = 0;
-        while from < end {
-            // SAFETY: the caller's duty.
-            largest = unsafe { shared::load_u32(from) }.max(largest);
-            from += 4;
-        }
-        f16x3::exponent(largest)
-    }
-
-    /// Stores the exponent of line `line`, if the line exists.
-    ///
-    /// # Safety
-    /// The exponents are live.
-    #[inline(always)]
-    unsafe fn store_exponent(&self, line: u32, exponent: i32) {
-        if line < self.count {
-            // SAFETY: the caller's duty.
-            unsafe { global::store_u32(self.exponents + 4 * line as u64, exponent as u32) }
         }
     }
 }

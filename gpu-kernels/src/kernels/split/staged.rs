@@ -3,7 +3,7 @@
 //! The second pass reads again what the first has read, mostly from L2: the lines of all CTAs
 //! that run at once are some 70 MB at K = 4096.
 
-use super::{Group, THREADS};
+use super::group::{self, Group, THREADS};
 use crate::f16x3;
 use crate::isa::{global, shared, thread};
 use crate::unroll::unroll;
@@ -21,8 +21,11 @@ pub(super) const DEPTH: u32 = 16 * ALONG_K;
 /// banks along K, and along the lines with four of K.
 const PITCH: u32 = DEPTH + 4;
 
+/// Shared address of the staged chunk, in bytes.
+const CHUNK: u32 = group::SHARED_BYTES;
+
 /// Bytes of shared memory from its base on.
-pub(super) const CHUNK_BYTES: u32 = LINES * PITCH * 4;
+pub(super) const SHARED_BYTES: u32 = CHUNK + LINES * PITCH * 4;
 
 /// The element that a thread reads: its line, and its depth in each [`ALONG_K`] of K.
 #[derive(Clone, Copy)]
@@ -51,7 +54,7 @@ pub(super) unsafe fn split(group: &Group) {
             offset: thread / LINES,
         }
     };
-    let base = shared::base();
+    let chunk = shared::base() + CHUNK;
     // SAFETY: masked to the lines; the barriers separate stores to shared memory from loads.
     unsafe {
         group.gather(place.line, place.offset, largest(group, place));
@@ -62,7 +65,7 @@ pub(super) unsafe fn split(group: &Group) {
         while first < group.k {
             unroll!(I < 16, {
                 let at = place.line * PITCH + I as u32 * ALONG_K + place.offset;
-                shared::store_u32(base + at * 4, load(group, place, first, I as u32));
+                shared::store_u32(chunk + at * 4, load(group, place, first, I as u32));
             });
             thread::sync_cta();
             // A warp stores a line.
@@ -129,7 +132,7 @@ unsafe fn largest(group: &Group, place: Place) -> u32 {
 unsafe fn store_pair(group: &Group, exponent: i32, (line, first, at): (u32, u32, u32)) {
     // SAFETY: the caller's duty.
     unsafe {
-        let pair = shared::load_f32x2(shared::base() + (line * PITCH + at) * 4);
+        let pair = shared::load_f32x2(shared::base() + CHUNK + (line * PITCH + at) * 4);
         let [one, other] = pair.map(|element| f16x3::split(element, exponent));
         let element = line as u64 * group.to.row_stride + (first + at) as u64;
         let address = group.to.address + 2 * element;

@@ -5,7 +5,7 @@
 //! line of up to 8192 elements is read once. Of a deeper line they still hold the last elements
 //! when its largest is known, and read the others again, backwards.
 
-use super::{Group, THREADS};
+use super::group::{Group, THREADS};
 use crate::f16x3;
 use crate::isa::{global, thread};
 use crate::unroll::unroll;
