@@ -4,6 +4,5 @@ pub mod bench;
 mod case;
 pub mod check;
 mod devices;
-mod nccl;
 pub mod predict;
 mod timer;

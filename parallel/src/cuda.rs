@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::lines::Lines;
 use crate::program::{Program, Queue};
 use error::check;
+pub(crate) use rank::Current;
 use rank::{Event, Rank};
 
 /// The ranks of a group, each of which can access the memory of the others.
@@ -38,6 +39,17 @@ impl Links {
             rank.share_pool(device, &ranks)?;
         }
         Ok(Links { ranks })
+    }
+
+    /// Makes the context of `rank` current until the result is dropped.
+    pub(crate) fn make_current(&self, rank: usize) -> Result<Current, Error> {
+        self.ranks[rank].make_current()
+    }
+
+    /// Makes some context of the group current until the result is dropped, for calls that leave
+    /// another one current; then the context is current again that was before.
+    pub(crate) fn keep_current(&self) -> Result<Current, Error> {
+        self.make_current(0)
     }
 }
 

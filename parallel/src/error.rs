@@ -69,6 +69,22 @@ pub enum Error {
         name: String,
     },
 
+    /// A call of NCCL failed.
+    #[error("{call} failed ({name})")]
+    Nccl {
+        /// The function.
+        call: &'static str,
+        /// The name of its result.
+        name: String,
+    },
+
+    /// [`Engine::Nccl`](crate::Engine::Nccl) cannot run the operation.
+    #[error("NCCL cannot run this operation: {why}; accepted: Engine::Auto or Engine::Peer")]
+    NoNccl {
+        /// What is in its way.
+        why: String,
+    },
+
     /// A run failed half-way, so that ranks wait for steps that were never enqueued or have
     /// received sums of different runs. The plan cannot run any more.
     #[error("an earlier run of this plan failed ({why}); make a new plan")]

@@ -37,7 +37,7 @@
 //! | type | what it is |
 //! |---|---|
 //! | [`Group`] | the devices, one for each rank; plans the three operations |
-//! | [`Options`] | bias, activation, precision, number of chunks |
+//! | [`Options`] | bias, activation, precision, number of chunks, [`Engine`] |
 //! | [`Plan`] | an operation ready to run |
 //! | [`program`] | which step waits for which, as data, and the proof that none meet |
 //! | [`estimate`] | what a program takes, from the times of its steps |
@@ -48,12 +48,13 @@
 //! unsplit product on one of the GPUs. [`Group::matmul_reduce_scatter`] and
 //! [`Group::matmul_all_reduce`] add in a fixed order,
 //! round a ring from the rank behind the owner of the rows to the owner, and the sums between
-//! ranks have the type of C. Timing changes no bit.
+//! ranks have the type of C. Timing changes no bit. ([`Engine::Nccl`] adds in NCCL's order.)
 //!
 //! # Hangs
 //!
 //! No kernel waits for another GPU. Streams wait for events that were recorded before they
 //! wait, so a slow rank delays the others, and a failed one ends them with the driver's error.
+//! [`Engine::Nccl`], which must be asked for, waits as NCCL does.
 
 #![warn(missing_docs)]
 
@@ -63,6 +64,7 @@ pub mod estimate;
 mod group;
 mod in_turn;
 mod lines;
+mod nccl;
 mod operands;
 mod options;
 mod plan;
@@ -71,7 +73,7 @@ mod ranks;
 
 pub use error::Error;
 pub use group::Group;
-pub use options::Options;
+pub use options::{Engine, Options};
 pub use plan::{Plan, PlanInfo};
 
 /// The example in `docs/` is compiled too.

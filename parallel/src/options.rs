@@ -2,14 +2,33 @@
 
 use tilewise::{Activation, Bias, Device, Epilogue, Gemm, Precision};
 
+/// How ranks exchange rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// By copies into the memory of the other ranks, behind the products. No rank waits for
+    /// another in a kernel, and the bits are those that [the crate](crate#results) promises.
+    #[default]
+    Peer,
+    /// By NCCL's collectives, before the product or after it. They take dense matrices, in equal
+    /// parts, each rank on a GPU of its own, and no bias and no activation on a sum over ranks.
+    /// NCCL adds in an order of its own, and rounds each product to the type of C before. Its
+    /// kernels wait for those of the other ranks: where the process runs collectives of another
+    /// communicator on the same GPUs, NCCL wants their order to be the same on all of them.
+    Nccl,
+    /// By NCCL where it is found, can do the operation, and is about as fast by the estimate; else
+    /// by copies. NCCL is taken for few rows, where there is little to hide an exchange behind.
+    Auto,
+}
+
 /// What is done to the product, and how.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
     pub(crate) bias: bool,
     pub(crate) activation: Activation,
     pub(crate) precision: Precision,
     pub(crate) chunks: Option<usize>,
+    pub(crate) engine: Engine,
 }
 
 impl Options {
@@ -34,13 +53,23 @@ impl Options {
         Options { precision, ..self }
     }
 
-    /// Cuts the rows of each rank into at most `chunks` launches. Unless this is called, the
-    /// estimate chooses ([`crate::estimate`]).
+    /// Cuts the rows of each rank into at most `chunks` launches, where ranks copy them. Unless
+    /// this is called, the estimate chooses ([`crate::estimate`]).
     pub fn chunks(self, chunks: usize) -> Self {
         Options {
             chunks: Some(chunks.max(1)),
             ..self
         }
+    }
+
+    /// How ranks exchange rows; [`Engine::Peer`] unless this is called.
+    pub fn engine(self, engine: Engine) -> Self {
+        Options { engine, ..self }
+    }
+
+    /// Whether anything follows the sum over ranks.
+    pub(crate) fn finishes(&self) -> bool {
+        self.bias || self.activation != Activation::Identity
     }
 
     /// One product of a sum on `device`: with a source to add, if it `adds`; with bias and

@@ -1,11 +1,12 @@
 //! [`Ranks`]: the devices of a group, opened.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tilewise::Device;
 
 use crate::cuda::Links;
 use crate::error::Error;
+use crate::nccl::Nccl;
 
 /// The devices of the ranks, and the links between them.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub(crate) struct Ranks {
     devices: Arc<[Device]>,
     /// `None` for devices that finish each call before it returns.
     links: Option<Arc<Links>>,
+    /// Communicators, once a plan has asked for them.
+    nccl: Arc<OnceLock<Result<Arc<Nccl>, Error>>>,
 }
 
 impl Ranks {
@@ -37,6 +40,7 @@ impl Ranks {
         Ok(Ranks {
             devices: devices.into(),
             links,
+            nccl: Arc::default(),
         })
     }
 
@@ -48,5 +52,20 @@ impl Ranks {
     /// The links between GPUs of the driver.
     pub fn links(&self) -> Option<&Arc<Links>> {
         self.links.as_ref()
+    }
+
+    /// Why these ranks have no NCCL, if they have none.
+    pub fn nccl_obstacle(&self) -> Option<String> {
+        match &self.links {
+            None => Some("the devices are not GPUs of the driver".into()),
+            Some(_) => Nccl::obstacle(&self.devices),
+        }
+    }
+
+    /// The communicators of the ranks, which the first call creates. It takes about a second.
+    pub fn nccl(&self) -> Result<Arc<Nccl>, Error> {
+        let links = self.links.as_ref().ok_or(Error::NoRanks)?;
+        let create = || Nccl::new(links, &self.devices).map(Arc::new);
+        self.nccl.get_or_init(create).clone()
     }
 }

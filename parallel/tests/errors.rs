@@ -1,7 +1,7 @@
 //! Bad input: errors that name the argument, the rank, the value and what would be accepted.
 
-use tilewise::{Device, Layout, Matrix};
-use tilewise_parallel::{Error, Group, Options, Plan};
+use tilewise::{Activation, Device, Layout, Matrix};
+use tilewise_parallel::{Engine, Error, Group, Options, Plan};
 
 /// Matrices of the given shapes, one a rank.
 fn matrices(device: &Device, shapes: &[(usize, usize)]) -> Vec<Matrix<f32>> {
@@ -153,4 +153,29 @@ fn runs_take_what_was_planned() {
     );
     // What was refused has changed nothing: the plan still runs.
     assert_eq!(run(&mut plan, 4, Some(2)), Ok(()));
+}
+
+#[test]
+fn what_nccl_cannot_do_is_named() {
+    let nccl = Options::new().engine(Engine::Nccl);
+    let say = |operation, shapes, options| message(planned(operation, shapes, options));
+    let even = [&[(4, 8); 2][..], &[(8, 2); 2], &[(8, 2); 2]];
+    assert_eq!(
+        say("gather", even, nccl),
+        "NCCL cannot run this operation: the devices are not GPUs of the driver; \
+         accepted: Engine::Auto or Engine::Peer"
+    );
+    let uneven = [&[(4, 8), (3, 8)][..], &[(8, 2); 2], &[(7, 2); 2]];
+    let why = "a of rank 1 has 3 rows, that of rank 0 has 4";
+    assert!(say("gather", uneven, nccl).contains(why));
+    let sums = [&[(4, 8); 2][..], &[(8, 2); 2], &[(2, 2); 2]];
+    let why = "a bias or an activation follows the sum over ranks";
+    let relu = nccl.activation(Activation::Relu);
+    assert!(say("scatter", sums, relu).contains(why));
+    assert!(say("scatter", sums, nccl.bias()).contains(why));
+
+    // Where NCCL is not there, Auto copies.
+    let auto = planned("gather", even, Options::new().engine(Engine::Auto)).expect("copies");
+    assert_eq!(auto.info().engine, Engine::Peer);
+    assert!(auto.program().is_some());
 }

@@ -8,11 +8,10 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise::{Device, Gemm, Matrix, bf16};
-use tilewise_parallel::{Error, Group, Options, Plan};
+use tilewise_parallel::{Engine, Error, Group, Options, Plan, PlanInfo};
 use tilewise_watchdog::Watchdog;
 
 use super::devices::{self, Kind};
-use super::nccl::Nccl;
 use super::timer::Timer;
 
 /// The layers of the table in docs/parallel.md.
@@ -100,13 +99,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         names.join(", "),
         arguments.rounds
     );
-    let nccl = Nccl::new(&devices);
-    if nccl.is_none() {
-        println!("no NCCL: libnccl.so.2 is not found, or ranks share a GPU");
-    }
     for &shape in &arguments.shapes {
         for &operation in &arguments.operations {
-            measure(arguments, &group, nccl.as_ref(), shape, operation)?;
+            measure(arguments, &group, shape, operation)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -138,7 +133,6 @@ fn each(
 fn measure(
     arguments: &Arguments,
     group: &Group,
-    nccl: Option<&Nccl>,
     [m, n, k]: [usize; 3],
     operation: Operation,
 ) -> Result<(), Error> {
@@ -160,50 +154,45 @@ fn measure(
     };
     let mut c = each(devices, |device| Ok(device.zeros(c_rows, own_n)?))?;
     let whole_c = || each(devices, |device| Ok(device.zeros(m, own_n)?));
-    let (mut alone_c, mut nccl_c, mut busy_c) = (whole_c()?, whole_c()?, whole_c()?);
-    let summed = each(devices, |device| Ok(device.zeros(c_rows, own_n)?))?;
+    let (mut alone_c, mut busy_c) = (whole_c()?, whole_c()?);
 
     let a_views: Vec<_> = a.iter().map(Matrix::view).collect();
     let b_views: Vec<_> = bt.iter().map(|bt| bt.view().t()).collect();
     let mut c_views: Vec<_> = c.iter_mut().map(Matrix::view_mut).collect();
     let mut alone: Vec<tilewise::Plan<bf16, bf16>> = Vec::new();
-    let mut with_nccl = Vec::new();
     let mut busy = Vec::new();
     for (rank, device) in devices.iter().enumerate() {
         let gemm = Gemm::new(device);
-        for plans in [&mut alone, &mut with_nccl, &mut busy] {
+        for plans in [&mut alone, &mut busy] {
             plans.push(gemm.plan(&whole_a[rank], b_views[rank], &mut alone_c[rank])?);
         }
     }
     let mut plans: Vec<(String, Plan<bf16, bf16>)> = Vec::new();
-    let choices = std::iter::once(None).chain(arguments.chunks.iter().map(|chunks| Some(*chunks)));
-    for chunks in choices {
-        let options = match chunks {
-            None => Options::new(),
-            Some(chunks) => Options::new().chunks(chunks),
-        };
+    let engines = [Engine::Nccl, Engine::Peer, Engine::Auto];
+    let choices = (engines
+        .map(|engine| Options::new().engine(engine))
+        .into_iter())
+    .chain((arguments.chunks.iter()).map(|&chunks| Options::new().chunks(chunks)));
+    for options in choices {
         let plan = match operation {
             Operation::AllGather => {
-                group.all_gather_matmul(&options, &a_views, &b_views, &mut c_views)?
+                group.all_gather_matmul(&options, &a_views, &b_views, &mut c_views)
             }
             Operation::ReduceScatter => {
-                group.matmul_reduce_scatter(&options, &a_views, &b_views, &mut c_views)?
+                group.matmul_reduce_scatter(&options, &a_views, &b_views, &mut c_views)
             }
             Operation::AllReduce => {
-                group.matmul_all_reduce(&options, &a_views, &b_views, &mut c_views)?
+                group.matmul_all_reduce(&options, &a_views, &b_views, &mut c_views)
             }
         };
-        let info = plan.info();
-        let name = match chunks {
-            None => format!(
-                "tilewise ({} chunks; estimate {:.3} over {:.3})",
-                info.chunks,
-                ms(info.estimate),
-                ms(info.products)
-            ),
-            Some(chunks) => format!("tilewise, {chunks} chunks"),
+        let plan = match plan {
+            Err(error @ Error::NoNccl { .. }) => {
+                println!("\n{error}");
+                continue;
+            }
+            plan => plan?,
         };
-        plans.push((name, plan));
+        plans.push((name(&options, plan.info()), plan));
     }
 
     let c_views = RefCell::new(c_views);
@@ -219,34 +208,6 @@ fn measure(
         }),
         times: Vec::new(),
     }];
-    if let Some(nccl) = nccl {
-        let addresses = |matrices: &[Matrix<bf16>]| -> Vec<u64> {
-            matrices
-                .iter()
-                .map(|matrix| matrix.view().address())
-                .collect()
-        };
-        let (from_a, to_a) = (addresses(&a), addresses(&whole_a));
-        let (from_c, to_c) = (addresses(&nccl_c), addresses(&summed));
-        let (whole_a, b_views) = (&whole_a, &b_views);
-        candidates.push(Candidate {
-            name: "NCCL and product".into(),
-            work: Box::new(move || {
-                if is_gather {
-                    nccl.all_gather(&from_a, &to_a, own_m * own_k)?;
-                }
-                for (rank, plan) in with_nccl.iter_mut().enumerate() {
-                    plan.run(&whole_a[rank], b_views[rank], &mut nccl_c[rank])?;
-                }
-                match operation {
-                    Operation::AllGather => Ok(()),
-                    Operation::ReduceScatter => nccl.reduce_scatter(&from_c, &to_c, own_m * own_n),
-                    Operation::AllReduce => nccl.all_reduce(&from_c, &to_c, m * own_n),
-                }
-            }),
-            times: Vec::new(),
-        });
-    }
     for (name, mut plan) in plans {
         let (a_views, b_views, c_views) = (&a_views, &b_views, &c_views);
         candidates.push(Candidate {
@@ -293,6 +254,24 @@ fn measure(
         );
     }
     Ok(())
+}
+
+/// What was asked of a plan, and what it is.
+fn name(options: &Options, info: &PlanInfo) -> String {
+    let asked = match (options, info.engine) {
+        (options, _) if *options == Options::new().engine(Engine::Auto) => "tilewise, auto",
+        (_, Engine::Nccl) => "NCCL and product",
+        _ => "tilewise",
+    };
+    let chunks = match info.engine {
+        Engine::Nccl => "NCCL".into(),
+        _ => format!("{} chunks", info.chunks),
+    };
+    format!(
+        "{asked} ({chunks}; estimate {:.3} over {:.3})",
+        ms(info.estimate),
+        ms(info.products)
+    )
 }
 
 fn ms(time: Duration) -> f64 {

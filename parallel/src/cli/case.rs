@@ -5,9 +5,9 @@ mod reference;
 
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
-use tilewise::{Activation, Device, Element, Gemm, Inputs, Matrix, Output};
+use tilewise::{Activation, DType, Device, Element, Gemm, Inputs, Matrix, Output};
 use tilewise_parallel::program::Operation;
-use tilewise_parallel::{Group, Options, Plan};
+use tilewise_parallel::{Engine, Group, Options, Plan};
 
 use operands::{Operands, Padded};
 
@@ -32,6 +32,7 @@ pub struct Case {
     integers: bool,
     shuffle: u64,
     delays: bool,
+    engine: Engine,
 }
 
 /// What a case that passed has done.
@@ -82,7 +83,26 @@ impl Case {
             integers: rng.random_bool(0.3),
             shuffle: rng.random(),
             delays,
+            engine: Engine::Peer,
         }
+    }
+
+    /// The case as NCCL takes it: dense, in equal parts, with nothing behind a sum.
+    pub fn by_nccl(mut self) -> Self {
+        self.engine = Engine::Nccl;
+        let rows = self.rows[0].max(1);
+        self.rows.fill(rows);
+        self.padding = 0;
+        self.by_columns = [false; 3];
+        self.chunks = None;
+        if self.operation != Operation::AllGather {
+            self.bias = false;
+            self.activation = Activation::Identity;
+        }
+        for sides in [&mut self.cols, &mut self.depth] {
+            sides.iter_mut().for_each(|side| *side = (*side).max(1));
+        }
+        self
     }
 
     /// Runs the case, and compares.
@@ -101,7 +121,9 @@ impl Case {
         rng: &mut SmallRng,
     ) -> Result<Outcome, Box<dyn std::error::Error>> {
         let devices = group.devices();
-        let mut options = Options::new().activation(self.activation());
+        let mut options = Options::new()
+            .activation(self.activation())
+            .engine(self.engine);
         if self.bias {
             options = options.bias();
         }
@@ -146,8 +168,14 @@ impl Case {
                 let place = |what| format!("{what} of rank {rank}, run {number}");
                 let found = run.c[rank].view()?.to_vec()?;
                 let expected = self.reference(run, device, rank)?;
-                let bits = |e: &O| e.to_f64().to_bits();
-                if !found.iter().map(bits).eq(expected.iter().map(bits)) {
+                let is_same = match self.has_bits() {
+                    true => {
+                        let bits = |e: &O| e.to_f64().to_bits();
+                        found.iter().map(bits).eq(expected.iter().map(bits))
+                    }
+                    false => are_close(&found, &expected, devices.len()),
+                };
+                if !is_same {
                     return Err(place("c differs from the reference").into());
                 }
                 if self.integers && !self.is_exact(run, rank, &found)? {
@@ -159,6 +187,11 @@ impl Case {
             }
         }
         Ok(Outcome { runs: RUNS as u64 })
+    }
+
+    /// Whether C has the bits of the reference. NCCL adds in its own order.
+    fn has_bits(&self) -> bool {
+        self.engine == Engine::Peer || self.operation == Operation::AllGather
     }
 
     /// Exact sums have no activation that rounds.
@@ -183,6 +216,23 @@ impl Case {
     fn m(&self) -> usize {
         self.rows.iter().sum()
     }
+}
+
+/// Whether two sums over `ranks`, each rounded to `O` once for each rank, may be of the same
+/// products.
+fn are_close<O: Element>(found: &[O], expected: &[O], ranks: usize) -> bool {
+    let unit = match O::DTYPE {
+        DType::F16 => 1.0 / 2048.0,
+        DType::Bf16 => 1.0 / 256.0,
+        _ => 1.0 / 65536.0,
+    };
+    let largest = expected
+        .iter()
+        .map(|e| e.to_f64().abs())
+        .fold(1.0, f64::max);
+    let bound = 4.0 * ranks as f64 * unit * largest;
+    found.len() == expected.len()
+        && (found.iter().zip(expected)).all(|(f, e)| (f.to_f64() - e.to_f64()).abs() <= bound)
 }
 
 /// Keeps `device` busy for a moment.

@@ -39,6 +39,10 @@ pub struct Arguments {
     /// Delay a random rank before each run
     #[arg(long)]
     delays: bool,
+    /// Exchange rows by NCCL; cases are dense and in equal parts, and sums over ranks are
+    /// compared within their rounding where they are not exact
+    #[arg(long)]
+    nccl: bool,
 }
 
 /// Runs the cases. On a machine without a GPU, cases for GPUs are skipped, and counted.
@@ -79,6 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
             arguments.largest,
             arguments.delays,
         );
+        let case = if arguments.nccl { case.by_nccl() } else { case };
         let outcome = match rng.random_range(0..6) {
             0 | 1 => case.run::<bf16, bf16>(&group, &mut rng),
             2 => case.run::<f16, f16>(&group, &mut rng),

@@ -214,7 +214,7 @@ impl Drop for Rank {
 
 /// See [`Rank::make_current`].
 #[must_use]
-pub(super) struct Current {
+pub(crate) struct Current {
     found: CUcontext,
 }
 

@@ -1,0 +1,188 @@
+//! NCCL's collectives between the GPUs of a group. The library is opened at run time.
+
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::nccl::sys::{self, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
+use tilewise::{DType, Device, Element};
+
+use crate::cuda::Links;
+use crate::error::Error;
+
+/// One communicator for each rank, all in this process.
+#[derive(Debug)]
+pub(crate) struct Nccl {
+    links: Arc<Links>,
+    streams: Vec<u64>,
+    /// A communicator may be used by one thread at a time.
+    comms: Mutex<Comms>,
+}
+
+#[derive(Debug)]
+struct Comms(Vec<ncclComm_t>);
+
+// SAFETY: communicators may be used from any thread, one at a time.
+unsafe impl Send for Comms {}
+
+/// What each rank gives and gets: addresses in its own memory, and a number of elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    /// Where each rank's elements are.
+    pub from: Vec<u64>,
+    /// Where each rank's result goes; may be where its elements are.
+    pub to: Vec<u64>,
+    /// Elements: of one part in an all-gather and a reduce-scatter, of all in an all-reduce.
+    pub count: usize,
+}
+
+impl Nccl {
+    /// Why `devices` cannot have communicators, if they cannot.
+    pub(crate) fn obstacle(devices: &[Device]) -> Option<String> {
+        let mut ordinals: Vec<_> = (devices.iter())
+            .map(|device| Some(device.gpu_info()?.ordinal))
+            .collect();
+        ordinals.sort_unstable();
+        let ranks = ordinals.len();
+        ordinals.dedup();
+        if ordinals.len() < ranks {
+            return Some("ranks share a device".into());
+        }
+        // SAFETY: this only looks for the library.
+        (!unsafe { sys::is_culib_present() }).then(|| "libnccl.so.2 is not found".into())
+    }
+
+    /// Communicators for `devices`, the GPUs of `links`, which have no obstacle.
+    pub(crate) fn new(links: &Arc<Links>, devices: &[Device]) -> Result<Self, Error> {
+        let ordinal = |device: &Device| device.gpu_info().map(|info| info.ordinal as i32);
+        let ordinals: Vec<i32> = devices.iter().filter_map(ordinal).collect();
+        let stream = |device: &Device| device.stream().map(|stream| stream.as_raw() as u64);
+        let streams: Vec<u64> = devices.iter().filter_map(stream).collect();
+        if ordinals.len() < devices.len() || streams.len() < devices.len() {
+            return Err(Error::NoRanks);
+        }
+        let mut comms = vec![ptr::null_mut(); devices.len()];
+        let _current = links.keep_current()?;
+        // SAFETY: both lists have as many entries as stated, and outlive the call.
+        let result = unsafe {
+            sys::ncclCommInitAll(comms.as_mut_ptr(), comms.len() as i32, ordinals.as_ptr())
+        };
+        check("ncclCommInitAll", result)?;
+        Ok(Nccl {
+            links: links.clone(),
+            streams,
+            comms: Mutex::new(Comms(comms)),
+        })
+    }
+
+    /// Copies the elements of every rank to all ranks, one after the other.
+    ///
+    /// # Safety
+    /// All memory of `exchange` is live until the streams of the devices have finished, and used
+    /// by nothing else until then but by later work of these streams.
+    pub(crate) unsafe fn all_gather<T: Element>(&self, exchange: &Exchange) -> Result<(), Error> {
+        self.grouped(
+            "ncclAllGather",
+            exchange,
+            |from, to, count, comm, stream| {
+                // SAFETY: the caller's duty.
+                unsafe { sys::ncclAllGather(from, to, count, data_type::<T>(), comm, stream) }
+            },
+        )
+    }
+
+    /// Adds up the elements of all ranks, and gives each rank its part of the sums.
+    ///
+    /// # Safety
+    /// Those of [`Nccl::all_gather`].
+    pub(crate) unsafe fn reduce_scatter<T: Element>(
+        &self,
+        exchange: &Exchange,
+    ) -> Result<(), Error> {
+        self.grouped(
+            "ncclReduceScatter",
+            exchange,
+            |from, to, count, comm, stream| {
+                let (of, sum) = (data_type::<T>(), ncclRedOp_t::ncclSum);
+                // SAFETY: the caller's duty.
+                unsafe { sys::ncclReduceScatter(from, to, count, of, sum, comm, stream) }
+            },
+        )
+    }
+
+    /// Adds up the elements of all ranks, and gives each rank all sums.
+    ///
+    /// # Safety
+    /// Those of [`Nccl::all_gather`].
+    pub(crate) unsafe fn all_reduce<T: Element>(&self, exchange: &Exchange) -> Result<(), Error> {
+        self.grouped(
+            "ncclAllReduce",
+            exchange,
+            |from, to, count, comm, stream| {
+                let (of, sum) = (data_type::<T>(), ncclRedOp_t::ncclSum);
+                // SAFETY: the caller's duty.
+                unsafe { sys::ncclAllReduce(from, to, count, of, sum, comm, stream) }
+            },
+        )
+    }
+
+    /// Calls `each` for every rank, as one group.
+    fn grouped(
+        &self,
+        call: &'static str,
+        exchange: &Exchange,
+        each: impl Fn(
+            *const std::ffi::c_void,
+            *mut std::ffi::c_void,
+            usize,
+            ncclComm_t,
+            sys::cudaStream_t,
+        ) -> ncclResult_t,
+    ) -> Result<(), Error> {
+        let comms = self.comms.lock().unwrap_or_else(PoisonError::into_inner);
+        let _current = self.links.keep_current()?;
+        // SAFETY: a group that is begun is ended.
+        check("ncclGroupStart", unsafe { sys::ncclGroupStart() })?;
+        let mut result = Ok(());
+        for (rank, &comm) in comms.0.iter().enumerate() {
+            let (from, to) = (exchange.from[rank], exchange.to[rank]);
+            let stream = self.streams[rank] as sys::cudaStream_t;
+            result = result.and_then(|()| {
+                let _current = self.links.make_current(rank)?;
+                let result = each(from as *const _, to as *mut _, exchange.count, comm, stream);
+                check(call, result)
+            });
+        }
+        // SAFETY: as above.
+        check("ncclGroupEnd", unsafe { sys::ncclGroupEnd() })?;
+        result
+    }
+}
+
+impl Drop for Nccl {
+    fn drop(&mut self) {
+        let _current = self.links.keep_current();
+        let comms = self.comms.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for &comm in &comms.0 {
+            // SAFETY: created by `new`, destroyed once.
+            unsafe { sys::ncclCommDestroy(comm) };
+        }
+    }
+}
+
+fn data_type<T: Element>() -> ncclDataType_t {
+    match T::DTYPE {
+        DType::F16 => ncclDataType_t::ncclFloat16,
+        DType::Bf16 => ncclDataType_t::ncclBfloat16,
+        _ => ncclDataType_t::ncclFloat32,
+    }
+}
+
+fn check(call: &'static str, result: ncclResult_t) -> Result<(), Error> {
+    match result {
+        ncclResult_t::ncclSuccess => Ok(()),
+        other => Err(Error::Nccl {
+            call,
+            name: format!("{other:?}"),
+        }),
+    }
+}
