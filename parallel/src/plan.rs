@@ -62,7 +62,8 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             && Collective::<T, O>::obstacle(ranks, options, &operands).is_none()
         {
             let (collective, info) = Collective::new(ranks, options, &operands)?;
-            if Collective::<T, O>::gains(info.estimate, candidate.estimate) {
+            let copies = candidate.estimate;
+            if Collective::<T, O>::gains(operands.operation, info.estimate, copies) {
                 return Ok(plan(info, Way::Collective(collective)));
             }
         }
