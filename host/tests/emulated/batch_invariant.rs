@@ -201,7 +201,8 @@ fn all_tiles_that_may_be_taken_have_the_same_bits() {
     let hopper = gpu((9, 0), 3);
     let f16 = every_kernel::<f16>(&hopper, Family::Hopper, DType::F16);
     // 23 in every layout, and three more where B lies along K.
-    assert_eq!(f16.same.len(), 4 * 23 + 2 * 3);
+    let of_16_bits = 4 * 23 + 2 * 3;
+    assert_eq!(f16.same.len(), of_16_bits);
     // The comparison tells apart: kernels that split K have other bits, and so has stream-K
     // where tiles are shared.
     assert_eq!(
@@ -216,7 +217,7 @@ fn all_tiles_that_may_be_taken_have_the_same_bits() {
         every_kernel::<bf16>(&hopper, Family::Hopper, DType::Bf16)
             .same
             .len(),
-        4 * 23
+        of_16_bits
     );
     assert_eq!(
         every_kernel::<f32>(&hopper, Family::Hopper, DType::Tf32)
