@@ -117,6 +117,10 @@ fn run_all(args: &Args, tests: Vec<Test>) -> ExitCode {
         println!("nothing ran on a GPU, and --require-gpu asks for it");
         return ExitCode::FAILURE;
     }
+    if args.require_gpu && cases == 0 {
+        println!("no case has such a name, and --require-gpu asks for one");
+        return ExitCode::FAILURE;
+    }
     conclusion.exit_code()
 }
 
