@@ -4,5 +4,6 @@ pub mod bench;
 mod case;
 pub mod check;
 mod devices;
+mod operations;
 pub mod predict;
 mod timer;

@@ -8,10 +8,12 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise::{Device, Gemm, Matrix, bf16};
+use tilewise_parallel::program::Operation;
 use tilewise_parallel::{Engine, Error, Group, Options, Plan, PlanInfo};
 use tilewise_watchdog::Watchdog;
 
 use super::devices::{self, Kind};
+use super::operations::operation;
 use super::timer::Timer;
 
 /// The layers of the table in docs/parallel.md.
@@ -31,6 +33,7 @@ pub struct Arguments {
     #[arg(
         long,
         value_delimiter = ',',
+        value_parser = operation(),
         default_value = "all-gather,reduce-scatter,all-reduce"
     )]
     operations: Vec<Operation>,
@@ -52,24 +55,12 @@ pub fn shape(text: &str) -> Result<[usize; 3], String> {
     sides.try_into().map_err(|_| format!("{text}: not MxNxK"))
 }
 
-/// What is measured.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Operation {
-    /// All-gather, then product.
-    AllGather,
-    /// Product, then reduce-scatter.
-    ReduceScatter,
-    /// Product, then all-reduce.
-    AllReduce,
-}
-
-impl Operation {
-    fn name(self) -> &'static str {
-        match self {
-            Operation::AllGather => "all-gather + GEMM",
-            Operation::ReduceScatter => "GEMM + reduce-scatter",
-            Operation::AllReduce => "GEMM + all-reduce",
-        }
+/// The operation in the head of its table.
+fn title(operation: Operation) -> &'static str {
+    match operation {
+        Operation::AllGather => "all-gather + GEMM",
+        Operation::ReduceScatter => "GEMM + reduce-scatter",
+        Operation::AllReduce => "GEMM + all-reduce",
     }
 }
 
@@ -240,7 +231,7 @@ fn measure(
             }
         }
     }
-    println!("\n{} {m}×{n}×{k}, {ranks} ranks", operation.name());
+    println!("\n{} {m}×{n}×{k}, {ranks} ranks", title(operation));
     let reference = median(&candidates[0].times);
     for candidate in &candidates {
         let [low, middle, high] = quartiles(&candidate.times);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use super::operations::operation;
 use tilewise_parallel::Error;
 use tilewise_parallel::estimate::{self, Span};
 use tilewise_parallel::program::{Buffer, Operation, Part, Program, Queue, Shards, Work};
@@ -18,20 +18,6 @@ const BYTES: usize = 2;
 
 /// Columns of the picture.
 const WIDTH: usize = 72;
-
-/// The operations by their names.
-const OPERATIONS: [(&str, Operation); 3] = [
-    ("all-gather", Operation::AllGather),
-    ("reduce-scatter", Operation::ReduceScatter),
-    ("all-reduce", Operation::AllReduce),
-];
-
-/// Parses the name of an operation.
-fn operation() -> impl TypedValueParser<Value = Operation> {
-    let index = |name: String| OPERATIONS.iter().position(|(other, _)| *other == name);
-    PossibleValuesParser::new(OPERATIONS.map(|(name, _)| name))
-        .map(move |name| OPERATIONS[index(name).unwrap_or(0)].1)
-}
 
 /// What to predict.
 #[derive(clap::Args)]

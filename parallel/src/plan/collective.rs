@@ -6,6 +6,7 @@ use std::time::Duration;
 use tilewise::{Element, Layout, Matrix, MatrixView, Output, PlanInfo as ProductInfo};
 
 use super::info::PlanInfo;
+use super::memory::bytes;
 use super::run::Run;
 use crate::error::Error;
 use crate::nccl::{Exchange, Nccl};
@@ -132,25 +133,11 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
         let info = PlanInfo {
             engine: Engine::Nccl,
             chunks: 1,
-            workspace_bytes: collective.bytes(),
+            workspace_bytes: bytes(collective.gathered.iter()) + bytes(collective.summands.iter()),
             estimate: slowest + time(operation, devices.len(), collective.moved_bytes(operands)),
             products: slowest,
         };
         Ok((collective, info))
-    }
-
-    /// Bytes of memory on all ranks together.
-    fn bytes(&self) -> u64 {
-        let bytes = |layout: Layout, size: usize| (layout.rows * layout.cols * size) as u64;
-        let gathered = self
-            .gathered
-            .iter()
-            .map(|m| bytes(m.layout(), size_of::<T>()));
-        let summands = self
-            .summands
-            .iter()
-            .map(|m| bytes(m.layout(), size_of::<O>()));
-        gathered.chain(summands).sum()
     }
 
     /// Bytes of one rank's part of what is exchanged; of all of it in an all-reduce.

@@ -71,16 +71,7 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
 
     /// Bytes of all buffers.
     pub(super) fn bytes(&self) -> u64 {
-        let bytes = |layout: Layout, size: usize| (layout.span().unwrap_or(0) * size) as u64;
-        let gathered = self
-            .gathered
-            .values()
-            .map(|m| bytes(m.layout(), size_of::<T>()));
-        let sums = self
-            .sums
-            .values()
-            .map(|m| bytes(m.layout(), size_of::<O>()));
-        gathered.chain(sums).sum()
+        bytes(self.gathered.values()) + bytes(self.sums.values())
     }
 
     /// Rows of A, the caller's or gathered.
@@ -136,6 +127,13 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
             .copy_from_slice(elements)?;
         Ok(())
     }
+}
+
+/// Bytes that the matrices span.
+pub(super) fn bytes<'m, E: Element>(matrices: impl Iterator<Item = &'m Matrix<E>>) -> u64 {
+    matrices
+        .map(|matrix| (matrix.layout().span().unwrap_or(0) * size_of::<E>()) as u64)
+        .sum()
 }
 
 /// A matrix of zeros with the strides of `layout`.
