@@ -147,31 +147,34 @@ impl Held<'_> {
     unsafe fn store(&self, first: u32, bits: &Bits, exponent: i32) {
         let plane = self.group.plane;
         let depths = self.depths(first);
-        unroll!(I < 4, {
-            let pair = [2 * I, 2 * I + 1];
-            let [k, other_k] = pair.map(|run| depths[run]);
-            let [run, other] = pair.map(|run| Parts::of(&bits[run], exponent));
-            let address = self.to + 2 * k as u64;
-            // SAFETY: inside the copy.
-            unsafe {
-                if self.access == Access::AcrossK {
-                    if self.rest(k) > 0 {
-                        global::store_u32x4(address, concatenated(run.low, other.low));
-                        global::store_u32x4(address + plane, concatenated(run.high, other.high));
+        if self.access == Access::AcrossK {
+            unroll!(I < 4, {
+                let k = depths[2 * I];
+                if self.rest(k) > 0 {
+                    let address = self.to + 2 * k as u64;
+                    let run = Parts::of(&bits[2 * I], exponent);
+                    let next = Parts::of(&bits[2 * I + 1], exponent);
+                    // SAFETY: inside the copy.
+                    unsafe {
+                        global::store_u32x4(address, concatenated(run.low, next.low));
+                        global::store_u32x4(address + plane, concatenated(run.high, next.high));
                     }
-                } else {
-                    if self.rest(k) > 0 {
+                }
+            });
+        } else {
+            unroll!(I < 8, {
+                let k = depths[I];
+                if self.rest(k) > 0 {
+                    let address = self.to + 2 * k as u64;
+                    let run = Parts::of(&bits[I], exponent);
+                    // SAFETY: inside the copy.
+                    unsafe {
                         global::store_u32x2(address, run.low);
                         global::store_u32x2(address + plane, run.high);
                     }
-                    if self.rest(other_k) > 0 {
-                        let address = self.to + 2 * other_k as u64;
-                        global::store_u32x2(address, other.low);
-                        global::store_u32x2(address + plane, other.high);
-                    }
                 }
-            }
-        });
+            });
+        }
     }
 }
 
