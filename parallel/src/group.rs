@@ -84,13 +84,17 @@ impl Group {
         self.plan(Operation::AllReduce, options, a, b, c)
     }
 
-    fn plan<T: Element, O: Output<T>>(
+    /// The operation of this name: for programs that choose it when they run.
+    ///
+    /// # Errors
+    /// Those of [`Group::all_gather_matmul`].
+    pub fn plan<T: Element, O: Output<T>>(
         &self,
         operation: Operation,
         options: &Options,
         a: &[MatrixView<T>],
         b: &[MatrixView<T>],
-        c: &[MatrixViewMut<O>],
+        c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
         let operands = Operands::new(operation, self.devices(), a, b, c)?;
         Plan::new(&self.0, options, operands)

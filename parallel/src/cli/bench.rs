@@ -165,17 +165,7 @@ fn measure(
         .into_iter())
     .chain((arguments.chunks.iter()).map(|&chunks| Options::new().chunks(chunks)));
     for options in choices {
-        let plan = match operation {
-            Operation::AllGather => {
-                group.all_gather_matmul(&options, &a_views, &b_views, &mut c_views)
-            }
-            Operation::ReduceScatter => {
-                group.matmul_reduce_scatter(&options, &a_views, &b_views, &mut c_views)
-            }
-            Operation::AllReduce => {
-                group.matmul_all_reduce(&options, &a_views, &b_views, &mut c_views)
-            }
-        };
+        let plan = group.plan(operation, &options, &a_views, &b_views, &mut c_views);
         let plan = match plan {
             Err(error @ Error::NoNccl { .. }) => {
                 println!("\n{error}");

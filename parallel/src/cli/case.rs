@@ -148,13 +148,7 @@ impl Case {
             let plan = match &mut plan {
                 Some(plan) => plan,
                 None => plan.insert({
-                    let plan = match self.operation {
-                        Operation::AllGather => group.all_gather_matmul(&options, &a, &b, &mut c),
-                        Operation::ReduceScatter => {
-                            group.matmul_reduce_scatter(&options, &a, &b, &mut c)
-                        }
-                        Operation::AllReduce => group.matmul_all_reduce(&options, &a, &b, &mut c),
-                    };
+                    let plan = group.plan(self.operation, &options, &a, &b, &mut c);
                     plan?.shuffled(self.shuffle)
                 }),
             };
