@@ -1,5 +1,6 @@
 //! NCCL's collectives between the GPUs of a group. The library is opened at run time.
 
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +9,7 @@ use tilewise::{DType, Device, Element};
 
 use crate::cuda::Links;
 use crate::error::Error;
+use crate::program::Operation;
 
 /// One communicator for each rank, all in this process.
 #[derive(Debug)]
@@ -74,69 +76,17 @@ impl Nccl {
         })
     }
 
-    /// Copies the elements of every rank to all ranks, one after the other.
+    /// Enqueues the collective of `operation` on the streams of all ranks, as one group: all
+    /// ranks get the elements of each, one rank's after the other's; or each gets its part of
+    /// the sums, or all sums.
     ///
     /// # Safety
     /// All memory of `exchange` is live until the streams of the devices have finished, and used
     /// by nothing else until then but by later work of these streams.
-    pub(crate) unsafe fn all_gather<T: Element>(&self, exchange: &Exchange) -> Result<(), Error> {
-        self.grouped(
-            "ncclAllGather",
-            exchange,
-            |from, to, count, comm, stream| {
-                // SAFETY: the caller's duty.
-                unsafe { sys::ncclAllGather(from, to, count, data_type::<T>(), comm, stream) }
-            },
-        )
-    }
-
-    /// Adds up the elements of all ranks, and gives each rank its part of the sums.
-    ///
-    /// # Safety
-    /// Those of [`Nccl::all_gather`].
-    pub(crate) unsafe fn reduce_scatter<T: Element>(
+    pub(crate) unsafe fn exchange<T: Element>(
         &self,
+        operation: Operation,
         exchange: &Exchange,
-    ) -> Result<(), Error> {
-        self.grouped(
-            "ncclReduceScatter",
-            exchange,
-            |from, to, count, comm, stream| {
-                let (of, sum) = (data_type::<T>(), ncclRedOp_t::ncclSum);
-                // SAFETY: the caller's duty.
-                unsafe { sys::ncclReduceScatter(from, to, count, of, sum, comm, stream) }
-            },
-        )
-    }
-
-    /// Adds up the elements of all ranks, and gives each rank all sums.
-    ///
-    /// # Safety
-    /// Those of [`Nccl::all_gather`].
-    pub(crate) unsafe fn all_reduce<T: Element>(&self, exchange: &Exchange) -> Result<(), Error> {
-        self.grouped(
-            "ncclAllReduce",
-            exchange,
-            |from, to, count, comm, stream| {
-                let (of, sum) = (data_type::<T>(), ncclRedOp_t::ncclSum);
-                // SAFETY: the caller's duty.
-                unsafe { sys::ncclAllReduce(from, to, count, of, sum, comm, stream) }
-            },
-        )
-    }
-
-    /// Calls `each` for every rank, as one group.
-    fn grouped(
-        &self,
-        call: &'static str,
-        exchange: &Exchange,
-        each: impl Fn(
-            *const std::ffi::c_void,
-            *mut std::ffi::c_void,
-            usize,
-            ncclComm_t,
-            sys::cudaStream_t,
-        ) -> ncclResult_t,
     ) -> Result<(), Error> {
         let comms = self.comms.lock().unwrap_or_else(PoisonError::into_inner);
         let _current = self.links.keep_current()?;
@@ -148,13 +98,46 @@ impl Nccl {
             let stream = self.streams[rank] as sys::cudaStream_t;
             result = result.and_then(|()| {
                 let _current = self.links.make_current(rank)?;
-                let result = each(from as *const _, to as *mut _, exchange.count, comm, stream);
-                check(call, result)
+                // SAFETY: the caller's duty; communicator and stream exist.
+                unsafe { collective::<T>(operation, (from, to), exchange.count, comm, stream) }
             });
         }
         // SAFETY: as above.
         check("ncclGroupEnd", unsafe { sys::ncclGroupEnd() })?;
         result
+    }
+}
+
+/// Enqueues one rank's part of the collective of `operation` on `stream`.
+///
+/// # Safety
+/// The memory `from` and `to` is that rank's, as [`Nccl::exchange`] describes it; communicator and
+/// stream exist.
+unsafe fn collective<T: Element>(
+    operation: Operation,
+    (from, to): (u64, u64),
+    count: usize,
+    comm: ncclComm_t,
+    stream: sys::cudaStream_t,
+) -> Result<(), Error> {
+    let (from, to) = (from as *const c_void, to as *mut c_void);
+    let (of, sum) = (data_type::<T>(), ncclRedOp_t::ncclSum);
+    // SAFETY: the caller's duty.
+    unsafe {
+        match operation {
+            Operation::AllGather => check(
+                "ncclAllGather",
+                sys::ncclAllGather(from, to, count, of, comm, stream),
+            ),
+            Operation::ReduceScatter => check(
+                "ncclReduceScatter",
+                sys::ncclReduceScatter(from, to, count, of, sum, comm, stream),
+            ),
+            Operation::AllReduce => check(
+                "ncclAllReduce",
+                sys::ncclAllReduce(from, to, count, of, sum, comm, stream),
+            ),
+        }
     }
 }
 

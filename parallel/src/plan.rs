@@ -48,22 +48,26 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             way,
             failed: None,
         };
+        let obstacle = || collective::Candidate::<T, O>::obstacle(ranks, options, &operands);
         if options.engine == Engine::Nccl {
-            let obstacle = Collective::<T, O>::obstacle(ranks, options, &operands);
-            if let Some(why) = obstacle {
+            if let Some(why) = obstacle() {
                 return Err(Error::NoNccl { why });
             }
-            let (collective, info) = Collective::new(ranks, options, &operands)?;
+            let candidate = collective::Candidate::new(ranks, options, &operands)?;
+            let (collective, info) = candidate.create(ranks.nccl()?, ranks, &operands)?;
             return Ok(plan(info, Way::Collective(collective)));
         }
         let candidate = Candidate::best(ranks, options, &operands)?;
         if options.engine == Engine::Auto
-            && Collective::<T, O>::may_gain(candidate.estimate)
-            && Collective::<T, O>::obstacle(ranks, options, &operands).is_none()
+            && collective::Candidate::<T, O>::may_gain(candidate.estimate)
+            && obstacle().is_none()
         {
-            let (collective, info) = Collective::new(ranks, options, &operands)?;
-            let copies = candidate.estimate;
-            if Collective::<T, O>::gains(operands.operation, info.estimate, copies) {
+            let by_nccl = collective::Candidate::new(ranks, options, &operands)?;
+            // Where NCCL is found but cannot start, there are copies.
+            if by_nccl.gains(candidate.estimate)
+                && let Ok(nccl) = ranks.nccl()
+            {
+                let (collective, info) = by_nccl.create(nccl, ranks, &operands)?;
                 return Ok(plan(info, Way::Collective(collective)));
             }
         }
@@ -162,6 +166,10 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         };
         if let Err(error) = &result {
             self.failed = Some(error.to_string());
+            // The steps that were enqueued may have no end that the caller's later work is behind.
+            if let Way::Steps(steps) = &self.way {
+                steps.finish();
+            }
         }
         result
     }
@@ -191,15 +199,5 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             }
         }
         Ok(())
-    }
-}
-
-impl<T, O> Drop for Plan<T, O> {
-    /// The steps of a whole run leave the plan's memory to the stream of its device, on which it
-    /// is freed; those of a run that failed may not.
-    fn drop(&mut self) {
-        if let (Some(_), Way::Steps(steps)) = (&self.failed, &self.way) {
-            steps.finish();
-        }
     }
 }

@@ -31,6 +31,15 @@ fn seams(operation: Operation) -> Duration {
     })
 }
 
+/// The products of all ranks, planned, before anything is created for the exchange.
+pub(super) struct Candidate<T, O> {
+    operation: Operation,
+    products: Vec<tilewise::Plan<T, O>>,
+    /// The estimated time of a run, and of the slowest product alone.
+    estimate: Duration,
+    slowest: Duration,
+}
+
 /// One product for each rank, and one collective.
 #[derive(Debug)]
 pub(super) struct Collective<T, O> {
@@ -42,15 +51,15 @@ pub(super) struct Collective<T, O> {
     summands: Vec<Matrix<O>>,
 }
 
-impl<T: Element, O: Output<T>> Collective<T, O> {
+impl<T: Element, O: Output<T>> Candidate<T, O> {
     /// Whether NCCL may be faster than copies with this estimate.
     pub(super) fn may_gain(copies: Duration) -> bool {
         copies < LONG
     }
 
-    /// Whether NCCL is as fast as copies, by the estimates of both.
-    pub(super) fn gains(operation: Operation, estimate: Duration, copies: Duration) -> bool {
-        (copies + seams(operation)) * 100 > estimate * (100 - MARGIN)
+    /// Whether NCCL is as fast as copies with this estimate.
+    pub(super) fn gains(&self, copies: Duration) -> bool {
+        (copies + seams(self.operation)) * 100 > self.estimate * (100 - MARGIN)
     }
 
     /// What is in the way of the operation, if anything is.
@@ -88,21 +97,15 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
         ranks.nccl_obstacle()
     }
 
-    /// Plans the products, allocates their memory, and asks for communicators.
+    /// Plans the products.
     pub(super) fn new(
         ranks: &Ranks,
         options: &Options,
         operands: &Operands,
-    ) -> Result<(Self, PlanInfo), Error> {
+    ) -> Result<Self, Error> {
         let devices = ranks.devices();
         let operation = operands.operation;
-        let mut collective = Collective {
-            nccl: ranks.nccl()?,
-            operation,
-            products: Vec::new(),
-            gathered: Vec::new(),
-            summands: Vec::new(),
-        };
+        let mut products = Vec::new();
         let mut slowest = Duration::ZERO;
         for (rank, device) in devices.iter().enumerate() {
             let [mut a, b, mut c] = [0, 1, 2].map(|index: usize| operands.layouts[index][rank]);
@@ -110,14 +113,12 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
                 [0, 1, 2].map(|index: usize| operands.alignments[index][rank]);
             match operation {
                 Operation::AllGather => {
-                    a = Layout::row_major(operands.rows.rows(), a.cols);
+                    a = gathered(operands, rank);
                     of_a = Operands::ALIGNMENT;
-                    collective.gathered.push(device.zeros(a.rows, a.cols)?);
                 }
                 Operation::ReduceScatter => {
-                    c = Layout::row_major(a.rows, c.cols);
+                    c = summands(operands, rank);
                     of_c = Operands::ALIGNMENT;
-                    collective.summands.push(device.zeros(c.rows, c.cols)?);
                 }
                 Operation::AllReduce => {}
             }
@@ -128,29 +129,58 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
             if let ProductInfo::Gpu(info) = plan.info() {
                 slowest = slowest.max(info.estimate);
             }
-            collective.products.push(plan);
+            products.push(plan);
+        }
+        let bytes = moved_bytes::<T, O>(operands);
+        Ok(Candidate {
+            operation,
+            products,
+            estimate: slowest + time(operation, devices.len(), bytes),
+            slowest,
+        })
+    }
+
+    /// Allocates what the ranks of `nccl` receive into.
+    pub(super) fn create(
+        self,
+        nccl: Arc<Nccl>,
+        ranks: &Ranks,
+        operands: &Operands,
+    ) -> Result<(Collective<T, O>, PlanInfo), Error> {
+        let mut collective = Collective {
+            nccl,
+            operation: self.operation,
+            products: self.products,
+            gathered: Vec::new(),
+            summands: Vec::new(),
+        };
+        for (rank, device) in ranks.devices().iter().enumerate() {
+            match self.operation {
+                Operation::AllGather => {
+                    let layout = gathered(operands, rank);
+                    let memory = device.zeros(layout.rows, layout.cols)?;
+                    collective.gathered.push(memory);
+                }
+                Operation::ReduceScatter => {
+                    let layout = summands(operands, rank);
+                    let memory = device.zeros(layout.rows, layout.cols)?;
+                    collective.summands.push(memory);
+                }
+                Operation::AllReduce => {}
+            }
         }
         let info = PlanInfo {
             engine: Engine::Nccl,
             chunks: 1,
             workspace_bytes: bytes(collective.gathered.iter()) + bytes(collective.summands.iter()),
-            estimate: slowest + time(operation, devices.len(), collective.moved_bytes(operands)),
-            products: slowest,
+            estimate: self.estimate,
+            products: self.slowest,
         };
         Ok((collective, info))
     }
+}
 
-    /// Bytes of one rank's part of what is exchanged; of all of it in an all-reduce.
-    fn moved_bytes(&self, operands: &Operands) -> u64 {
-        let (layout, size) = match self.operation {
-            Operation::AllGather => (operands.layouts[0][0], size_of::<T>()),
-            Operation::ReduceScatter | Operation::AllReduce => {
-                (operands.layouts[2][0], size_of::<O>())
-            }
-        };
-        (layout.rows * layout.cols * size) as u64
-    }
-
+impl<T: Element, O: Output<T>> Collective<T, O> {
     /// Enqueues the products and the collective, on the streams of the devices.
     pub(super) fn run(&mut self, run: &mut Run<T, O>) -> Result<(), Error> {
         fn addresses<'m, E: Element>(views: impl Iterator<Item = MatrixView<'m, E>>) -> Vec<u64> {
@@ -164,7 +194,7 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
             };
             // SAFETY: A is live, and so is the memory of the plan; both are used by the
             // streams of their devices alone, which order what follows.
-            unsafe { self.nccl.all_gather::<T>(&exchange)? };
+            unsafe { self.nccl.exchange::<T>(self.operation, &exchange)? };
         }
         for (rank, plan) in self.products.iter_mut().enumerate() {
             let b = run.b[rank];
@@ -192,7 +222,7 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
                     count,
                 };
                 // SAFETY: as above.
-                unsafe { self.nccl.reduce_scatter::<O>(&exchange) }
+                unsafe { self.nccl.exchange::<O>(self.operation, &exchange) }
             }
             Operation::AllReduce => {
                 let exchange = Exchange {
@@ -201,10 +231,32 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
                     count,
                 };
                 // SAFETY: as above.
-                unsafe { self.nccl.all_reduce::<O>(&exchange) }
+                unsafe { self.nccl.exchange::<O>(self.operation, &exchange) }
             }
         }
     }
+}
+
+/// All rows of A, which `rank` receives.
+fn gathered(operands: &Operands, rank: usize) -> Layout {
+    Layout::row_major(operands.rows.rows(), operands.layouts[0][rank].cols)
+}
+
+/// The product of `rank` before the sum over ranks.
+fn summands(operands: &Operands, rank: usize) -> Layout {
+    Layout::row_major(
+        operands.layouts[0][rank].rows,
+        operands.layouts[2][rank].cols,
+    )
+}
+
+/// Bytes of one rank's part of what is exchanged; of all of it in an all-reduce.
+fn moved_bytes<T, O>(operands: &Operands) -> u64 {
+    let (layout, size) = match operands.operation {
+        Operation::AllGather => (operands.layouts[0][0], size_of::<T>()),
+        Operation::ReduceScatter | Operation::AllReduce => (operands.layouts[2][0], size_of::<O>()),
+    };
+    (layout.rows * layout.cols * size) as u64
 }
 
 /// The time of a collective of NCCL over `ranks`, where a rank's part has `bytes`, or all of it in
