@@ -19,6 +19,7 @@ pub(super) struct Rank {
     compute: CUstream,
     aside: CUstream,
     copy: CUstream,
+    local: CUstream,
 }
 
 // SAFETY: contexts and streams of the driver may be used from any thread.
@@ -40,6 +41,7 @@ impl Rank {
             compute: stream.as_raw().cast(),
             aside: ptr::null_mut(),
             copy: ptr::null_mut(),
+            local: ptr::null_mut(),
         };
         // SAFETY: the handles outlive the calls; the library has initialised the driver.
         unsafe {
@@ -52,7 +54,7 @@ impl Rank {
         }
         let current = rank.make_current()?;
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        for stream in [&mut rank.aside, &mut rank.copy] {
+        for stream in [&mut rank.aside, &mut rank.copy, &mut rank.local] {
             // SAFETY: the handle outlives the call.
             check("cuStreamCreate", unsafe {
                 sys::cuStreamCreate(stream, flags)
@@ -78,6 +80,7 @@ impl Rank {
             Queue::Compute => self.compute,
             Queue::Aside => self.aside,
             Queue::Copy => self.copy,
+            Queue::Local => self.local,
         }
     }
 
@@ -155,7 +158,7 @@ impl Rank {
     /// Waits until all streams have finished, or have failed.
     pub(super) fn finish(&self) {
         let _current = self.make_current();
-        for stream in [self.compute, self.aside, self.copy] {
+        for stream in [self.compute, self.aside, self.copy, self.local] {
             // SAFETY: the stream exists.
             unsafe { sys::cuStreamSynchronize(stream) };
         }
@@ -201,7 +204,7 @@ impl Drop for Rank {
         // stream still has. Nobody could handle a failure.
         unsafe {
             let current = self.make_current();
-            for stream in [self.aside, self.copy] {
+            for stream in [self.aside, self.copy, self.local] {
                 if !stream.is_null() {
                     sys::cuStreamDestroy_v2(stream);
                 }

@@ -18,7 +18,9 @@ pub(super) fn layout_of(operands: &Operands, buffer: Buffer, rows: usize, size: 
         Buffer::A { rank } | Buffer::Gathered { from: rank, .. } => operands.layouts[0][rank],
         Buffer::B { rank } => operands.layouts[1][rank],
         Buffer::C { rank } => operands.layouts[2][rank],
-        Buffer::Made { .. } | Buffer::Received { .. } => operands.layouts[2][0],
+        Buffer::Made { .. } | Buffer::Received { .. } | Buffer::Finished { .. } => {
+            operands.layouts[2][0]
+        }
     };
     Lines::layout_of_copy(Layout { rows, ..like }, size)
 }
@@ -59,7 +61,9 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
                     let layout = layout_of(operands, buffer, rows, size_of::<T>());
                     gathered.insert(buffer, zeros(&ranks.devices()[rank], layout)?);
                 }
-                Buffer::Made { rank, .. } | Buffer::Received { rank, .. } => {
+                Buffer::Made { rank, .. }
+                | Buffer::Received { rank, .. }
+                | Buffer::Finished { rank, .. } => {
                     let layout = layout_of(operands, buffer, rows, size_of::<O>());
                     sums.insert(buffer, zeros(&ranks.devices()[rank], layout)?);
                 }

@@ -38,7 +38,10 @@ impl<T: Element, O: Output<T>> Products<T, O> {
                 Buffer::A { rank } => of_caller(0, rank),
                 Buffer::B { rank } => of_caller(1, rank),
                 Buffer::C { rank } => of_caller(2, rank),
-                Buffer::Gathered { .. } | Buffer::Made { .. } | Buffer::Received { .. } => {
+                Buffer::Gathered { .. }
+                | Buffer::Made { .. }
+                | Buffer::Received { .. }
+                | Buffer::Finished { .. } => {
                     let rows = buffers.get(&part.buffer).copied().unwrap_or(0);
                     let layout = layout_of(operands, part.buffer, rows, size);
                     (layout, Operands::ALIGNMENT)

@@ -82,13 +82,17 @@ impl<T: Element, O: Output<T>> Candidate<T, O> {
             }
             _ => operands.cols[0] * size_of::<O>(),
         };
-        let transfer = |part: &Part| match with_transfers {
-            true => estimate::transfer((part.rows.len() * row_bytes(part.buffer)) as u64),
-            false => Duration::ZERO,
+        let transfer = |from: &Part, to: &Part| {
+            let bytes = (from.rows.len() * row_bytes(from.buffer)) as u64;
+            match with_transfers {
+                true if from.buffer.rank() == to.buffer.rank() => estimate::local_copy(bytes),
+                true => estimate::transfer(bytes),
+                false => Duration::ZERO,
+            }
         };
         let time = |step: usize| match &program.steps[step].work {
             Work::Start | Work::End => Duration::ZERO,
-            Work::Copy { from, .. } => transfer(from),
+            Work::Copy { from, to } => transfer(from, to),
             Work::Product { .. } => products.estimate(step),
         };
         estimate::total(&estimate::timeline(program, time))
