@@ -64,17 +64,22 @@ pub mod estimate;
 mod group;
 mod in_turn;
 mod lines;
+mod member;
 mod nccl;
 mod operands;
 mod options;
 mod plan;
 pub mod program;
+mod rank_error;
 mod ranks;
+mod wire;
 
 pub use error::Error;
 pub use group::Group;
+pub use member::{Member, MemberPlan};
 pub use options::{Engine, Options};
 pub use plan::{Plan, PlanInfo};
+pub use rank_error::RankError;
 
 /// The example in `docs/` is compiled too.
 #[cfg(doctest)]
