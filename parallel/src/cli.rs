@@ -5,6 +5,8 @@ mod case;
 pub mod check;
 mod crew;
 mod devices;
+mod layer;
+pub mod measure;
 pub mod members;
 mod operations;
 pub mod predict;

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let result = match Command::parse() {
         Command::Check(arguments) if arguments.has_members() => cli::members::run(&arguments),
         Command::Check(arguments) => cli::check::run(&arguments),
+        Command::Bench(arguments) if arguments.processes => cli::measure::run(&arguments),
         Command::Bench(arguments) => cli::bench::run(&arguments),
         Command::Predict(arguments) => cli::predict::run(&arguments),
         Command::Rank(arguments) => cli::rank::run(&arguments),

@@ -10,6 +10,7 @@ use tilewise_watchdog::Watchdog;
 
 use super::case::{self, CASE_LIMIT, run_case};
 use super::devices::{self, Kind};
+use super::layer;
 
 /// Which rank this is.
 #[derive(clap::Args, Clone)]
@@ -74,6 +75,7 @@ pub fn serve(
                     (case, Err(why)) => format!("wrong {why} {case:?}"),
                 }
             }
+            _ if command.starts_with("bench ") => layer::answer(member, &command),
             _ => {
                 let side = if member.device().is_gpu() { 4096 } else { 64 };
                 let ended = case::load(member, side);

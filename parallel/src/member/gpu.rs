@@ -173,7 +173,7 @@ impl Gpu {
             } => {
                 let device = task.device.clone();
                 let place = |part: &Part| self.place(task, part, run).ok_or(Error::NoRanks);
-                let (of_a, of_c) = (place(&a)?, place(&c)?);
+                let of_c = place(&c)?;
                 let of_source = source.as_ref().map(place).transpose()?;
                 if of_c.1.is_empty() {
                     return Ok(());
@@ -184,8 +184,14 @@ impl Gpu {
                     inputs =
                         inputs.source(unsafe { MatrixView::from_raw(&device, address, layout)? });
                 }
-                // SAFETY: as above; or the rows are the caller's, who has borrowed them to the run.
-                let a = unsafe { MatrixView::from_raw(&device, of_a.0, of_a.1)? };
+                let a = match a.buffer {
+                    Buffer::A { .. } => run.a.slice(a.rows.clone(), 0..run.a.cols())?,
+                    _ => {
+                        let (address, layout) = place(&a)?;
+                        // SAFETY: as above.
+                        unsafe { MatrixView::from_raw(&device, address, layout)? }
+                    }
+                };
                 // SAFETY: as above; no other step touches these rows until this one has finished.
                 let c = unsafe { MatrixViewMut::from_raw(&device, of_c.0, of_c.1)? };
                 let stream = self.rank.stream(queue);

@@ -82,31 +82,31 @@ pub(super) fn connect(
     limit: Duration,
 ) -> Result<(Peer, Vec<Hello>), Error> {
     let deadline = Instant::now() + limit;
-    let missing = || RankError::Missing { rank: 0, limit };
-    let mut stream = loop {
+    let missing = || Error::from(RankError::Missing { rank: 0, limit });
+    loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(missing().into());
+            return Err(missing());
         }
         let attempt = |address| TcpStream::connect_timeout(address, left).ok();
-        if let Some(stream) = addresses.iter().find_map(attempt) {
-            break stream;
+        if let Some(mut stream) = addresses.iter().find_map(attempt) {
+            match introduce(&mut stream, &own, limit + GRACE) {
+                Ok(Message::Welcome { members }) => return Ok(((0, stream), members)),
+                Ok(Message::Failed(error)) => return Err(error.into()),
+                Err(error) if is_timeout(&error) => return Err(missing()),
+                // This was the listener of a group that is complete, or of another program.
+                Ok(_) | Err(_) => {}
+            }
         }
         thread::sleep(RETRY);
-    };
-    let lost = |error: io::Error| RankError::Lost {
-        rank: 0,
-        why: error.to_string(),
-    };
-    prepare(&stream, limit + GRACE).map_err(lost)?;
-    send(&mut stream, &Message::Hello(own)).map_err(lost)?;
-    match receive(&mut stream) {
-        Ok(Message::Welcome { members }) => Ok(((0, stream), members)),
-        Ok(Message::Failed(error)) => Err(error.into()),
-        Ok(_) => Err(lost(io::Error::other("an answer that is no welcome")).into()),
-        Err(error) if is_timeout(&error) => Err(missing().into()),
-        Err(error) => Err(lost(error).into()),
     }
+}
+
+/// Says who wants to join, and returns the answer.
+fn introduce(stream: &mut TcpStream, own: &Hello, limit: Duration) -> io::Result<Message> {
+    prepare(stream, limit)?;
+    send(stream, &Message::Hello(own.clone()))?;
+    receive(stream)
 }
 
 /// Reads who has connected.
