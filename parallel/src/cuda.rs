@@ -5,6 +5,7 @@
 
 mod error;
 mod rank;
+mod shared;
 
 use std::ptr;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::error::Error;
 use crate::lines::Lines;
 use crate::program::{Program, Queue};
 use error::check;
-pub(crate) use rank::Current;
-use rank::{Event, Rank};
+pub(crate) use rank::{Current, Event, Rank};
+pub(crate) use shared::{Arena, Handle, Opened, Words};
 
 /// The ranks of a group, each of which can access the memory of the others.
 #[derive(Debug)]

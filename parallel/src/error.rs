@@ -1,6 +1,10 @@
 //! All errors of the crate.
 
+use std::io;
+
 use tilewise::Layout;
+
+use crate::rank_error::RankError;
 
 /// Every error this crate returns.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -93,6 +97,28 @@ pub enum Error {
         why: String,
     },
 
+    /// A rank that its group does not have.
+    #[error("rank is {rank} of {ranks}; accepted: less than the number of ranks")]
+    NoSuchRank {
+        /// The rank.
+        rank: usize,
+        /// Number of ranks.
+        ranks: usize,
+    },
+
+    /// A call of the operating system failed.
+    #[error("{what} failed: {why}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The system's reason.
+        why: String,
+    },
+
+    /// Something went wrong between processes.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+
     /// An error of the library.
     #[error(transparent)]
     Tilewise(#[from] tilewise::Error),
@@ -111,6 +137,14 @@ impl Error {
             rank,
             found: found.to_string(),
             accepted: accepted.into(),
+        }
+    }
+
+    /// A call of the operating system that failed.
+    pub(crate) fn system(what: impl Into<String>, why: &io::Error) -> Self {
+        Error::System {
+            what: what.into(),
+            why: why.to_string(),
         }
     }
 }

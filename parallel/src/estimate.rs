@@ -17,6 +17,15 @@ pub fn transfer(bytes: u64) -> Duration {
     HANDOVER + Duration::from_secs_f64(bytes as f64 / LINK)
 }
 
+/// Bytes a second of a copy from memory into memory of one GPU, each byte read and written. It is
+/// two fifths of the bandwidth of an H100, and was not measured.
+const MEMORY: f64 = 1.3e12;
+
+/// The time that a copy of `bytes` takes on one GPU.
+pub fn local_copy(bytes: u64) -> Duration {
+    HANDOVER + Duration::from_secs_f64(bytes as f64 / MEMORY)
+}
+
 /// When a step begins and ends, from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -51,11 +60,12 @@ pub struct Span {
 /// ```
 pub fn timeline(program: &Program, time_of: impl Fn(usize) -> Duration) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
-    let mut free = vec![[Duration::ZERO; 2]; program.ranks];
+    let mut free = vec![[Duration::ZERO; 3]; program.ranks];
     for (index, step) in program.steps.iter().enumerate() {
         let queue = match step.queue {
             Queue::Compute | Queue::Aside => 0,
             Queue::Copy => 1,
+            Queue::Local => 2,
         };
         let ready = step.after.iter().map(|&before| {
             match (spans[before].end, &step.work) {

@@ -1,5 +1,5 @@
-//! GEMM over several GPUs of one host: all-gather + GEMM, GEMM + reduce-scatter and GEMM +
-//! all-reduce, whose copies hide behind the products.
+//! GEMM over several GPUs of one host, in one process or one process a GPU: all-gather + GEMM,
+//! GEMM + reduce-scatter and GEMM + all-reduce, whose copies hide behind the products.
 //!
 //! A layer of a large model is split over GPUs. Usually a collective runs, and then the
 //! product, or the other way round. Here, each GPU starts with the part of the product whose
@@ -37,8 +37,9 @@
 //! | type | what it is |
 //! |---|---|
 //! | [`Group`] | the devices, one for each rank; plans the three operations |
+//! | [`Member`] | one rank of a group of processes; plans the same with its own matrices |
 //! | [`Options`] | bias, activation, precision, number of chunks, [`Engine`] |
-//! | [`Plan`] | an operation ready to run |
+//! | [`Plan`], [`MemberPlan`] | an operation ready to run |
 //! | [`program`] | which step waits for which, as data, and the proof that none meet |
 //! | [`estimate`] | what a program takes, from the times of its steps |
 //!
@@ -52,9 +53,13 @@
 //!
 //! # Hangs
 //!
-//! No kernel waits for another GPU. Streams wait for events that were recorded before they
+//! No kernel waits for another GPU. In one process, streams wait for events that were recorded before they
 //! wait, so a slow rank delays the others, and a failed one ends them with the driver's error.
 //! [`Engine::Nccl`], which must be asked for, waits as NCCL does.
+//!
+//! Streams of different processes wait for words in shared memory. A member whose process ends, or
+//! that does not do its part within a time limit, ends the runs of the others with a
+//! [`RankError`].
 
 #![warn(missing_docs)]
 
@@ -64,17 +69,22 @@ pub mod estimate;
 mod group;
 mod in_turn;
 mod lines;
+mod member;
 mod nccl;
 mod operands;
 mod options;
 mod plan;
 pub mod program;
+mod rank_error;
 mod ranks;
+mod wire;
 
 pub use error::Error;
 pub use group::Group;
+pub use member::{Member, MemberPlan};
 pub use options::{Engine, Options};
 pub use plan::{Plan, PlanInfo};
+pub use rank_error::RankError;
 
 /// The example in `docs/` is compiled too.
 #[cfg(doctest)]

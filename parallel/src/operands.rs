@@ -34,8 +34,17 @@ impl Operands {
     ) -> Result<Self, Error> {
         let alignments = alignments(a, b, c);
         let layouts = all_layouts(devices, a, b, c)?;
+        Operands::of::<T, O>(operation, layouts, alignments)
+    }
+
+    /// Checks operands with these layouts, of A, B and C, one for each rank.
+    pub fn of<T, O>(
+        operation: Operation,
+        layouts: [Vec<Layout>; 3],
+        alignments: [Vec<u64>; 3],
+    ) -> Result<Self, Error> {
         let [a, b, c] = &layouts;
-        let ranks = devices.len();
+        let ranks = a.len();
         for rank in 0..ranks {
             shape("b", rank, b[rank], (a[rank].cols, b[rank].cols))?;
             match operation {
@@ -105,23 +114,60 @@ impl Operands {
         c: &[MatrixViewMut<O>],
     ) -> Result<(), Error> {
         let (layouts, alignments) = (all_layouts(devices, a, b, c)?, alignments(a, b, c));
-        let differs = |found: &Layout, planned: &Layout| found != planned;
-        if let Some((operand, rank)) = first(&layouts, &self.layouts, differs) {
-            let accepted = format!("{}, as planned", self.layouts[operand][rank]);
-            let found = layouts[operand][rank];
-            return Err(Error::operand(NAMES[operand], rank, found, accepted));
+        for (operand, layouts) in layouts.iter().enumerate() {
+            for (rank, &layout) in layouts.iter().enumerate() {
+                self.check_layout(operand, rank, layout)?;
+            }
         }
-        let is_lower = |found: &u64, planned: &u64| found < planned;
-        if let Some((operand, rank)) = first(&alignments, &self.alignments, is_lower) {
-            let (found, planned) = (&alignments[operand], &self.alignments[operand]);
-            return Err(Error::Operand {
-                argument: NAMES[operand],
-                rank,
-                found: format!("at an address aligned to {} bytes", found[rank]),
-                accepted: format!("{} bytes, as planned", planned[rank]),
-            });
+        for (operand, alignments) in alignments.iter().enumerate() {
+            for (rank, &alignment) in alignments.iter().enumerate() {
+                self.check_alignment(operand, rank, alignment)?;
+            }
         }
         Ok(())
+    }
+
+    /// Checks that A, B or C (`operand` 0, 1 or 2) of `rank` has the planned layout.
+    pub fn check_layout(&self, operand: usize, rank: usize, found: Layout) -> Result<(), Error> {
+        let planned = self.layouts[operand][rank];
+        if found == planned {
+            return Ok(());
+        }
+        let accepted = format!("{planned}, as planned");
+        Err(Error::operand(NAMES[operand], rank, found, accepted))
+    }
+
+    /// Checks that A, B or C of `rank` is aligned as planned, or better.
+    pub fn check_alignment(&self, operand: usize, rank: usize, found: u64) -> Result<(), Error> {
+        let planned = self.alignments[operand][rank];
+        if found >= planned {
+            return Ok(());
+        }
+        Err(Error::Operand {
+            argument: NAMES[operand],
+            rank,
+            found: format!("at an address aligned to {found} bytes"),
+            accepted: format!("{planned} bytes, as planned"),
+        })
+    }
+
+    /// Checks the bias of `rank`.
+    pub fn check_bias(&self, rank: usize, found: Layout) -> Result<(), Error> {
+        let cols = self.cols[rank];
+        let is_contiguous = found.cols <= 1 || found.col_stride == 1;
+        if (found.rows, found.cols) == (1, cols) && is_contiguous {
+            return Ok(());
+        }
+        let accepted = format!("contiguous, 1×{cols}");
+        Err(Error::operand("bias", rank, found, accepted))
+    }
+}
+
+/// A power of two that divides an address on `device`; 1 where the library does not ask for it.
+pub(crate) fn alignment(device: &Device, address: u64) -> u64 {
+    match device.is_gpu() {
+        true => 1 << (address | Operands::ALIGNMENT).trailing_zeros(),
+        false => 1,
     }
 }
 
@@ -131,32 +177,21 @@ fn alignments<T: Element, O: Element>(
     b: &[MatrixView<T>],
     c: &[MatrixViewMut<O>],
 ) -> [Vec<u64>; 3] {
-    let of = |device: &Device, address: u64| match device.is_gpu() {
-        true => 1 << (address | Operands::ALIGNMENT).trailing_zeros(),
-        false => 1,
-    };
     [
-        a.iter().map(|a| of(a.device(), a.address())).collect(),
-        b.iter().map(|b| of(b.device(), b.address())).collect(),
-        c.iter().map(|c| of(c.device(), c.address())).collect(),
+        a.iter()
+            .map(|a| alignment(a.device(), a.address()))
+            .collect(),
+        b.iter()
+            .map(|b| alignment(b.device(), b.address()))
+            .collect(),
+        c.iter()
+            .map(|c| alignment(c.device(), c.address()))
+            .collect(),
     ]
 }
 
 /// The names of the operands.
-const NAMES: [&str; 3] = ["a", "b", "c"];
-
-/// The first operand and rank at which `is_wrong` holds of what was found and what was planned.
-fn first<E>(
-    found: &[Vec<E>; 3],
-    planned: &[Vec<E>; 3],
-    is_wrong: impl Fn(&E, &E) -> bool,
-) -> Option<(usize, usize)> {
-    (found.iter().zip(planned).enumerate()).find_map(|(operand, (found, planned))| {
-        let mut pairs = found.iter().zip(planned);
-        let rank = pairs.position(|(found, planned)| is_wrong(found, planned))?;
-        Some((operand, rank))
-    })
-}
+pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// The layouts of A, B and C.
 fn all_layouts<T: Element, O: Element>(
@@ -185,26 +220,30 @@ pub(crate) fn layouts<'a>(
             ranks: devices.len(),
         });
     }
-    let check = |(rank, (layout, device)): (usize, (Layout, &Device))| {
-        if layout.batches != 1 {
-            return Err(Error::operand(
-                argument,
-                rank,
-                layout,
-                "one matrix, no batch",
-            ));
-        }
-        if *device != devices[rank] {
-            return Err(Error::Operand {
-                argument,
-                rank,
-                found: format!("on {device}"),
-                accepted: format!("a matrix on {}", devices[rank]),
-            });
-        }
-        Ok(layout)
-    };
+    let check = |(rank, found)| layout(argument, rank, &devices[rank], found);
     found.enumerate().map(check).collect()
+}
+
+/// The layout of the operand of `rank`: one matrix, on the rank's device.
+pub(crate) fn layout(
+    argument: &'static str,
+    rank: usize,
+    device: &Device,
+    (found, found_on): (Layout, &Device),
+) -> Result<Layout, Error> {
+    if found.batches != 1 {
+        let accepted = "one matrix, no batch";
+        return Err(Error::operand(argument, rank, found, accepted));
+    }
+    if found_on != device {
+        return Err(Error::Operand {
+            argument,
+            rank,
+            found: format!("on {found_on}"),
+            accepted: format!("a matrix on {device}"),
+        });
+    }
+    Ok(found)
 }
 
 /// An error unless `layout` has the given shape.

@@ -1,5 +1,6 @@
 //! [`Plan`]: an operation ready to run.
 
+mod candidate;
 mod collective;
 mod info;
 mod memory;
@@ -14,10 +15,13 @@ use crate::operands::{self, Operands};
 use crate::options::{Engine, Options};
 use crate::program::Program;
 use crate::ranks::Ranks;
+pub(crate) use candidate::Candidate;
 use collective::Collective;
 pub use info::PlanInfo;
+pub(crate) use memory::{buffers, layout_of, zeros};
+pub(crate) use products::Products;
 use run::Run;
-use steps::{Candidate, Steps};
+use steps::Steps;
 
 /// An operation over the ranks of a group, ready to run. It holds the memory for what ranks
 /// receive, and one plan of the library for each launch.
@@ -57,7 +61,12 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
             let (collective, info) = candidate.create(ranks.nccl()?, ranks, &operands)?;
             return Ok(plan(info, Way::Collective(collective)));
         }
-        let candidate = Candidate::best(ranks, options, &operands)?;
+        let candidate = Candidate::best(
+            |rank| ranks.devices().get(rank),
+            |chunks| operands.operation.program(&operands.rows, chunks),
+            options,
+            &operands,
+        )?;
         if options.engine == Engine::Auto
             && collective::Candidate::<T, O>::may_gain(candidate.estimate)
             && obstacle().is_none()
@@ -191,12 +200,8 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         };
         let found = bias.iter().map(|bias| (bias.layout(), bias.device()));
         let found = operands::layouts("bias", devices, found)?;
-        for (rank, (layout, cols)) in found.into_iter().zip(&self.operands.cols).enumerate() {
-            let is_contiguous = layout.cols <= 1 || layout.col_stride == 1;
-            if (layout.rows, layout.cols) != (1, *cols) || !is_contiguous {
-                let accepted = format!("contiguous, 1×{cols}");
-                return Err(Error::operand("bias", rank, layout, accepted));
-            }
+        for (rank, layout) in found.into_iter().enumerate() {
+            self.operands.check_bias(rank, layout)?;
         }
         Ok(())
     }

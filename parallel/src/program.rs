@@ -16,6 +16,7 @@
 
 mod all_gather;
 mod check;
+mod pushed;
 mod reduce_scatter;
 mod shards;
 
@@ -23,6 +24,7 @@ use std::ops::Range;
 
 pub use all_gather::all_gather_matmul;
 pub use check::Conflict;
+pub use pushed::{all_gather_matmul_pushed, matmul_all_reduce_pushed};
 pub use reduce_scatter::{matmul_all_reduce, matmul_reduce_scatter};
 pub use shards::Shards;
 
@@ -44,6 +46,16 @@ impl Operation {
             Operation::AllGather => all_gather_matmul(rows, chunks),
             Operation::ReduceScatter => matmul_reduce_scatter(rows, chunks),
             Operation::AllReduce => matmul_all_reduce(rows, chunks),
+        }
+    }
+
+    /// The program of the operation where ranks are processes, which write into memory of the
+    /// plan on other ranks and touch nothing else there.
+    pub fn pushed_program(self, rows: &Shards, chunks: usize) -> Program {
+        match self {
+            Operation::AllGather => all_gather_matmul_pushed(rows, chunks),
+            Operation::ReduceScatter => matmul_reduce_scatter(rows, chunks),
+            Operation::AllReduce => matmul_all_reduce_pushed(rows, chunks),
         }
     }
 }
@@ -87,6 +99,13 @@ pub enum Buffer {
         /// Number of products in the sums, less one.
         hop: usize,
     },
+    /// The finished sums that `rank` receives of the rows of `from`.
+    Finished {
+        /// Its rank.
+        rank: usize,
+        /// The rank that owns the rows.
+        from: usize,
+    },
 }
 
 impl Buffer {
@@ -98,7 +117,8 @@ impl Buffer {
             | Buffer::C { rank }
             | Buffer::Gathered { rank, .. }
             | Buffer::Made { rank, .. }
-            | Buffer::Received { rank, .. } => rank,
+            | Buffer::Received { rank, .. }
+            | Buffer::Finished { rank, .. } => rank,
         }
     }
 }
@@ -136,6 +156,8 @@ pub enum Queue {
     Aside,
     /// Copies between ranks, by the copy engines.
     Copy,
+    /// Copies from the plan's memory into C, on one rank.
+    Local,
 }
 
 /// What a step does.

@@ -25,10 +25,10 @@ const SHAPES: &str =
 pub struct Arguments {
     /// Number of GPUs
     #[arg(long, default_value_t = 2)]
-    gpus: usize,
+    pub gpus: usize,
     /// Layers, MxNxK over all ranks, separated by commas
     #[arg(long, value_delimiter = ',', value_parser = shape, default_value = SHAPES)]
-    shapes: Vec<[usize; 3]>,
+    pub shapes: Vec<[usize; 3]>,
     /// Operations, separated by commas
     #[arg(
         long,
@@ -36,16 +36,19 @@ pub struct Arguments {
         value_parser = operation(),
         default_value = "all-gather,reduce-scatter,all-reduce"
     )]
-    operations: Vec<Operation>,
+    pub operations: Vec<Operation>,
     /// Also measure these numbers of chunks
     #[arg(long, value_delimiter = ',')]
     chunks: Vec<usize>,
     /// Rounds: in each, all candidates run once, in an order of its own
     #[arg(long, default_value_t = 30)]
-    rounds: usize,
+    pub rounds: usize,
     /// Seed of the operands and of the orders
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Each rank is a process of its own, which this one starts; runs follow each other
+    #[arg(long)]
+    pub processes: bool,
 }
 
 /// Parses MxNxK.
@@ -56,7 +59,7 @@ pub fn shape(text: &str) -> Result<[usize; 3], String> {
 }
 
 /// The operation in the head of its table.
-fn title(operation: Operation) -> &'static str {
+pub fn title(operation: Operation) -> &'static str {
     match operation {
         Operation::AllGather => "all-gather + GEMM",
         Operation::ReduceScatter => "GEMM + reduce-scatter",
@@ -99,7 +102,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
 }
 
 /// A matrix of random values on `device`.
-fn random(
+pub fn random(
     device: &Device,
     rng: &mut SmallRng,
     rows: usize,
@@ -120,6 +123,34 @@ fn each(
     devices.iter().map(&mut matrix).collect()
 }
 
+/// The sides of what one rank has. B is stored by columns, as the weights of a linear layer are.
+pub struct Sides {
+    pub a_rows: usize,
+    pub own_n: usize,
+    pub own_k: usize,
+    pub c_rows: usize,
+}
+
+impl Sides {
+    /// Of a layer that is split over `ranks`.
+    pub fn of(operation: Operation, [m, n, k]: [usize; 3], ranks: usize) -> Self {
+        let (a_rows, own_n, own_k) = match operation {
+            Operation::AllGather => (m / ranks, n / ranks, k),
+            Operation::ReduceScatter | Operation::AllReduce => (m, n, k / ranks),
+        };
+        let c_rows = match operation {
+            Operation::ReduceScatter => m / ranks,
+            Operation::AllGather | Operation::AllReduce => m,
+        };
+        Sides {
+            a_rows,
+            own_n,
+            own_k,
+            c_rows,
+        }
+    }
+}
+
 /// Measures one operation at one shape.
 fn measure(
     arguments: &Arguments,
@@ -127,22 +158,17 @@ fn measure(
     [m, n, k]: [usize; 3],
     operation: Operation,
 ) -> Result<(), Error> {
-    let is_gather = operation == Operation::AllGather;
     let (devices, ranks) = (group.devices(), arguments.gpus);
     let mut rng = SmallRng::seed_from_u64(arguments.seed);
-    // What one rank has. B is stored by columns, as the weights of a linear layer are.
-    let (own_m, own_n, own_k) = match is_gather {
-        true => (m / ranks, n / ranks, k),
-        false => (m / ranks, n, k / ranks),
-    };
-    let a_rows = if is_gather { own_m } else { m };
+    let Sides {
+        a_rows,
+        own_n,
+        own_k,
+        c_rows,
+    } = Sides::of(operation, [m, n, k], ranks);
     let a = each(devices, |device| random(device, &mut rng, a_rows, own_k))?;
     let bt = each(devices, |device| random(device, &mut rng, own_n, own_k))?;
     let whole_a = each(devices, |device| random(device, &mut rng, m, own_k))?;
-    let c_rows = match operation {
-        Operation::ReduceScatter => own_m,
-        Operation::AllGather | Operation::AllReduce => m,
-    };
     let mut c = each(devices, |device| Ok(device.zeros(c_rows, own_n)?))?;
     let whole_c = || each(devices, |device| Ok(device.zeros(m, own_n)?));
     let (mut alone_c, mut busy_c) = (whole_c()?, whole_c()?);
@@ -255,11 +281,11 @@ fn name(options: &Options, info: &PlanInfo) -> String {
     )
 }
 
-fn ms(time: Duration) -> f64 {
+pub fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn median(times: &[Duration]) -> Duration {
+pub fn median(times: &[Duration]) -> Duration {
     quartiles(times)[1]
 }
 

@@ -1,15 +1,19 @@
 //! One random case of an operation.
 
+mod member;
 mod operands;
+mod random;
 mod reference;
 
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 use tilewise::{Activation, DType, Device, Element, Gemm, Inputs, Matrix, Output};
 use tilewise_parallel::program::Operation;
-use tilewise_parallel::{Engine, Group, Options, Plan};
+use tilewise_parallel::{Engine, Group, Member, Options, Plan};
 
+pub use member::load;
 use operands::{Operands, Padded};
+pub use random::{CASE_LIMIT, run_case};
 
 /// What a case multiplies.
 #[derive(Debug)]
@@ -33,6 +37,24 @@ pub struct Case {
     shuffle: u64,
     delays: bool,
     engine: Engine,
+}
+
+/// Where a case runs.
+pub enum Place<'p> {
+    /// On all ranks, which this process has.
+    Group(&'p Group),
+    /// On one rank of several processes.
+    Member(&'p Member),
+}
+
+impl Place<'_> {
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        match self {
+            Place::Group(group) => group.devices().len(),
+            Place::Member(member) => member.ranks(),
+        }
+    }
 }
 
 /// What a case that passed has done.
@@ -108,19 +130,17 @@ impl Case {
     /// Runs the case, and compares.
     pub fn run<T: Element, O: Output<T>>(
         &self,
-        group: &Group,
+        place: &Place,
         rng: &mut SmallRng,
     ) -> Result<Outcome, String> {
-        self.try_run::<T, O>(group, rng)
-            .map_err(|error| error.to_string())
+        let outcome = match place {
+            Place::Group(group) => self.try_run::<T, O>(group, rng),
+            Place::Member(member) => self.try_run_member::<T, O>(member, rng),
+        };
+        outcome.map_err(|error| error.to_string())
     }
 
-    fn try_run<T: Element, O: Output<T>>(
-        &self,
-        group: &Group,
-        rng: &mut SmallRng,
-    ) -> Result<Outcome, Box<dyn std::error::Error>> {
-        let devices = group.devices();
+    fn options(&self) -> Options {
         let mut options = Options::new()
             .activation(self.activation())
             .engine(self.engine);
@@ -130,6 +150,16 @@ impl Case {
         if let Some(chunks) = self.chunks {
             options = options.chunks(chunks);
         }
+        options
+    }
+
+    fn try_run<T: Element, O: Output<T>>(
+        &self,
+        group: &Group,
+        rng: &mut SmallRng,
+    ) -> Result<Outcome, Box<dyn std::error::Error>> {
+        let devices = group.devices();
+        let options = self.options();
         let mut plan: Option<Plan<T, O>> = None;
         let mut operands = Vec::new();
         for _ in 0..RUNS {
@@ -159,28 +189,40 @@ impl Case {
         }
         for (number, run) in operands.iter().enumerate() {
             for (rank, device) in devices.iter().enumerate() {
-                let place = |what| format!("{what} of rank {rank}, run {number}");
-                let found = run.c[rank].view()?.to_vec()?;
-                let expected = self.reference(run, device, rank)?;
-                let is_same = match self.has_bits() {
-                    true => {
-                        let bits = |e: &O| e.to_f64().to_bits();
-                        found.iter().map(bits).eq(expected.iter().map(bits))
-                    }
-                    false => are_close(&found, &expected, devices.len()),
-                };
-                if !is_same {
-                    return Err(place("c differs from the reference").into());
-                }
-                if self.integers && !self.is_exact(run, rank, &found)? {
-                    return Err(place("c differs from the exact sum").into());
-                }
-                if !run.c[rank].gaps_are_untouched()? {
-                    return Err(place("a gap").into());
-                }
+                self.compare(run, number, rank, device)?;
             }
         }
         Ok(Outcome { runs: RUNS as u64 })
+    }
+
+    /// Compares the C of `rank` with products of whole matrices on `device`.
+    fn compare<T: Element, O: Output<T>>(
+        &self,
+        run: &Operands<T, O>,
+        number: usize,
+        rank: usize,
+        device: &Device,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let place = |what| format!("{what} of rank {rank}, run {number}");
+        let found = run.c[rank].view()?.to_vec()?;
+        let expected = self.reference(run, device, rank)?;
+        let is_same = match self.has_bits() {
+            true => {
+                let bits = |e: &O| e.to_f64().to_bits();
+                found.iter().map(bits).eq(expected.iter().map(bits))
+            }
+            false => are_close(&found, &expected, self.rows.len()),
+        };
+        if !is_same {
+            return Err(place("c differs from the reference").into());
+        }
+        if self.integers && !self.is_exact(run, rank, &found)? {
+            return Err(place("c differs from the exact sum").into());
+        }
+        if !run.c[rank].gaps_are_untouched()? {
+            return Err(place("a gap").into());
+        }
+        Ok(())
     }
 
     /// Whether C has the bits of the reference. NCCL adds in its own order.

@@ -3,46 +3,56 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use rand::rngs::SmallRng;
-use rand::{RngExt as _, SeedableRng as _};
-use tilewise::{bf16, f16};
 use tilewise_parallel::{Error, Group};
 use tilewise_watchdog::Watchdog;
 
-use super::case::{Case, Outcome};
+use super::case::{CASE_LIMIT, Outcome, Place, run_case};
 use super::devices::{self, Kind};
-
-/// The most that one case may take: most of it is the reference, on one device.
-const CASE_LIMIT: Duration = Duration::from_secs(120);
 
 /// What to check.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Where to run
     #[arg(long, value_enum, default_value_t = Kind::Gpu)]
-    device: Kind,
+    pub device: Kind,
     /// Number of ranks
     #[arg(long, default_value_t = 2)]
-    ranks: usize,
+    pub ranks: usize,
     /// Number of cases
     #[arg(long, default_value_t = 1000)]
-    cases: u64,
+    pub cases: u64,
     /// Stop after so many seconds, whatever is left
     #[arg(long)]
-    seconds: Option<u64>,
+    pub seconds: Option<u64>,
     /// Seed of the first case; case number i has the seed + i
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// The largest M, N or K
     #[arg(long, default_value_t = 700)]
-    largest: usize,
+    pub largest: usize,
     /// Delay a random rank before each run
     #[arg(long)]
-    delays: bool,
+    pub delays: bool,
     /// Exchange rows by NCCL; cases are dense and in equal parts, and sums over ranks are
     /// compared within their rounding where they are not exact
     #[arg(long)]
     nccl: bool,
+    /// Each rank is a process of its own, which this one starts
+    #[arg(long, conflicts_with = "nccl")]
+    pub processes: bool,
+    /// Each rank is a thread that joins the others as a process does; not on GPUs
+    #[arg(long, conflicts_with_all = ["nccl", "processes"])]
+    pub threads: bool,
+    /// Kill a process in the middle of its runs, so many times, and see what the others say
+    #[arg(long, requires = "processes")]
+    pub kill: Option<u64>,
+}
+
+impl Arguments {
+    /// Whether ranks are members of a group, not of a `Group`.
+    pub fn has_members(&self) -> bool {
+        self.processes || self.threads
+    }
 }
 
 /// Runs the cases. On a machine without a GPU, cases for GPUs are skipped, and counted.
@@ -76,21 +86,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
             break;
         }
         let armed = watchdog.arm(CASE_LIMIT, format!("case {seed}"));
-        let mut rng = SmallRng::seed_from_u64(seed);
-        let case = Case::random(
-            &mut rng,
-            arguments.ranks,
+        let place = Place::Group(&group);
+        let (case, outcome) = run_case(
+            seed,
+            &place,
             arguments.largest,
             arguments.delays,
+            arguments.nccl,
         );
-        let case = if arguments.nccl { case.by_nccl() } else { case };
-        let outcome = match rng.random_range(0..6) {
-            0 | 1 => case.run::<bf16, bf16>(&group, &mut rng),
-            2 => case.run::<f16, f16>(&group, &mut rng),
-            3 => case.run::<f16, f32>(&group, &mut rng),
-            4 => case.run::<bf16, f32>(&group, &mut rng),
-            _ => case.run::<f32, f32>(&group, &mut rng),
-        };
         drop(armed);
         match outcome {
             Ok(Outcome { runs: more }) => {

@@ -16,13 +16,15 @@ pub enum Kind {
 
 /// `ranks` devices of `kind`.
 pub fn open(kind: Kind, ranks: usize) -> Result<Vec<Device>, tilewise::Error> {
+    (0..ranks).map(|rank| open_one(kind, rank)).collect()
+}
+
+/// The device of `rank`.
+pub fn open_one(kind: Kind, rank: usize) -> Result<Device, tilewise::Error> {
     match kind {
-        Kind::Gpu => {
-            let gpus = Device::gpu_count().max(1);
-            (0..ranks).map(|rank| Device::gpu(rank % gpus)).collect()
-        }
-        Kind::Cpu => Ok(vec![Device::cpu(); ranks]),
-        Kind::Emulated => (0..ranks).map(emulated).collect(),
+        Kind::Gpu => Device::gpu(rank % Device::gpu_count().max(1)),
+        Kind::Cpu => Ok(Device::cpu()),
+        Kind::Emulated => emulated(rank),
     }
 }
 

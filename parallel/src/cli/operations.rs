@@ -16,3 +16,15 @@ pub fn operation() -> impl TypedValueParser<Value = Operation> {
     PossibleValuesParser::new(OPERATIONS.map(|(name, _)| name))
         .map(move |name| OPERATIONS[index(name).unwrap_or(0)].1)
 }
+
+/// The operation of this name.
+pub fn of_name(name: &str) -> Option<Operation> {
+    let found = OPERATIONS.iter().find(|(other, _)| *other == name);
+    found.map(|&(_, operation)| operation)
+}
+
+/// The name of the operation.
+pub fn name_of(operation: Operation) -> &'static str {
+    let found = OPERATIONS.iter().find(|(_, other)| *other == operation);
+    found.map_or("", |&(name, _)| name)
+}

@@ -7,11 +7,12 @@ use tilewise::Device;
 
 use super::error::check;
 use crate::error::Error;
+use crate::lines::Lines;
 use crate::program::Queue;
 
 /// A GPU as a rank. Two ranks may be one GPU.
 #[derive(Debug)]
-pub(super) struct Rank {
+pub(crate) struct Rank {
     name: String,
     device: CUdevice,
     context: CUcontext,
@@ -19,6 +20,7 @@ pub(super) struct Rank {
     compute: CUstream,
     aside: CUstream,
     copy: CUstream,
+    local: CUstream,
 }
 
 // SAFETY: contexts and streams of the driver may be used from any thread.
@@ -29,7 +31,7 @@ unsafe impl Sync for Rank {}
 impl Rank {
     /// Retains the primary context of `device`, which the library uses too, and creates the
     /// other streams.
-    pub(super) fn new(device: &Device) -> Result<Self, Error> {
+    pub(crate) fn new(device: &Device) -> Result<Self, Error> {
         let (Some(info), Some(stream)) = (device.gpu_info(), device.stream()) else {
             return Err(Error::NoRanks);
         };
@@ -40,6 +42,7 @@ impl Rank {
             compute: stream.as_raw().cast(),
             aside: ptr::null_mut(),
             copy: ptr::null_mut(),
+            local: ptr::null_mut(),
         };
         // SAFETY: the handles outlive the calls; the library has initialised the driver.
         unsafe {
@@ -52,7 +55,7 @@ impl Rank {
         }
         let current = rank.make_current()?;
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        for stream in [&mut rank.aside, &mut rank.copy] {
+        for stream in [&mut rank.aside, &mut rank.copy, &mut rank.local] {
             // SAFETY: the handle outlives the call.
             check("cuStreamCreate", unsafe {
                 sys::cuStreamCreate(stream, flags)
@@ -67,23 +70,29 @@ impl Rank {
         self.device
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its primary context.
     pub(super) fn context(&self) -> CUcontext {
         self.context
     }
 
     /// The stream of a queue.
-    pub(super) fn stream(&self, queue: Queue) -> CUstream {
+    pub(crate) fn stream(&self, queue: Queue) -> CUstream {
         match queue {
             Queue::Compute => self.compute,
             Queue::Aside => self.aside,
             Queue::Copy => self.copy,
+            Queue::Local => self.local,
         }
     }
 
     /// Makes the context current until the result is dropped; then the context is current again
     /// that was before.
-    pub(super) fn make_current(&self) -> Result<Current, Error> {
+    pub(crate) fn make_current(&self) -> Result<Current, Error> {
         let mut found = ptr::null_mut();
         // SAFETY: the handle outlives the call, and the context is retained.
         unsafe {
@@ -153,16 +162,65 @@ impl Rank {
     }
 
     /// Waits until all streams have finished, or have failed.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let _current = self.make_current();
-        for stream in [self.compute, self.aside, self.copy] {
+        for stream in [self.compute, self.aside, self.copy, self.local] {
             // SAFETY: the stream exists.
             unsafe { sys::cuStreamSynchronize(stream) };
         }
     }
 
+    /// Enqueues a copy in `queue`. Each end may be on this GPU, or what this process has opened of
+    /// another one.
+    ///
+    /// # Safety
+    /// Both are live until the copy is done, and nothing writes to them meanwhile.
+    pub(crate) unsafe fn copy(
+        &self,
+        queue: Queue,
+        from: (u64, Lines),
+        to: (u64, Lines),
+    ) -> Result<(), Error> {
+        let (Lines { bytes, count, .. }, stream) = (from.1, self.stream(queue));
+        assert!(
+            (bytes, count) == (to.1.bytes, to.1.count),
+            "both ends of a copy have the same lines"
+        );
+        if count == 0 || bytes == 0 {
+            return Ok(());
+        }
+        let _current = self.make_current()?;
+        if from.1.is_dense() && to.1.is_dense() {
+            // SAFETY: the caller's duty.
+            let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes * count, stream) };
+            return check("cuMemcpyDtoDAsync", result);
+        }
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: ptr::null(),
+            srcDevice: from.0,
+            srcArray: ptr::null_mut(),
+            srcPitch: from.1.pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: ptr::null_mut(),
+            dstDevice: to.0,
+            dstArray: ptr::null_mut(),
+            dstPitch: to.1.pitch,
+            WidthInBytes: bytes,
+            Height: count,
+        };
+        // SAFETY: the caller's duty; the description outlives the call.
+        check("cuMemcpy2DAsync", unsafe {
+            sys::cuMemcpy2DAsync_v2(&copy, stream)
+        })
+    }
+
     /// A new event, which measures no time.
-    pub(super) fn event(&self) -> Result<Event, Error> {
+    pub(crate) fn event(&self) -> Result<Event, Error> {
         let _current = self.make_current()?;
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         let mut event = ptr::null_mut();
@@ -174,7 +232,7 @@ impl Rank {
     }
 
     /// Makes `queue` wait for `event`, of any GPU.
-    pub(super) fn wait(&self, queue: Queue, event: &Event) -> Result<(), Error> {
+    pub(crate) fn wait(&self, queue: Queue, event: &Event) -> Result<(), Error> {
         let _current = self.make_current()?;
         // SAFETY: the stream and the event exist.
         check("cuStreamWaitEvent", unsafe {
@@ -183,7 +241,7 @@ impl Rank {
     }
 
     /// Records `event`, of this GPU, behind all that `queue` has.
-    pub(super) fn record(&self, queue: Queue, event: &Event) -> Result<(), Error> {
+    pub(crate) fn record(&self, queue: Queue, event: &Event) -> Result<(), Error> {
         let _current = self.make_current()?;
         // SAFETY: the stream and the event exist, in one context.
         check("cuEventRecord", unsafe {
@@ -201,7 +259,7 @@ impl Drop for Rank {
         // stream still has. Nobody could handle a failure.
         unsafe {
             let current = self.make_current();
-            for stream in [self.aside, self.copy] {
+            for stream in [self.aside, self.copy, self.local] {
                 if !stream.is_null() {
                     sys::cuStreamDestroy_v2(stream);
                 }
@@ -227,7 +285,7 @@ impl Drop for Current {
 
 /// An event of the driver.
 #[derive(Debug)]
-pub(super) struct Event(CUevent);
+pub(crate) struct Event(CUevent);
 
 // SAFETY: events of the driver may be used from any thread.
 unsafe impl Send for Event {}

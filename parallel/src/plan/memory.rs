@@ -13,18 +13,20 @@ use crate::ranks::Ranks;
 /// The layout of the buffer of a plan that holds `rows` rows at most: that of the caller's
 /// matrix whose rows it takes, without gaps. All sums have the contiguous direction of the C of
 /// rank 0, because copies keep it.
-pub(super) fn layout_of(operands: &Operands, buffer: Buffer, rows: usize, size: usize) -> Layout {
+pub(crate) fn layout_of(operands: &Operands, buffer: Buffer, rows: usize, size: usize) -> Layout {
     let like = match buffer {
         Buffer::A { rank } | Buffer::Gathered { from: rank, .. } => operands.layouts[0][rank],
         Buffer::B { rank } => operands.layouts[1][rank],
         Buffer::C { rank } => operands.layouts[2][rank],
-        Buffer::Made { .. } | Buffer::Received { .. } => operands.layouts[2][0],
+        Buffer::Made { .. } | Buffer::Received { .. } | Buffer::Finished { .. } => {
+            operands.layouts[2][0]
+        }
     };
     Lines::layout_of_copy(Layout { rows, ..like }, size)
 }
 
 /// The buffers that a plan needs for its program, and the rows of each.
-pub(super) fn buffers(program: &Program) -> HashMap<Buffer, usize> {
+pub(crate) fn buffers(program: &Program) -> HashMap<Buffer, usize> {
     let mut buffers = HashMap::new();
     for step in &program.steps {
         if let Work::Copy { to: part, .. } | Work::Product { c: part, .. } = &step.work
@@ -59,7 +61,9 @@ impl<T: Element, O: Output<T>> Memory<T, O> {
                     let layout = layout_of(operands, buffer, rows, size_of::<T>());
                     gathered.insert(buffer, zeros(&ranks.devices()[rank], layout)?);
                 }
-                Buffer::Made { rank, .. } | Buffer::Received { rank, .. } => {
+                Buffer::Made { rank, .. }
+                | Buffer::Received { rank, .. }
+                | Buffer::Finished { rank, .. } => {
                     let layout = layout_of(operands, buffer, rows, size_of::<O>());
                     sums.insert(buffer, zeros(&ranks.devices()[rank], layout)?);
                 }
@@ -137,7 +141,7 @@ pub(super) fn bytes<'m, E: Element>(matrices: impl Iterator<Item = &'m Matrix<E>
 }
 
 /// A matrix of zeros with the strides of `layout`.
-pub(super) fn zeros<E: Element>(device: &Device, layout: Layout) -> Result<Matrix<E>, Error> {
+pub(crate) fn zeros<E: Element>(device: &Device, layout: Layout) -> Result<Matrix<E>, Error> {
     let (rows, cols) = (layout.rows, layout.cols);
     Ok(device.zeros_strided(rows, cols, layout.row_stride, layout.col_stride)?)
 }

@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use tilewise::{CudaStream, Element, Inputs, Layout, MatrixView, MatrixViewMut, Output, PlanInfo};
+use tilewise::{
+    CudaStream, Device, Element, Inputs, Layout, MatrixView, MatrixViewMut, Output, PlanInfo,
+};
 
 use super::memory::{buffers, layout_of};
 use crate::error::Error;
 use crate::operands::Operands;
 use crate::options::Options;
 use crate::program::{Buffer, Part, Program, Work};
-use crate::ranks::Ranks;
 
 /// The plans of the steps that multiply.
 #[derive(Debug)]
-pub(super) struct Products<T, O> {
+pub(crate) struct Products<T, O> {
     plans: Vec<Option<tilewise::Plan<T, O>>>,
 }
 
 impl<T: Element, O: Output<T>> Products<T, O> {
-    /// Plans every product of `program`.
-    pub(super) fn new(
-        ranks: &Ranks,
+    /// Plans the products of `program`, on the device of each rank. Ranks without a device are
+    /// left out.
+    pub(crate) fn new<'d>(
+        device_of: impl Fn(usize) -> Option<&'d Device>,
         options: &Options,
         program: &Program,
         operands: &Operands,
@@ -38,7 +40,10 @@ impl<T: Element, O: Output<T>> Products<T, O> {
                 Buffer::A { rank } => of_caller(0, rank),
                 Buffer::B { rank } => of_caller(1, rank),
                 Buffer::C { rank } => of_caller(2, rank),
-                Buffer::Gathered { .. } | Buffer::Made { .. } | Buffer::Received { .. } => {
+                Buffer::Gathered { .. }
+                | Buffer::Made { .. }
+                | Buffer::Received { .. }
+                | Buffer::Finished { .. } => {
                     let rows = buffers.get(&part.buffer).copied().unwrap_or(0);
                     let layout = layout_of(operands, part.buffer, rows, size);
                     (layout, Operands::ALIGNMENT)
@@ -50,12 +55,15 @@ impl<T: Element, O: Output<T>> Products<T, O> {
         };
         let mut plans = Vec::new();
         for step in &program.steps {
-            let Work::Product {
-                a: of_a,
-                source,
-                c: of_c,
-                is_last,
-            } = &step.work
+            let (
+                Some(device),
+                Work::Product {
+                    a: of_a,
+                    source,
+                    c: of_c,
+                    is_last,
+                },
+            ) = (device_of(step.rank), &step.work)
             else {
                 plans.push(None);
                 continue;
@@ -69,7 +77,7 @@ impl<T: Element, O: Output<T>> Products<T, O> {
             let (c, c_bits) = place(of_c, size_of::<O>());
             let alignment = 1 << (a_bits | b_bits | c_bits).trailing_zeros();
             let gemm = options
-                .gemm(&ranks.devices()[step.rank], source.is_some(), *is_last)
+                .gemm(device, source.is_some(), *is_last)
                 .alignment(alignment);
             plans.push(Some(gemm.plan_for(a, b, c)?));
         }
@@ -77,7 +85,7 @@ impl<T: Element, O: Output<T>> Products<T, O> {
     }
 
     /// The estimated time of the product of `step`.
-    pub(super) fn estimate(&self, step: usize) -> Duration {
+    pub(crate) fn estimate(&self, step: usize) -> Duration {
         match self.plans[step].as_ref().map(tilewise::Plan::info) {
             Some(PlanInfo::Gpu(info)) => info.estimate,
             _ => Duration::ZERO,
@@ -85,7 +93,7 @@ impl<T: Element, O: Output<T>> Products<T, O> {
     }
 
     /// Computes the product of `step`.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         step: usize,
         a: MatrixView<T>,
@@ -103,7 +111,7 @@ impl<T: Element, O: Output<T>> Products<T, O> {
     ///
     /// # Safety
     /// Those of [`tilewise::Plan::run_on`].
-    pub(super) unsafe fn run_on(
+    pub(crate) unsafe fn run_on(
         &mut self,
         stream: Option<CudaStream>,
         step: usize,

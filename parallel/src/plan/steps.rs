@@ -1,99 +1,18 @@
 //! [`Steps`]: a program, and what its steps need.
 
-use std::time::Duration;
-
 use tilewise::{Element, Inputs, MatrixView, MatrixViewMut, Output};
 
+use super::candidate::Candidate;
 use super::memory::{Memory, zeros};
 use super::products::Products;
 use super::run::Run;
 use crate::cuda::Events;
 use crate::error::Error;
-use crate::estimate;
 use crate::in_turn;
 use crate::lines::Lines;
 use crate::operands::Operands;
-use crate::options::Options;
 use crate::program::{Buffer, Part, Program, Work};
 use crate::ranks::Ranks;
-
-/// How many chunks the estimate chooses from.
-const CHUNKS: [usize; 4] = [1, 2, 3, 4];
-
-/// The percentage by which more chunks have to be better. Two H100 at 8192×8192×8192 took 1.17
-/// times the product alone for a reduce-scatter in the 3 chunks that were estimated 1 % faster
-/// than 2.
-const MARGIN: u32 = 2;
-
-/// The steps of a program with their products, before any memory is allocated.
-pub(super) struct Candidate<T, O> {
-    program: Program,
-    products: Products<T, O>,
-    pub chunks: usize,
-    /// The estimated time of a run, and without any copy and any waiting.
-    pub estimate: Duration,
-    pub without_transfers: Duration,
-}
-
-impl<T: Element, O: Output<T>> Candidate<T, O> {
-    /// The program with the shortest estimate.
-    pub(super) fn best(
-        ranks: &Ranks,
-        options: &Options,
-        operands: &Operands,
-    ) -> Result<Self, Error> {
-        let mut best: Option<Self> = None;
-        let candidates = match &options.chunks {
-            Some(chunks) => std::slice::from_ref(chunks),
-            None => &CHUNKS,
-        };
-        for &chunks in candidates {
-            let program = operands.operation.program(&operands.rows, chunks);
-            let products = Products::new(ranks, options, &program, operands)?;
-            let estimate =
-                |with_transfers| Self::estimate(&program, &products, operands, with_transfers);
-            let (with, without) = (estimate(true), estimate(false));
-            if best
-                .as_ref()
-                .is_none_or(|best| with * 100 < best.estimate * (100 - MARGIN))
-            {
-                best = Some(Candidate {
-                    estimate: with,
-                    without_transfers: without,
-                    program,
-                    products,
-                    chunks,
-                });
-            }
-        }
-        best.ok_or(Error::NoRanks)
-    }
-
-    /// The estimated time of the slowest rank, with or without the transfers.
-    fn estimate(
-        program: &Program,
-        products: &Products<T, O>,
-        operands: &Operands,
-        with_transfers: bool,
-    ) -> Duration {
-        let row_bytes = |buffer| match buffer {
-            Buffer::A { rank } | Buffer::Gathered { rank, .. } => {
-                operands.layouts[0][rank].cols * size_of::<T>()
-            }
-            _ => operands.cols[0] * size_of::<O>(),
-        };
-        let transfer = |part: &Part| match with_transfers {
-            true => estimate::transfer((part.rows.len() * row_bytes(part.buffer)) as u64),
-            false => Duration::ZERO,
-        };
-        let time = |step: usize| match &program.steps[step].work {
-            Work::Start | Work::End => Duration::ZERO,
-            Work::Copy { from, .. } => transfer(from),
-            Work::Product { .. } => products.estimate(step),
-        };
-        estimate::total(&estimate::timeline(program, time))
-    }
-}
 
 /// A program, its products, and the memory for what ranks receive.
 #[derive(Debug)]

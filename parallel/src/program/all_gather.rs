@@ -1,5 +1,7 @@
 //! All-gather + GEMM: A is split along M, B along N.
 
+use std::ops::Range;
+
 use super::{Buffer, Part, Program, Queue, Shards, Turns, Work};
 
 /// Every rank multiplies all rows of A with its own B: first its own rows, which are there,
@@ -41,6 +43,25 @@ pub fn all_gather_matmul(rows: &Shards, chunks: usize) -> Program {
     }
     let mut turns = Turns::new(ranks);
     for (rank, arrived) in arrivals.into_iter().enumerate() {
+        program.multiply_gathered(&mut turns, rank, rows, arrived);
+    }
+    for (rank, mut readers) in readers.into_iter().enumerate() {
+        readers.extend(turns.last_aside[rank]);
+        program.push(rank, Queue::Compute, readers, Work::End);
+    }
+    program
+}
+
+impl Program {
+    /// Appends the products of `rank`: of its own rows, and then of those that copies bring, in
+    /// their order: the copy, the buffer, its rows and the first row of their owner in C.
+    pub(super) fn multiply_gathered(
+        &mut self,
+        turns: &mut Turns,
+        rank: usize,
+        rows: &Shards,
+        arrived: Vec<(usize, Buffer, Range<usize>, usize)>,
+    ) {
         let first = rows.range(rank).start;
         let own = (None, Buffer::A { rank }, 0..rows.len(rank), first);
         let peers = arrived.into_iter();
@@ -56,12 +77,7 @@ pub fn all_gather_matmul(rows: &Shards, chunks: usize) -> Program {
                 c: Part::new(Buffer::C { rank }, of_c),
                 is_last: true,
             };
-            program.multiply(&mut turns, rank, copy.into_iter().collect(), product);
+            self.multiply(turns, rank, copy.into_iter().collect(), product);
         }
     }
-    for (rank, mut readers) in readers.into_iter().enumerate() {
-        readers.extend(turns.last_aside[rank]);
-        program.push(rank, Queue::Compute, readers, Work::End);
-    }
-    program
 }

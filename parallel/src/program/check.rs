@@ -127,7 +127,10 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Shards, all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter};
+    use super::super::{
+        Shards, all_gather_matmul, all_gather_matmul_pushed, matmul_all_reduce,
+        matmul_all_reduce_pushed, matmul_reduce_scatter,
+    };
     use super::*;
 
     /// Programs of one to eight ranks, with parts of equal and of different size.
@@ -145,6 +148,10 @@ mod tests {
                     programs.push((name("all-gather"), all_gather_matmul(&shards, chunks)));
                     programs.push((name("scatter"), matmul_reduce_scatter(&shards, chunks)));
                     programs.push((name("all-reduce"), matmul_all_reduce(&shards, chunks)));
+                    let pushed = all_gather_matmul_pushed(&shards, chunks);
+                    programs.push((name("pushed all-gather"), pushed));
+                    let pushed = matmul_all_reduce_pushed(&shards, chunks);
+                    programs.push((name("pushed all-reduce"), pushed));
                 }
             }
         }

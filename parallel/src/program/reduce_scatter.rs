@@ -73,17 +73,17 @@ pub fn matmul_all_reduce(rows: &Shards, chunks: usize) -> Program {
 }
 
 /// What [`reduce`] has appended.
-struct Ring {
+pub(super) struct Ring {
     /// The last product of each sum, by the rank that owns the rows, and its place in C.
-    sums: Vec<Vec<(usize, Range<usize>)>>,
+    pub sums: Vec<Vec<(usize, Range<usize>)>>,
     /// The last copy of each rank.
-    last_copies: Vec<Option<usize>>,
-    turns: Turns,
+    pub last_copies: Vec<Option<usize>>,
+    pub turns: Turns,
 }
 
 /// Appends the starts and the ring. `in_c` gives the place of a chunk of a rank's rows in that
 /// rank's C.
-fn reduce(
+pub(super) fn reduce(
     program: &mut Program,
     rows: &Shards,
     chunks: usize,
