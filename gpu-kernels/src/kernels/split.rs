@@ -180,6 +180,7 @@ unsafe fn split_group(operand: &Operand, index: u64) {
         exponents: operand.exponents + 4 * (matrix as u64 * operand.lines as u64 + first as u64),
     };
     let access = operand.access();
+    // The constant gives vectors code of their own, without the other ways' addresses.
     // SAFETY: the caller's duty.
     unsafe {
         if access == Access::Vectors {
