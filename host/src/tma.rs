@@ -45,10 +45,6 @@ pub(crate) const BOX_BYTES: u32 = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// TMA copies f32 unchanged (a TFLOAT32 map truncates, as seen on an H200), and
-    /// the tensor cores drop the low bits, so the operand has to be rounded before.
-    #[error("TMA does not round f32 to TF32, accepted: a packed copy, which is rounded")]
-    Unrounded,
     /// The elements are not contiguous in the direction that the kernel reads.
     #[error("its stride along {direction} is {stride}, accepted: 1")]
     Stride {
