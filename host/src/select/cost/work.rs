@@ -37,7 +37,9 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
 const ASKING: (u64, u64) = (10, 42);
 
 /// Tenths of a cycle to request 128 bytes of f32 that straddle two cache lines: at 3000³ on an
-/// H200, a k-block of 128×192 tiles takes 1,060 cycles, for 320 such rows.
+/// H200, a k-block of 128×192 tiles takes 1,060 cycles, for 320 such rows. It and
+/// [`LOADED_PER_CYCLE_OF_POWER_WIDE`] are fitted to 125 TF32 products with every kernel
+/// (`docs/perf-log.md`, "TMA rounds to TF32").
 const ASKING_WIDE: u64 = 34;
 
 /// The fraction of the lines requested by CTAs next to each other in the tile order that
@@ -65,7 +67,7 @@ const LOADED_PER_CYCLE_OF_POWER: u64 = 480;
 
 /// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
 /// are 5 % slower than 128×256 tiles with as many stages.
-const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 300;
+const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 
 /// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
 /// it waits for a stage and releases one.
