@@ -20,7 +20,8 @@
 //! all the same.
 //!
 //! `wgmma` reads 4-byte elements only if they are contiguous along K (PTX ISA, "`wgmma`",
-//! "Matrix major-ness"), so only the two rows along K apply to TF32 operands.
+//! "Matrix major-ness"), so only the two rows along K apply to TF32 operands. Their maps have the
+//! type TFLOAT32, with which the copy engine rounds f32 to nearest even on the way.
 //! Operands that TMA cannot read are packed: [`select`](crate::select).
 //!
 //! The CTAs of a cluster that need the same rows of A, or columns of B, each fetch a
