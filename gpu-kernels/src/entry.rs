@@ -102,6 +102,7 @@ macro_rules! for_each_entry {
                 128 64 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
                 64 64 128, 6, Cooperative, true, "";
+                64 64 64, 10, PingPong, true, "_pingpong";
                 64 64 64, 8, SplitK<2>, true, "_split2";
                 64 64 64, 8, SplitK<4>, true, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";

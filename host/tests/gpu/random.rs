@@ -20,7 +20,7 @@ use gpu_kernels::entry::KERNELS;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
-use tilewise::{DType, Family, KernelInfo, OutputType, Packing, Schedule, TileOrder};
+use tilewise::{DType, Family, KernelInfo, Major, OutputType, Packing, Schedule, TileOrder};
 
 use crate::arrangement::{Arrangement, DISTINCT, REPEATING};
 use crate::case::{Case, Data};
@@ -58,9 +58,9 @@ pub fn case(seed: u64, index: usize) -> Case {
     let random = &mut random;
     let input = match random.random_range(0..16) {
         0 | 1 => DType::F32,
-        2 => DType::Tf32,
-        3 => DType::F16x3,
-        4..10 => DType::F16,
+        2 | 3 => DType::Tf32,
+        4 => DType::F16x3,
+        5..10 => DType::F16,
         _ => DType::Bf16,
     };
     let output = choose(random, &[OutputType::Input, OutputType::F32]);
@@ -74,7 +74,11 @@ pub fn case(seed: u64, index: usize) -> Case {
         packing: Packing::Auto,
         data: choose(random, &[Data::Uniform, Data::Uniform, Data::Integers]),
     };
-    case.kernel = kernel(random, &case);
+    if random.random_bool(0.1) {
+        make_picky(random, &mut case);
+    } else {
+        case.kernel = kernel(random, &case);
+    }
     if random.random_bool(0.75) {
         case.walk = Some(walk(random, case.kernel));
     }
@@ -82,6 +86,44 @@ pub fn case(seed: u64, index: usize) -> Case {
         case.packing = Packing::Never;
     }
     case
+}
+
+/// Gives `case` a kernel that few cases suit, since it stores C by TMA alone, and what it needs;
+/// half of the time one operand is as it was drawn, which may have to be packed.
+fn make_picky(random: &mut StdRng, case: &mut Case) {
+    let picky: Vec<&KernelInfo> = KERNELS.iter().filter(|k| k.c_by_tma_only).collect();
+    let Some(kernel) = picky.choose(random).copied() else {
+        return;
+    };
+    let along = |major| match major {
+        Some(Major::Mn) => [Arrangement::Cols, Arrangement::ColsPadded],
+        _ => [Arrangement::Rows, Arrangement::RowsPadded],
+    };
+    let [drawn_a, drawn_b, _] = case.arrangements;
+    // Columns of B are lines along K.
+    let turned = kernel.b_major.map(|major| match major {
+        Major::K => Major::Mn,
+        Major::Mn => Major::K,
+    });
+    let mut factors = [along(kernel.a_major), along(turned)].map(|lines| choose(random, &lines));
+    match random.random_range(0..4) {
+        0 => factors[0] = drawn_a,
+        1 => factors[1] = drawn_b,
+        _ => (),
+    }
+    let (m, n, k) = case.shape;
+    let c = choose(random, &[Arrangement::Rows, Arrangement::RowsPadded]);
+    let candidate = Case {
+        kernel: Some(kernel),
+        input: kernel.input,
+        output: OutputType::Input,
+        shape: [m, n, k].map(|side| side.next_multiple_of(8)).into(),
+        arrangements: [factors[0], factors[1], c],
+        ..*case
+    };
+    if candidate.is_runnable() {
+        *case = candidate;
+    }
 }
 
 /// Whether `case` is small enough for the reduced set.
