@@ -14,9 +14,11 @@
 //! CTA 3    tile 3   tile 7   tile 9, k-blocks 4..8   reduces and stores tile 9
 //! ```
 //!
-//! The k-blocks of the remaining tiles, laid end to end, are dealt in equal ranges to the
-//! *stream-K CTAs*, the CTAs of lowest index. A range that crosses from one tile to the
-//! next has two parts (w: written for another CTA; r: reduced here):
+//! Where the number of *stream-K CTAs*, the CTAs of lowest index, is a multiple of the number of
+//! tiles, as above, the k-blocks of each tile are dealt in equal ranges to as many CTAs. Else
+//! the k-blocks of all remaining tiles, laid end to end, are dealt in equal ranges. A range that
+//! then crosses from one tile to the next has two parts (w: written for another CTA; r: reduced
+//! here):
 //!
 //! ```text
 //! 3 stream-K CTAs   tile 8            tile 9
@@ -75,37 +77,58 @@ pub enum FixUp {
     },
 }
 
-/// K-blocks dealt to CTAs in ranges of nearly equal length: the first `longer` ranges have
-/// `length` + 1 k-blocks, the others `length`.
+/// K-blocks dealt to CTAs in ranges of nearly equal length, one tile to some CTAs or all tiles to
+/// all CTAs. Of the ranges of such a group, the first `longer` have `length` + 1 k-blocks, the
+/// others `length`.
 #[derive(Clone, Copy, Debug)]
 struct Ranges {
+    /// K-blocks and CTAs of a group.
+    k_blocks: u32,
+    ctas: u32,
     length: u32,
     longer: u32,
 }
 
 impl Ranges {
+    /// Deals `tiles` of `k_blocks` each to `ctas`. A tile to each group of CTAs spares them second
+    /// parts, and waits in a chain: 512×512×8192 in 96 CTAs takes 22.3 µs on an H200 where ranges
+    /// cross tiles, and 19.6 to 20.2 in 64 and 128, where they do not.
     #[inline(always)]
-    fn deal(k_blocks: u32, ctas: u32) -> Self {
+    fn deal((tiles, k_blocks): (u32, u32), ctas: u32) -> Self {
+        let (each, rest) = div_rem(ctas, tiles.max(1));
+        let (k_blocks, ctas) = if rest == 0 && tiles > 0 {
+            (k_blocks, each)
+        } else {
+            (tiles * k_blocks, ctas)
+        };
         let (length, longer) = div_rem(k_blocks, ctas);
-        Ranges { length, longer }
+        Ranges {
+            k_blocks,
+            ctas,
+            length,
+            longer,
+        }
     }
 
     /// First k-block of the range of CTA `cta`. For the index past the last CTA this is
     /// the number of k-blocks.
     #[inline(always)]
     fn start(self, cta: u32) -> u32 {
-        cta * self.length + cta.min(self.longer)
+        let (group, cta) = div_rem(cta, self.ctas);
+        group * self.k_blocks + cta * self.length + cta.min(self.longer)
     }
 
     /// The CTA whose range contains `k_block`.
     #[inline(always)]
     fn cta_of(self, k_block: u32) -> u32 {
+        let (group, k_block) = div_rem(k_block, self.k_blocks);
         let in_longer = self.longer * (self.length + 1);
-        if k_block < in_longer {
+        let cta = if k_block < in_longer {
             div_rem(k_block, self.length + 1).0
         } else {
             self.longer + div_rem(k_block - in_longer, self.length).0
-        }
+        };
+        group * self.ctas + cta
     }
 }
 
@@ -136,7 +159,7 @@ impl StreamKScheduler {
         k_blocks: u32,
     ) -> Self {
         let (_, shared) = div_rem(tiles.tiles, cta.grid_x);
-        let ranges = Ranges::deal(shared * k_blocks, stream_k_ctas);
+        let ranges = Ranges::deal((shared, k_blocks), stream_k_ctas);
         let left = if cta.x < stream_k_ctas {
             (ranges.start(cta.x), ranges.start(cta.x + 1))
         } else {

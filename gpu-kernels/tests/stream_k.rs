@@ -126,6 +126,9 @@ impl Launch {
         if self.stream_k_ctas >= self.shared() {
             assert!(run.len() <= 2, "{self:?}: {run:?}");
         }
+        if self.shared() > 0 && self.stream_k_ctas.is_multiple_of(self.shared()) {
+            assert!(run.len() <= 1, "{self:?}: {run:?}");
+        }
         run.iter().map(|part| part.end - part.first).sum()
     }
 }

@@ -55,22 +55,18 @@ pub unsafe fn wait(address: u64) {
     )
 }
 
-/// Resets the flag to 0, if `active`, for the next launch. The end of this launch orders
-/// the store before the next. Predicated like [`raise_if`].
+/// Resets the flag to 0 for the next launch. The end of this launch orders the store before the
+/// next.
 ///
 /// # Safety
-/// Where `active`, `address` is a writable word, aligned to 4, and no thread waits for it
-/// any more.
+/// `address` is a writable word, aligned to 4, and no thread waits for it any more.
 #[inline(always)]
-pub unsafe fn lower_if(active: bool, address: u64) {
+pub unsafe fn lower(address: u64) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
-            asm_if!(active, ["st.global.u32 [{0}], 0;"],
-                    (in(reg64) address,), options(nostack, preserves_flags));
+            asm!("st.global.u32 [{}], 0;", in(reg64) address, options(nostack, preserves_flags));
         },
-        emulated = if active {
-            machine::global::store(address, [0])
-        }
+        emulated = machine::global::store(address, [0])
     )
 }

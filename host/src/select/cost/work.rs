@@ -115,11 +115,20 @@ const ORDER_BARRIER: u64 = 530;
 const EXCHANGE_LATENCY: u64 = 5397;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
-/// loads of them: three microseconds.
-const FIX_UP_LATENCY: u64 = 11_125;
+/// loads of them. It, [`ADDED_PER_CYCLE`] and the margin of stream-K make the loss of the choice
+/// small on 33 deep products with every kernel and on the sweeps. Their sum is more than a fix-up
+/// takes by itself (5,700 cycles, and 1,000 to 1,800 for each peer of a 128×128 tile), because the
+/// estimate of the main loop is short for these products (`docs/perf-log.md`, "What a fix-up
+/// costs").
+const FIX_UP_LATENCY: u64 = 13_000;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
-const ADDED_PER_CYCLE: u64 = 10;
+const ADDED_PER_CYCLE: u64 = 13;
+
+/// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
+/// that a CTA writes and reduces: 1024×1024×8192 in 64 tiles takes 31.7 µs by 128 CTAs and 39.5 by
+/// 132 on an H200.
+const CROSSING: u64 = 8000;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -369,16 +378,20 @@ impl Work {
             if peers == 0 {
                 self.wave(left)
             } else {
-                let again = match ctas % left {
-                    0 => 0,
-                    _ => self.bytes_again,
+                let (again, crossing) = match ctas % left {
+                    0 => (0, 0),
+                    _ => (self.bytes_again, CROSSING),
                 };
                 let dram = self.dram_time(left * (self.tile_bytes + again), ctas);
-                let multiply = (left * self.k_blocks).div_ceil(ctas) * self.k_block;
+                let k_blocks = match ctas % left {
+                    0 => self.k_blocks.div_ceil(ctas / left),
+                    _ => (left * self.k_blocks).div_ceil(ctas),
+                };
+                let multiply = k_blocks * self.k_block;
                 let multiply = multiply.max(dram);
                 let write = self.accumulators / STORED_PER_CYCLE;
                 let read = peers * self.accumulators / ADDED_PER_CYCLE;
-                multiply + write + FIX_UP_LATENCY + read + self.store
+                multiply + write + FIX_UP_LATENCY + crossing + read + self.store
             }
         };
         let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();
