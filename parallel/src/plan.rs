@@ -1,7 +1,7 @@
 //! [`Plan`]: an operation ready to run.
 
 mod candidate;
-mod collective;
+pub(crate) mod collective;
 mod info;
 mod memory;
 mod products;

@@ -36,9 +36,9 @@ pub struct Arguments {
     /// Exchange rows by NCCL; cases are dense and in equal parts, and sums over ranks are
     /// compared within their rounding where they are not exact
     #[arg(long)]
-    nccl: bool,
+    pub nccl: bool,
     /// Each rank is a process of its own, which this one starts
-    #[arg(long, conflicts_with = "nccl")]
+    #[arg(long)]
     pub processes: bool,
     /// Each rank is a thread that joins the others as a process does; not on GPUs
     #[arg(long, conflicts_with_all = ["nccl", "processes"])]

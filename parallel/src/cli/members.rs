@@ -38,6 +38,10 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
         println!("{count} cases skipped: ranks on GPUs are processes, or a Group");
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.nccl && tilewise::Device::gpu_count() < arguments.ranks {
+        println!("{count} cases skipped: NCCL wants a GPU for each rank");
+        return Ok(ExitCode::SUCCESS);
+    }
     let like = rank::Arguments {
         device: arguments.device,
         rank: 0,
@@ -45,6 +49,7 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
         address: None,
         largest: arguments.largest,
         delays: arguments.delays,
+        nccl: arguments.nccl,
         limit: LIMIT,
     };
     let kind = if arguments.threads {

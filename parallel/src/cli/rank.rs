@@ -33,6 +33,9 @@ pub struct Arguments {
     /// Delay a random rank before each run
     #[arg(long)]
     pub delays: bool,
+    /// Exchange rows by NCCL
+    #[arg(long)]
+    pub nccl: bool,
     /// Seconds that ranks wait for each other
     #[arg(long)]
     pub limit: u64,
@@ -70,7 +73,8 @@ pub fn serve(
         let answer = match command.strip_prefix("case ").map(str::parse) {
             Some(Ok(seed)) => {
                 let place = case::Place::Member(member);
-                match run_case(seed, &place, arguments.largest, arguments.delays, false) {
+                let (largest, delays) = (arguments.largest, arguments.delays);
+                match run_case(seed, &place, largest, delays, arguments.nccl) {
                     (_, Ok(outcome)) => format!("ok {}", outcome.runs),
                     (case, Err(why)) => format!("wrong {why} {case:?}"),
                 }

@@ -9,7 +9,7 @@ use tilewise::{AsView, AsViewMut, Element, Layout, MatrixView, MatrixViewMut, Ou
 use super::control::Control;
 use super::create::{Created, Way};
 use super::shared::Shared;
-use super::task::{OwnRun, Task};
+use super::task::OwnRun;
 use super::watch::{self, late, left};
 use crate::error::Error;
 use crate::operands::{self, NAMES, Operands};
@@ -33,10 +33,9 @@ pub struct MemberPlan<T, O> {
     info: PlanInfo,
     /// Which of the plans that the group has made it is.
     number: u32,
-    task: Task<T, O>,
     control: Arc<Control>,
     /// Dropped before the streams, which `shared` has.
-    way: Way,
+    way: Way<T, O>,
     shared: Arc<Shared>,
 }
 
@@ -52,7 +51,6 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
             operands,
             info: created.info,
             number: created.number,
-            task: created.task,
             control: created.control,
             way: created.way,
             shared: Arc::clone(shared),
@@ -64,9 +62,12 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
         &self.info
     }
 
-    /// The steps of a run, of all ranks.
-    pub fn program(&self) -> &Program {
-        &self.task.program
+    /// The steps of a run, of all ranks; `None` where NCCL exchanges the rows.
+    pub fn program(&self) -> Option<&Program> {
+        match &self.way {
+            Way::Host(_, task) | Way::Gpu(_, task) => Some(&task.program),
+            Way::Nccl(_) => None,
+        }
     }
 
     /// Computes this rank's part of the operation, and overwrites C.
@@ -144,7 +145,8 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
             return Err(left(rank).into());
         }
         self.control.begin(epoch);
-        let result = match shared.order.note(*number, self.number) {
+        let order = shared.order.as_ref();
+        let result = match order.and_then(|order| order.note(*number, self.number)) {
             Some((rank, found)) => Err(Error::Rank(RankError::Disagreement {
                 argument: "the order of runs".into(),
                 rank,
@@ -163,18 +165,18 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     /// Runs the steps of this rank, or enqueues them.
     fn enqueue(&mut self, epoch: u32, run: &mut OwnRun<T, O>) -> Result<(), Error> {
         let MemberPlan {
-            task,
             control,
             way,
             shared,
             ..
         } = self;
         match way {
-            Way::Host(host) => {
+            Way::Host(host, task) => {
                 let wait = |step| wait(shared, control, step, epoch);
                 host.run(task, control, epoch, run, wait)
             }
-            Way::Gpu(gpu) => gpu.run(task, control, epoch, run),
+            Way::Gpu(gpu, task) => gpu.run(task, control, epoch, run),
+            Way::Nccl(nccl) => nccl.run(shared, control, epoch, run),
         }
     }
 
@@ -189,9 +191,18 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
             },
         };
         self.shared.wire.fail(&failure);
-        if let Way::Gpu(gpu) = &self.way {
-            self.control.release(failure.rank());
-            gpu.finish();
+        match &self.way {
+            // Threads wait for flags alone, and look for failures meanwhile.
+            Way::Host(..) => {}
+            Way::Gpu(gpu, _) => {
+                self.control.release(failure.rank());
+                gpu.finish();
+            }
+            Way::Nccl(nccl) => {
+                self.control.release(failure.rank());
+                nccl.abort();
+                nccl.finish();
+            }
         }
     }
 
@@ -236,7 +247,10 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
 impl<T, O> Drop for MemberPlan<T, O> {
     /// Waits for the runs of this rank, and lets go of the memory of the others.
     fn drop(&mut self) {
-        if let Way::Gpu(gpu) = &mut self.way {
+        if let Way::Nccl(nccl) = &self.way {
+            nccl.finish();
+        }
+        if let Way::Gpu(gpu, _) = &mut self.way {
             gpu.finish();
             gpu.close();
             self.control.let_go();
@@ -264,7 +278,7 @@ fn wait(shared: &Shared, control: &Arc<Control>, step: usize, epoch: u32) -> Res
             return Err(left(rank).into());
         }
         if begin.elapsed() > shared.limit {
-            return Err(late(control, shared.limit).into());
+            return Err(late(control, shared.rank, shared.limit).into());
         }
         looks += 1;
         match looks {

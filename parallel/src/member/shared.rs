@@ -1,6 +1,6 @@
 //! [`Shared`]: what a member and its plans have in common.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +28,10 @@ pub(super) struct Shared {
     pub gpu: Option<(Arc<Rank>, Watch)>,
     /// Number of plans that the group has made.
     pub plans: AtomicU32,
-    pub order: Order,
+    /// The order of runs, where all members are on one host.
+    pub order: Option<Order>,
+    /// A rank of another host, if there is one.
+    pub elsewhere: Option<RankError>,
     /// Memory of plans that are gone, which other ranks may not have closed yet.
     pub graves: Mutex<Vec<(Arc<Control>, Arena)>>,
     /// The number of the next run of all plans. Who holds it may enqueue one.
@@ -43,6 +46,11 @@ impl Shared {
         part: Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
         agree(&self.wire, part, self.limit)
+    }
+
+    /// The number of a new plan. Plans are made by all ranks, one at a time, so all count alike.
+    pub fn number(&self) -> u32 {
+        self.plans.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Frees `arena`, the memory of a plan, once no other rank touches it any more. The others
