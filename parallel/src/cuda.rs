@@ -1,7 +1,8 @@
 //! GPUs of the driver: streams, events and copies between them.
 //!
-//! Streams wait only for events that were recorded before, so no order of calls and no slow
-//! rank can make them wait for ever.
+//! In one process, streams wait only for events that were recorded before, so no order of calls
+//! and no slow rank can make them wait for ever. Between processes they wait for words in shared
+//! memory (`shared.rs`), which a thread of each process watches.
 
 mod error;
 mod rank;

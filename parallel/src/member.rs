@@ -17,7 +17,7 @@ mod watch;
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tilewise::{AsView, AsViewMut, Device, Element, MatrixView, MatrixViewMut, Output};
@@ -38,9 +38,9 @@ use watch::Watch;
 /// One rank of a group whose ranks are processes, one a GPU; or on the CPU, for tests, also threads
 /// of one process.
 ///
-/// All ranks join at one address, where rank 0 listens. Then each plans the same operations, in the
-/// same order and with its own matrices alone, and runs the plans in the same order. Results have
-/// the bits of [`Group`](crate::Group).
+/// All ranks join at one address, where rank 0 listens. Then all make the same calls in the same
+/// order: each plans the same operations, with its own matrices alone, and runs the plans. Results
+/// have the bits of [`Group`](crate::Group).
 ///
 /// Ranks on one host exchange rows by copies between GPUs, and by NCCL if
 /// [`Options::engine`] says [`Engine::Nccl`](crate::Engine::Nccl). Ranks on several hosts exchange
@@ -179,6 +179,7 @@ impl Member {
             ranks,
             limit,
             gpu,
+            planning: Mutex::new(()),
             plans: AtomicU32::new(0),
             order,
             elsewhere,
@@ -269,6 +270,8 @@ impl Member {
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
     ) -> Result<MemberPlan<T, O>, Error> {
+        let planning = self.0.planning.lock();
+        let _planning = planning.unwrap_or_else(PoisonError::into_inner);
         let own = self.own_operands(a.as_view(), b.as_view(), &c.as_view_mut());
         let operands = create::describe::<T, O>(&self.0, operation, options, own)?;
         let created = create::create(&self.0, options, &operands)?;

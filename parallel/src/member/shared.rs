@@ -26,6 +26,8 @@ pub(super) struct Shared {
     pub limit: Duration,
     /// Streams and the watch, on a GPU of the driver.
     pub gpu: Option<(Arc<Rank>, Watch)>,
+    /// Who holds it may plan: the steps of two plans are not mixed.
+    pub planning: Mutex<()>,
     /// Number of plans that the group has made.
     pub plans: AtomicU32,
     /// The order of runs, where all members are on one host.
