@@ -81,7 +81,11 @@ pub fn serve(
             }
             _ if command.starts_with("bench ") => layer::answer(member, &command),
             _ => {
-                let side = if member.device().is_gpu() { 4096 } else { 64 };
+                let side = if member.device().stream().is_some() {
+                    4096
+                } else {
+                    64
+                };
                 let ended = case::load(member, side);
                 format!(
                     "ended {}",

@@ -60,9 +60,9 @@ impl Case {
     }
 }
 
-/// Holds up the rank for a moment.
+/// Holds up the rank for a moment: its stream, or where it has none, its thread.
 fn pause(device: &Device, rng: &mut SmallRng) -> Result<(), tilewise::Error> {
-    match device.is_gpu() {
+    match device.stream().is_some() {
         true => delay(device, rng),
         false => {
             thread::sleep(Duration::from_micros(rng.random_range(0..3000)));
