@@ -104,6 +104,7 @@ def features(tile, m, n, k, layout):
         "near_a": ctas == 1 and tiles_n > 1, "near_b": ctas == 1 and tiles_m > 1,
         "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096,
         "alone": consumers == 1, "coupled": across * down > 1, "clusters": ctas > 1,
+        "shares_both": across > 1 and down > 1,
         "part": height * width / parts, "parts": parts,
         "in_parts": max(staged, 2) * 8192 * consumers < consumers * 64 * width * 2,
         "ping_pong": ping_pong, "stream_k": schedule == "StreamK", "tiles": tiles_all,
@@ -133,6 +134,7 @@ def estimate(c, t):
     asked = asked + t["columns"] * np.where(t["mid_b"], c["ASKING.1"], c["ASKING.0"])
     once = lambda near: np.where(near, c["MADE_ONCE"], 1)
     loads = (t["rows"] * once(t["near_a"]) + t["columns"] * once(t["near_b"])) * t["bytes"]
+    asked = asked * (1 + t["shares_both"] * np.maximum(t["mid_a"], t["mid_b"]))
     arrived = np.maximum(asked * t["bytes"] / 1280, loads / c["LOADED_PER_CYCLE"])
     loaded = t["k_blocks"] * (t["rows"] + t["columns"]) * t["bytes"] * t["ctas"]
     latency = c["LATENCY.0"] + c["LATENCY.1"] * np.minimum(1, t["bytes_of_tile"] / loaded)

@@ -104,7 +104,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
             }
             for swizzle in Swizzle::ALL {
                 let mut tally = Tally::new(subject(loads, swizzle), what);
-                for dtype in [DType::F16, DType::F32] {
+                for dtype in [DType::F16, DType::F32, DType::Tf32] {
                     for _ in 0..4 {
                         let launch = launch(loads, dtype, swizzle, place, random);
                         match worlds.run(&name(&tally, dtype, &launch), &launch) {

@@ -219,11 +219,9 @@ fn on_gpu<T: Element, O: Output<T>>(
     if case.choice.schedule != Schedule::Grid2d {
         gemm = gemm.order(case.choice.order);
     }
-    // The library converts for hopper kernels by a copy; operands() has rounded to TF32 too.
-    let converts = kernel.family == Family::Hopper && kernel.input.is_converted();
-    gemm = gemm.packing(match converts {
-        true => Packing::Auto,
-        false => Packing::Never,
+    gemm = gemm.packing(match kernel.input.parts() {
+        1 => Packing::Never,
+        _ => Packing::Auto,
     });
     let mut plan = gemm.plan(a.view(), b.view(), c.view_mut())?;
     plan.run(a.view(), b.view(), c.view_mut())?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{DType, Family, KernelInfo, Major, OutputType, Schedule, TileOrder};
+use gpu_kernels::{Family, KernelInfo, Major, OutputType, Schedule, TileOrder};
 use tilewise::emulator::EmulatedGpu;
 use tilewise::select::{self, Choice, EpilogueForm, Packed, Problem};
 
@@ -55,23 +55,18 @@ impl Case {
         let packs = kernel.family == Family::Pack;
         let along_k = |major: Option<Major>| major.unwrap_or(Major::K) == Major::K;
         let is_stream_k = kernel.runs_under(Schedule::StreamK);
-        // TMA does not convert, and no kernel splits, so the library packs before.
-        let converts = kernel.input.parts() > 1
-            || kernel.family == Family::Hopper && kernel.input.is_converted();
-        let packing = match kernel.input {
-            DType::F16x3 => "split_f16x3",
-            _ => "pack_tf32",
-        };
+        // No kernel that multiplies splits elements.
+        let splits = kernel.input.parts() > 1;
         Case {
             choice: Choice {
                 kernel: *kernel,
                 transposed: false,
                 two_launches: false,
                 packed: Packed {
-                    a: converts,
-                    b: converts,
+                    a: splits,
+                    b: splits,
                 },
-                pack: converts.then(|| *crate::kernel(packing).expect("there is one")),
+                pack: splits.then(|| *crate::kernel("split_f16x3").expect("there is one")),
                 grid: select::tile_grid(kernel, m, n),
                 batches: 1,
                 order: TileOrder::RowMajor,

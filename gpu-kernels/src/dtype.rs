@@ -41,12 +41,6 @@ impl DType {
         }
     }
 
-    /// Whether elements are stored as f32 and become something else before the tensor cores
-    /// multiply them. Hopper kernels then read a packed copy.
-    pub const fn is_converted(self) -> bool {
-        matches!(self, DType::Tf32 | DType::F16x3)
-    }
-
     /// The type of the elements that a multiply instruction reads from shared memory.
     pub const fn factor(self) -> DType {
         match self {

@@ -134,8 +134,19 @@ macro_rules! for_each_entry {
             }
             hopper_tf32 {
                 128 256 32, 3, Cooperative, true, "";
+                128 256 32, 4, Cooperative, false, "_stages4";
+                128 256 32, 4, Clusters<2, 1>, false, "_cluster2x1";
+                128 256 32, 4, StreamK, false, "_streamk";
+                128 192 32, 4, Cooperative, false, "";
                 128 128 32, 6, Cooperative, true, "";
+                128 128 32, 5, PingPong, true, "_pingpong";
+                128 128 32, 6, StreamK, true, "_streamk";
+                64 128 32, 8, Cooperative, true, "";
+                128 64 32, 8, Cooperative, true, "";
                 64 64 32, 8, Cooperative, true, "";
+                64 64 64, 6, Cooperative, true, "";
+                64 64 32, 8, SplitK<2>, true, "_split2";
+                64 64 32, 8, SplitK<4>, true, "_split4";
             }
         }
     };
@@ -219,6 +230,7 @@ macro_rules! for_each_entry {
             $arguments
             "sm_75" {
                 ("pack_16"): Pack<F16>;
+                ("pack_32"): Pack<F32>;
                 ("split_f16x3"): Split<F16x3>;
                 ("naive_f32"): Naive<F32>;
                 ("naive_f16"): Naive<F16>;
@@ -238,7 +250,6 @@ macro_rules! for_each_entry {
                 )*)*
             }
             "sm_80" {
-                ("pack_tf32"): Pack<Tf32>;
                 $($(
                     ($c_name, "ak_bk_", $cm, "x", $cn, "x", $ck):
                         TensorCore<$ct, AlongK, AlongK, $cm, $cn, $ck, $wm, $wn, $c_loop>;

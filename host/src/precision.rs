@@ -10,7 +10,8 @@ pub enum Precision {
     /// IEEE binary32, by fused multiply-add.
     #[default]
     Ieee,
-    /// Rounded to TF32 (10-bit mantissa) first, for the tensor cores.
+    /// Rounded to the nearest TF32 (10-bit mantissa) first, for the tensor cores. A Hopper GPU
+    /// rounds ties to even (its copy engine does), older GPUs away from zero.
     Tf32,
     /// As exact as [`Precision::Ieee`], on the tensor cores where that is faster: each element
     /// is split into two f16 parts, and three products of parts stand for one of elements

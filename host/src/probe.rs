@@ -142,6 +142,7 @@ impl Launch {
     /// The errors of [`check`], and errors of the driver.
     pub fn run(&self, device: &Device) -> Result<Vec<u8>, Error> {
         let gpu = gpu(device)?;
+        let _current = gpu.make_current()?;
         let operand = |bytes: &[u8]| {
             let buffer = DeviceBuffer::zeroed(gpu, bytes.len())?;
             if !bytes.is_empty() {

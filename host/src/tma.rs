@@ -20,7 +20,8 @@
 //! all the same.
 //!
 //! `wgmma` reads 4-byte elements only if they are contiguous along K (PTX ISA, "`wgmma`",
-//! "Matrix major-ness"), so only the two rows along K apply to TF32 operands.
+//! "Matrix major-ness"), so only the two rows along K apply to TF32 operands. Their maps have the
+//! type TFLOAT32, with which the copy engine rounds f32 to nearest even on the way.
 //! Operands that TMA cannot read are packed: [`select`](crate::select).
 //!
 //! The CTAs of a cluster that need the same rows of A, or columns of B, each fetch a
@@ -45,10 +46,6 @@ pub(crate) const BOX_BYTES: u32 = 128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// TMA copies f32 unchanged (a TFLOAT32 map truncates, as seen on an H200), and
-    /// the tensor cores drop the low bits, so the operand has to be rounded before.
-    #[error("TMA does not round f32 to TF32, accepted: a packed copy, which is rounded")]
-    Unrounded,
     /// The elements are not contiguous in the direction that the kernel reads.
     #[error("its stride along {direction} is {stride}, accepted: 1")]
     Stride {

@@ -11,9 +11,11 @@
 //! - **What is measured.** [`select::choices`](crate::select::choices), without the
 //!   choices for which [`select::cost`](crate::select::cost) estimates many times the
 //!   cycles of the best.
-//! - **How it is measured.** Each launch is timed alone with CUDA events, after the L2
-//!   cache has been overwritten. Launches take random turns until the budget is spent or
-//!   the winner is clear.
+//! - **How it is measured.** First, each launch is timed alone with CUDA events, after the L2
+//!   cache has been overwritten. Launches take random turns until half of the budget is spent
+//!   or the fastest is clear. Then the fastest few and the choice without tuning run back to
+//!   back, in slices of some milliseconds, for the other half. The winner has the lowest product
+//!   of both times among those that are slower than the choice without tuning in neither.
 //! - **What is remembered.** The cache keeps the winner for this GPU, driver and build of
 //!   the kernels, and for problems of the same shape, types, strides and alignment.
 //!   A remembered winner is used only if it is again one of the choices, so it has passed
@@ -23,6 +25,7 @@
 //!   tuning with an error that names it; the fastest of the earlier launches is remembered.
 
 mod cache;
+mod finals;
 mod key;
 mod measure;
 mod race;
@@ -36,7 +39,6 @@ use crate::error::Error;
 use crate::gemm::Gemm;
 use crate::gpu::opened::Gpu;
 use crate::gpu::plan::{GpuPlan, Run};
-use crate::gpu::stopwatch::Stopwatch;
 use crate::gpu::wait;
 use crate::inputs::Inputs;
 use crate::plan::Plan;
@@ -45,8 +47,7 @@ use crate::select::{self, Choice, Problem, Request, cost};
 use crate::view::{AsView, AsViewMut};
 use cache::{Cache, Winner};
 use key::Machine;
-use measure::{Named, groups, measure};
-use race::Race;
+use measure::{Launch, Named, measure};
 
 /// Time to measure one problem, unless [`Tuner::budget`] changes it.
 const BUDGET: Duration = Duration::from_secs(1);
@@ -79,8 +80,9 @@ const EARLIER_WORK: Duration = Duration::from_secs(600);
 /// ignored and replaced. The tuner logs through the [`log`] crate: warnings, winners
 /// at level `debug`, and each timed launch at level `trace`.
 ///
-/// It times single launches that find their operands in DRAM. A large product that runs
-/// over and over brings the GPU to its power limit, where another order may win.
+/// It times single launches that find their operands in DRAM, and launches back to back, which
+/// find them in L2 or bring the GPU to its power limit. The winner is slower than
+/// [`Gemm::plan`]'s choice in neither.
 ///
 /// ```
 /// use tilewise::{Device, Gemm, Tuner};
@@ -200,16 +202,14 @@ impl Tuner {
         });
         // Waiting here keeps earlier work out of the time limit of the first launch.
         wait::within(gpu, self.wait_limit.unwrap_or(EARLIER_WORK))?;
-        let race = Race::new(&groups(&choices), self.budget, 0);
-        let limit = |plan: &GpuPlan| self.wait_limit.unwrap_or(longest_wait(plan.estimate()));
-        let time = |stopwatch: &Stopwatch, plan: &mut GpuPlan| {
-            // SAFETY: the caller ensures it, and the stopwatch waits for the stream.
-            stopwatch.time(limit(plan), || unsafe { plan.run(None, run) })
+        let launch = Product {
+            run,
+            wait_limit: self.wait_limit,
         };
-        let (fastest, plan) = measure(gpu, problem, &choices, race, time);
-        if let Some((choice, milliseconds)) = fastest {
-            log::debug!("{key}: {} wins, {milliseconds:.4} ms", Named(&choice));
-            let winner = Winner::new(&choice, milliseconds);
+        let (winner, plan) = measure(gpu, problem, &choices, self.budget, &launch);
+        if let Some((choice, times)) = winner {
+            log::debug!("{key}: {} wins, {times:?} ms", Named(&choice));
+            let winner = Winner::new(&choice, times);
             self.cache.remember(&machine, &key, winner);
         }
         Ok((plan?, Origin::Measured))
@@ -281,6 +281,25 @@ impl Gemm {
             unsafe { tuner.plan(gpu, problem, request, &run) }
         })?;
         Ok(Plan::new(self.device(), plan))
+    }
+}
+
+/// A product that is measured.
+struct Product<'r> {
+    /// Its operands are live, and no other code uses C, until the tuning returns.
+    run: &'r Run,
+    wait_limit: Option<Duration>,
+}
+
+impl Launch for Product<'_> {
+    fn enqueue(&self, plan: &mut GpuPlan) -> Result<(), Error> {
+        // SAFETY: the operands are live, and the stopwatch waits for the stream.
+        unsafe { plan.run(None, self.run) }
+    }
+
+    fn limit(&self, plan: &GpuPlan, launches: u32) -> Duration {
+        let estimate = plan.estimate().saturating_mul(launches);
+        self.wait_limit.unwrap_or(longest_wait(estimate))
     }
 }
 

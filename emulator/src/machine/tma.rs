@@ -1,12 +1,14 @@
 //! TMA: loads and stores of boxes. A thread starts a copy, and the copy engine performs
 //! it when the scheduler chooses.
 
-use super::{Broken, Check, Cluster, Status, Wait, checked, issue, wait_until, with};
+use super::{Broken, Check, Cluster, Status, Wait, checked, issue, poison, wait_until, with};
 use crate::agent::{Proxy, Role};
 use crate::clock::{Epoch, Knowledge};
 use crate::instruction::Instruction;
 use crate::memory::Reads;
 use crate::report::{Address, Report};
+use crate::semantics::convert::tf32_by_tma;
+use crate::semantics::format::Format;
 use crate::semantics::tensor_map::{self, Direction, TensorMap};
 use crate::shadow::Access;
 
@@ -344,7 +346,10 @@ impl Cluster<'_> {
                 let actor = self.engine_actor(epoch, &copy.knowledge);
                 memory.load(chunk.global, 2, &mut halves[inside], actor, Reads::ByTma)?;
             }
-            let bytes = halves.map(u16::to_le_bytes);
+            let mut bytes = halves.map(u16::to_le_bytes);
+            if copy.map.dtype == Format::Tf32 {
+                round_to_tf32(bytes.as_flattened_mut());
+            }
             let offset = self.locate((cta, chunk.shared), CHUNK, CHUNK)?;
             self.engine_write(cta, offset, bytes.as_flattened(), access)?;
         }
@@ -444,6 +449,14 @@ impl Cluster<'_> {
 /// start at a multiple of 16 bytes; a load may start before the tensor, but a store may
 /// not, in either coordinate. The first rule is known elsewhere (tilelang issue 2527;
 /// Triton's tutorial "TMA in Gluon").
+/// Rounds each f32 of a chunk.
+fn round_to_tf32(chunk: &mut [u8]) {
+    for word in chunk.as_chunks_mut::<4>().0 {
+        let value = f32::from_bits(u32::from_le_bytes(*word));
+        *word = poison::keep(value, tf32_by_tma).to_le_bytes();
+    }
+}
+
 fn check_start(map: &TensorMap, at: (i32, i32), direction: Direction) -> Result<(), Broken> {
     let refuse = |detail: String| Err(Broken::new(Check::InvalidArgument, detail));
     if direction == Direction::Store && (at.0 < 0 || at.1 < 0) {

@@ -85,6 +85,17 @@ pub fn tf32_from_f32(value: f32) -> u32 {
     (value.to_bits() + half) >> TF32_DROPPED_BITS << TF32_DROPPED_BITS
 }
 
+/// What TMA writes to shared memory for an f32 of a TFLOAT32 map: to nearest even, overflow to
+/// infinity. The low 13 bits of the result are 0, those of the one NaN too.
+pub fn tf32_by_tma(value: f32) -> u32 {
+    let kept = if value.is_nan() {
+        CANONICAL_NAN_F32 >> TF32_DROPPED_BITS
+    } else {
+        round_to_even(value.to_bits(), TF32_DROPPED_BITS)
+    };
+    kept << TF32_DROPPED_BITS
+}
+
 /// The TF32 number that the tensor cores see in any 32 bits: they do not read
 /// the low 13 (PTX ISA, "Alternate floating-point data formats").
 pub fn tf32_operand(bits: u32) -> f32 {
@@ -226,6 +237,28 @@ mod tests {
             (0xff80_0001, 0xff80_0000),
         ] {
             assert_eq!(tf32_from_f32(f32::from_bits(nan)), kept, "{nan:#x}");
+        }
+    }
+
+    #[test]
+    fn tma_rounds_tf32_to_the_nearest_and_ties_to_even() {
+        let [even, odd] = [0x3f80_0000, 0x3f80_2000];
+        for (bits, expected) in [
+            (even | 0x0fff, even),
+            (even | 0x1000, even),
+            (even | 0x1001, odd),
+            (odd | 0x0fff, odd),
+            (odd | 0x1000, odd + 0x2000),
+            // Subnormal numbers, and overflow: an H200 gave these results.
+            (0x0000_1000, 0),
+            (0x0000_1fff, 0x0000_2000),
+            (0x007f_ffff, 0x0080_0000),
+            (0x7f7f_efff, 0x7f7f_e000),
+            (0xff7f_ffff, 0xff80_0000),
+            (0x7f80_0001, 0x7fff_e000),
+            (0xffff_ffff, 0x7fff_e000),
+        ] {
+            assert_eq!(tf32_by_tma(f32::from_bits(bits)), expected, "{bits:#x}");
         }
     }
 

@@ -32,7 +32,7 @@ pub const SHARED_ALIGNMENT: u32 = 128;
 pub struct TensorMap {
     /// Global address of the first element, a multiple of 16.
     pub address: u64,
-    /// Element type; TMA moves TF32 as it moves f32.
+    /// Element type. A load rounds f32 to [`Format::Tf32`]; all other types move unchanged.
     pub dtype: Format,
     /// Elements in each direction, 1 to 2³².
     pub dims: [u64; 2],

@@ -1,7 +1,7 @@
 //! Not a step of the ladder: `pack` copies a matrix into another layout.
 //!
 //! TMA reads a matrix only if it is contiguous in one direction and both its
-//! address and its pitch are multiples of 16 bytes, and `wgmma` reads TF32 only
+//! address and its pitch are multiples of 16 bytes, and `wgmma` reads 4-byte elements only
 //! along K. A product of n² elements does n³ work, so it costs little to copy a
 //! matrix into a layout that the fast kernels can read. Most shapes need the
 //! copy: every shape with an odd K, for example.
@@ -14,7 +14,6 @@
 
 use core::marker::PhantomData;
 
-use crate::dtype::DType;
 use crate::dtype::ElementType;
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 use crate::problem::{GemmParams, MapAddress};
@@ -29,8 +28,7 @@ const THREADS: u32 = 256;
 /// elements fall into 32 banks along rows and along columns.
 const PITCH: u32 = SIDE + 1;
 
-/// Copies elements of type `T`: 16-bit types bit for bit, [`DType::Tf32`]
-/// rounded from f32.
+/// Copies elements of the size of `T`, bit for bit.
 pub struct Pack<T>(PhantomData<T>);
 
 impl<T: ElementType> Kernel for Pack<T> {
@@ -39,11 +37,7 @@ impl<T: ElementType> Kernel for Pack<T> {
         shared_bytes: SIDE * PITCH * 4,
         ..KernelInfo::new(
             Family::Pack,
-            match T::DTYPE {
-                // cvt.rna.tf32
-                DType::Tf32 => Arch::Sm80,
-                _ => Arch::Sm75,
-            },
+            Arch::Sm75,
             T::DTYPE,
             Block {
                 m: SIDE,
@@ -83,7 +77,7 @@ mod device {
     use super::{PITCH, SIDE, THREADS};
     use crate::dtype::DType;
     use crate::dtype::ElementType;
-    use crate::isa::{convert, global, shared, thread};
+    use crate::isa::{global, shared, thread};
     use crate::problem::GemmParams;
     use crate::tensor_ref::TensorRef;
     use crate::unroll::unroll;
@@ -172,8 +166,7 @@ mod device {
         unsafe {
             match T::DTYPE {
                 DType::F16 | DType::Bf16 => global::load_u16(address),
-                DType::Tf32 => convert::tf32_from_f32(f32::from_bits(global::load_u32(address))),
-                DType::F32 | DType::F16x3 => global::load_u32(address),
+                DType::F32 | DType::Tf32 | DType::F16x3 => global::load_u32(address),
             }
         }
     }

@@ -5,10 +5,10 @@
 //! of each, which gives the line's exponent, and then stores the low and the high parts of its
 //! elements, contiguous along K.
 //!
-//! | lines | a CTA's lines | how |
+//! | lines | a CTA's lines | elements that are read once, of each |
 //! |---|---|---|
-//! | contiguous along K, in aligned groups of four | 1, 2, 4 or 8 (`vectors`) | in registers; up to 8192 elements are read once |
-//! | any other | 8 (`staged`) | through shared memory; read twice |
+//! | contiguous along K | 1 to 32 | 16384 |
+//! | contiguous along M or N | 8 to 32 | 2048 |
 //!
 //! It takes the parameters of the product. C is the copy of A and the source of the epilogue is
 //! the copy of B: a matrix of all low parts, then one of all high parts, for each matrix of a
@@ -17,8 +17,7 @@
 //! as long as splitting a small operand.
 
 mod group;
-mod staged;
-mod vectors;
+mod held;
 
 use core::marker::PhantomData;
 
@@ -27,11 +26,16 @@ use crate::isa::thread;
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 use crate::problem::{GemmParams, MapAddress};
 use crate::tensor_ref::TensorRef;
-use group::{Group, THREADS};
+use group::{FEWEST, Group, SHARED_BYTES, THREADS};
+use held::Access;
 
-/// CTAs that have lines to split; a smaller grid splits them all too.
-pub fn useful_ctas(params: &GemmParams) -> u64 {
-    Operand::a(params).groups() + Operand::b(params).groups()
+/// Most CTAs along x.
+const WIDTH: u64 = 1 << 20;
+
+/// The launch grid, along x and y: at least a CTA for each group of lines.
+pub fn grid(params: &GemmParams) -> (u32, u32) {
+    let groups = Operand::a(params).groups() + Operand::b(params).groups();
+    (groups.min(WIDTH) as u32, groups.div_ceil(WIDTH) as u32)
 }
 
 /// Splits the operands of a product.
@@ -39,15 +43,16 @@ pub struct Split<T>(PhantomData<T>);
 
 impl<T: ElementType> Kernel for Split<T> {
     const INFO: KernelInfo = KernelInfo {
-        ctas_per_sm: 4,
-        shared_bytes: staged::SHARED_BYTES,
+        ctas_per_sm: 2,
+        shared_bytes: SHARED_BYTES,
         ..KernelInfo::new(
             Family::Split,
             Arch::Sm75,
             T::DTYPE,
+            // The most lines of a CTA, and the depth that it holds of them.
             Block {
-                m: staged::LINES,
-                n: staged::DEPTH,
+                m: THREADS / FEWEST,
+                n: 32 * FEWEST,
                 k: 1,
             },
             THREADS,
@@ -58,16 +63,15 @@ impl<T: ElementType> Kernel for Split<T> {
     unsafe fn run(params: &GemmParams, _: MapAddress) {
         let (a, b) = (Operand::a(params), Operand::b(params));
         let position = thread::cta_position();
-        let mut group = position.x as u64;
-        while group < a.groups() + b.groups() {
-            let (operand, index) = if group < a.groups() {
-                (a, group)
-            } else {
-                (b, group - a.groups())
-            };
-            // SAFETY: all threads run the same groups; loads and stores are masked to the lines.
+        let group = position.y as u64 * position.grid_x as u64 + position.x as u64;
+        let (operand, index) = if group < a.groups() {
+            (a, group)
+        } else {
+            (b, group - a.groups())
+        };
+        if index < operand.groups() {
+            // SAFETY: loads and stores are masked to the lines.
             unsafe { split_group(&operand, index) };
-            group += position.grid_x as u64;
         }
     }
 }
@@ -113,29 +117,23 @@ impl Operand {
         }
     }
 
-    /// Whether every line is whole groups of four elements, aligned to 16 bytes.
     #[inline(always)]
-    fn in_vectors(&self) -> bool {
-        let from = &self.from;
-        let steps = from.row_stride | from.batch_stride | self.k as u64;
-        from.col_stride == 1 && (from.address | (4 * steps)).is_multiple_of(16)
+    fn access(&self) -> Access {
+        Access::of(&self.from, self.k)
     }
 
     /// The binary logarithm of the lines of a group, which a CTA splits at a time.
     #[inline(always)]
     fn lines_log2(&self) -> u32 {
-        if self.in_vectors() {
-            vectors::lines_log2(self.k)
-        } else {
-            staged::LINES.ilog2()
-        }
+        self.access().lines_log2(self.k)
     }
 
     /// Groups of one matrix.
     #[inline(always)]
     fn groups_of_matrix(&self) -> u32 {
         let log2 = self.lines_log2();
-        (self.lines + (1 << log2) - 1) >> log2
+        let is_part_left = self.lines & ((1 << log2) - 1) != 0;
+        (self.lines >> log2) + is_part_left as u32
     }
 
     /// Groups of all matrices.
@@ -181,12 +179,65 @@ unsafe fn split_group(operand: &Operand, index: u64) {
         plane: 2 * operand.lines as u64 * to.row_stride,
         exponents: operand.exponents + 4 * (matrix as u64 * operand.lines as u64 + first as u64),
     };
+    let access = operand.access();
+    // The constant gives vectors code of their own, without the other ways' addresses.
     // SAFETY: the caller's duty.
     unsafe {
-        if operand.in_vectors() {
-            vectors::split(&group);
+        if access == Access::Vectors {
+            held::split(&group, Access::Vectors);
         } else {
-            staged::split(&group);
+            held::split(&group, access);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(lines: u32, k: u32, along_k: bool) -> Operand {
+        let matrix = TensorRef {
+            address: 256,
+            row_stride: if along_k { k.into() } else { 1 },
+            col_stride: if along_k { 1 } else { lines.into() },
+            batch_stride: 0,
+        };
+        Operand {
+            lines,
+            k,
+            matrices: 3,
+            from: matrix,
+            to: matrix,
+            exponents: 0,
+        }
+    }
+
+    #[test]
+    fn groups_are_all_lines_and_no_empty_one() {
+        for along_k in [false, true] {
+            for k in [1, 7, 100, 512, 513, 1024, 2048, 16384, 1 << 20] {
+                for count in [1, 7, 8, 9, 1000, u32::MAX - 1, u32::MAX] {
+                    let operand = lines(count, k, along_k);
+                    let of_group = 1_u64 << operand.lines_log2();
+                    let groups = operand.groups();
+                    assert_eq!(groups % 3, 0);
+                    assert!(groups / 3 * of_group >= count.into());
+                    assert!((groups / 3 - 1) * of_group < count.into());
+                    assert!(along_k || count == 1 || of_group >= 8, "part of a sector");
+                }
+            }
+        }
+    }
+
+    /// As many lines as the threads share out evenly, which hold them whole up to a depth.
+    #[test]
+    fn a_line_is_held_by_as_many_threads_as_it_needs() {
+        for (along_k, deepest) in [(true, 16384), (false, 2048)] {
+            for k in 1..=deepest {
+                let threads = THREADS >> lines(8, k, along_k).lines_log2();
+                assert!(threads >= FEWEST && 32 * threads >= k);
+                assert!(threads == FEWEST || 16 * threads < k);
+            }
         }
     }
 }

@@ -17,9 +17,6 @@ use crate::error::Error;
 use crate::problem::Problem;
 use crate::select::pack::PackedMatrix;
 
-/// Most CTAs of a launch; a CTA splits further lines where there are more.
-const MOST_CTAS: u64 = 1 << 20;
-
 /// The launch, and the workspace that it fills: the parts of A, those of B, then the exponents
 /// of A's rows and of B's columns.
 #[derive(Debug)]
@@ -71,7 +68,7 @@ impl Split {
         Ok(Split {
             function: gpu.load(kernel, &form)?,
             config: LaunchConfig {
-                ctas: (split::useful_ctas(&params).min(MOST_CTAS) as u32, 1),
+                ctas: split::grid(&params),
                 overlaps: false,
             },
             params,

@@ -1,4 +1,4 @@
-//! Timing of work on a GPU with a cold L2 cache.
+//! Timing of work on a GPU, once with a cold L2 cache, or many times back to back.
 //!
 //! The method is the same as in Triton's `do_bench`. First, the L2 cache is overwritten,
 //! so that the work finds its operands in DRAM, whatever ran before. Then two events on
@@ -37,20 +37,24 @@ impl Stopwatch {
         })
     }
 
-    /// The milliseconds that the GPU takes for the work that `work` enqueues. Waits for
-    /// the GPU, and returns [`Error::TimedOut`] if that takes longer than `limit`.
+    /// The milliseconds that the GPU takes for the work that `work` enqueues, of which this
+    /// enqueues `repeats`, back to back. Waits for the GPU, and returns [`Error::TimedOut`] if
+    /// that takes longer than `limit`.
     pub(crate) fn time(
         &self,
         limit: Duration,
-        work: impl FnOnce() -> Result<(), Error>,
+        repeats: u32,
+        mut work: impl FnMut() -> Result<(), Error>,
     ) -> Result<f64, Error> {
         let _current = self.gpu.make_current()?;
         self.overwrite.enqueue_zeros()?;
         self.timer.start()?;
-        work()?;
+        for _ in 0..repeats {
+            work()?;
+        }
         self.timer.stop()?;
         wait::within(&self.gpu, limit)?;
-        Ok(self.timer.milliseconds()?.into())
+        Ok(f64::from(self.timer.milliseconds()?) / f64::from(repeats.max(1)))
     }
 }
 

@@ -85,9 +85,6 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
         return Err(Rejection::Output);
     }
     let tma = |operand, reason| Rejection::Tma { operand, reason };
-    if kernel.input == DType::Tf32 {
-        return Err(tma(Operand::A, tma::Unreadable::Unrounded));
-    }
     tma::GlobalTensor::of_a(problem, a_major(kernel, problem))
         .map_err(|reason| tma(Operand::A, reason))?;
     tma::GlobalTensor::of_b(problem, b_major(kernel, problem))

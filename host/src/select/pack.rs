@@ -15,12 +15,11 @@
 //!   39 % at most. Shallow products stay with tensor_core (450×1138×112: 10 µs, packed 10.7),
 //!   deep ones are packed (9×9×4410: 109 and 16), and so are large ones (667×3767×123: 24 and
 //!   19). (`docs/perf-log.md`, "A rule from a sweep".)
-//! - Where tensor_core could copy the operand 16 bytes at a time, and hopper
-//!   only needs it rounded or in another direction (TF32 is always packed), the
-//!   gain is smaller: 170 TFLOP/s against 360 at 4096³. With a copy at 2.7 TB/s (two
-//!   4096×4096 f16 matrices, read and written, take about 0.05 ms on an H200), packing
-//!   breaks even at about N = 1000, for both operands, and the threshold has a margin:
-//!   [`LINES_PAY`].
+//! - Where tensor_core could copy the operand 16 bytes at a time, and hopper needs it in another
+//!   direction (TF32 that is not contiguous along K), two times are estimated too. Of 38 products
+//!   on an H200, cold, of 64 to 4096 in M and N, the path chosen takes 0.02 % longer than the
+//!   faster one, 0.7 % at most. 4096³ with row-major operands: 391 µs packed, 784 by tensor_core; 64×4096×4096:
+//!   77 and 59. (`docs/perf-log.md`, "TMA rounds to TF32".)
 
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
@@ -30,11 +29,6 @@ use crate::layout::Layout;
 use crate::problem::{Catalog, Problem, Strides, Target};
 use crate::rejection::Rejection;
 use crate::tma::GlobalTensor;
-
-/// The least K, and the least reuse (N for A, M for B), from which on packing pays where both
-/// operands could otherwise be read in whole lines. The launch of the copy takes as long as a
-/// k-block.
-const LINES_PAY: (u32, u32) = (64, 2048);
 
 /// Lines of a packed operand are a multiple of this many bytes apart. TMA requires
 /// only 16; but a box row of 128 bytes that straddles two cache lines is
@@ -60,11 +54,10 @@ pub(super) fn needed(
         Err(reason @ (Rejection::Tma { .. } | Rejection::Unsplit)) => reason,
         Err(reason) => return Err(reason),
     };
-    // The copy is rounded to TF32, or split.
-    let changes = kernel.input.is_converted();
+    let splits = kernel.input.parts() > 1;
     let packed = Packed {
-        a: changes || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
-        b: changes || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
+        a: splits || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
+        b: splits || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
     };
     // A packed B whose lines are rows still has the columns of gated pairs side by side.
     if packed.b && problem.epilogue.gated.is_some() && kernel.b_major == Some(Major::Mn) {
@@ -87,12 +80,12 @@ fn pays(packed: Packed, kernel: &KernelInfo, problem: &Problem, target: &Target)
         let split = Nanoseconds::split(kernel.family, problem, target);
         return split.0 < Nanoseconds::tiled(problem, target).0;
     }
-    if !in_lines(problem) {
-        let elements = Nanoseconds::by_elements(packed, problem, target);
-        return Nanoseconds::packed(packed, problem).0 < elements.0;
+    if in_lines(problem) {
+        let lines = Nanoseconds::by_lines(problem, target);
+        return Nanoseconds::turned(packed, problem).0 < lines.0;
     }
-    let (k, reuse) = LINES_PAY;
-    problem.k >= k && (!packed.a || problem.n >= reuse) && (!packed.b || problem.m >= reuse)
+    let elements = Nanoseconds::by_elements(packed, problem, target);
+    Nanoseconds::packed(packed, problem).0 < elements.0
 }
 
 /// The estimated time of a product whose operands TMA cannot read, without what both ways to
@@ -116,6 +109,26 @@ impl Nanoseconds {
     fn packed(packed: Packed, problem: &Problem) -> Self {
         let copied = u128::from(packed.elements(problem)) * u128::from(2 * problem.input.bytes());
         Nanoseconds(4500 * operands(packed) + copied / 2000 + flop(problem) / 600_000)
+    }
+
+    /// By copies of TF32 at 2.9 TB/s, and hopper at 300 TFLOP/s; a 64×64 tile is multiplied at
+    /// 1100 FLOP/ns.
+    fn turned(packed: Packed, problem: &Problem) -> Self {
+        let copied = u128::from(packed.elements(problem)) * u128::from(2 * problem.input.bytes());
+        let tile = 2 * 64 * 64 * u128::from(problem.k) / 1100;
+        let product = tile.max(flop(problem) / 300_000);
+        Nanoseconds(2200 * operands(packed) + copied / 2900 + product)
+    }
+
+    /// By tensor_core, which copies both operands of TF32 16 bytes at a time, in 64×64 tiles: at
+    /// 580 FLOP/ns, at 400 where A is contiguous along M. The tiles of an SM overlap by half.
+    fn by_lines(problem: &Problem, target: &Target) -> Self {
+        let rate = match problem.a_major() {
+            Major::K => 580,
+            Major::Mn => 400,
+        };
+        let one = 2 * 64 * 64 * u128::from(problem.k) / rate;
+        Nanoseconds((one + by_tiles(problem, target, rate)) / 2)
     }
 
     /// By splitting both operands ([`f16x3`](gpu_kernels::f16x3)) at 3 TB/s, which moves 12
@@ -176,7 +189,7 @@ pub(crate) fn kernel_for<'a>(
     match input {
         // Copying needs only the size of the elements.
         DType::F16 | DType::Bf16 => find(catalog, Family::Pack, DType::F16, target),
-        DType::F32 | DType::Tf32 => find(catalog, Family::Pack, input, target),
+        DType::F32 | DType::Tf32 => find(catalog, Family::Pack, DType::F32, target),
         DType::F16x3 => find(catalog, Family::Split, input, target),
     }
 }

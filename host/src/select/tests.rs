@@ -121,7 +121,7 @@ const KERNELS: &[KernelInfo] = &[
         ..hopper("hopper_tf32", (128, 256), K, K)
     },
     kernel("pack_16", Family::Pack, Arch::Sm75, DType::F16, (64, 64)),
-    kernel("pack_tf32", Family::Pack, Arch::Sm80, DType::Tf32, (64, 64)),
+    kernel("pack_32", Family::Pack, Arch::Sm75, DType::F32, (64, 64)),
 ];
 
 const CATALOG: Catalog = Catalog {

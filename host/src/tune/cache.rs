@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 use serde::{Deserialize, Serialize};
 
+use super::finals::Times;
 use super::key::Machine;
 use crate::select::Choice;
 
@@ -74,12 +75,14 @@ pub(crate) struct Winner {
     transposed: bool,
     order: String,
     schedule: String,
-    /// The median of its times. It is only for people who read the file.
+    /// The medians of its times. They are only for people who read the file.
     milliseconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sustained_milliseconds: Option<f64>,
 }
 
 impl Winner {
-    pub(crate) fn new(choice: &Choice, milliseconds: f64) -> Winner {
+    pub(super) fn new(choice: &Choice, times: Times) -> Winner {
         let Choice {
             kernel,
             transposed,
@@ -98,13 +101,18 @@ impl Winner {
             transposed: *transposed,
             order: order.to_string(),
             schedule: format!("{schedule:?}"),
-            milliseconds,
+            milliseconds: times.cold,
+            sustained_milliseconds: times.sustained,
         }
     }
 
     /// Whether `choice` is this winner.
     pub(crate) fn is(&self, choice: &Choice) -> bool {
-        *self == Winner::new(choice, self.milliseconds)
+        let times = Times {
+            cold: self.milliseconds,
+            sustained: self.sustained_milliseconds,
+        };
+        *self == Winner::new(choice, times)
     }
 }
 

@@ -129,8 +129,14 @@ impl Race {
     /// contender.
     pub(crate) fn leader(&self) -> Option<(usize, f64)> {
         self.running()
-            .filter_map(|index| Some((index, quantile(&self.contenders[index].times, 0.5)?)))
+            .filter_map(|index| Some((index, self.median(index)?)))
             .min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The median of the times of `contender`, also of one that has left; `None` for one
+    /// without times.
+    pub(crate) fn median(&self, contender: usize) -> Option<f64> {
+        quantile(&self.contenders[contender].times, 0.5)
     }
 
     fn running(&self) -> impl DoubleEndedIterator<Item = usize> {

@@ -13,6 +13,11 @@ const H200: Target = Target {
     l2_bytes: 60 << 20,
 };
 
+const TIMES: finals::Times = finals::Times {
+    cold: 1.0,
+    sustained: Some(0.9),
+};
+
 fn problem(m: u32, n: u32, k: u32) -> Problem {
     let rows = |pitch: u32| Strides::new(pitch.into(), 1);
     Problem {
@@ -43,7 +48,7 @@ fn choices(problem: &Problem, kernels: &[KernelInfo]) -> Vec<Choice> {
 fn what_was_remembered_is_planned() {
     let all = choices(&problem(4096, 4096, 4096), KERNELS);
     for choice in [all[0], all[3]] {
-        let winner = Winner::new(&choice, 1.0);
+        let winner = Winner::new(&choice, TIMES);
         assert_eq!(recall(&winner, &all, Ok), Ok(choice));
     }
 }
@@ -51,7 +56,7 @@ fn what_was_remembered_is_planned() {
 #[test]
 fn a_kernel_that_is_gone_or_cannot_run_is_never_planned() {
     let aligned = problem(4096, 4096, 4096);
-    let hopper = Winner::new(&choices(&aligned, KERNELS)[0], 1.0);
+    let hopper = Winner::new(&choices(&aligned, KERNELS)[0], TIMES);
     let must_not_plan = |_| -> Result<(), Error> { panic!("planned what cannot run") };
     // Another build has no such kernel.
     let others: Vec<KernelInfo> = KERNELS
@@ -74,7 +79,7 @@ fn a_kernel_that_is_gone_or_cannot_run_is_never_planned() {
 #[test]
 fn what_cannot_be_planned_is_measured_again() {
     let all = choices(&problem(512, 512, 512), KERNELS);
-    let winner = Winner::new(&all[0], 1.0);
+    let winner = Winner::new(&all[0], TIMES);
     let broken = |choice: Choice| -> Result<(), Error> {
         Err(Error::Compile {
             kernel: choice.kernel.name,
@@ -112,7 +117,7 @@ fn hopeless_choices_are_not_measured() {
 #[test]
 fn a_group_is_one_kernel_one_way_round() {
     let all = choices(&problem(16, 4096, 4096), KERNELS);
-    let groups = groups(&all);
+    let groups = measure::groups(&all);
     assert_eq!(groups.len(), all.len());
     assert!(all.iter().any(|choice| choice.transposed));
     for (i, a) in all.iter().enumerate() {

@@ -88,19 +88,27 @@ fn a_product_through_tma() {
         assert_eq!(calls(seen), ["cuMemAlloc 17920", "cuMemAlloc 13312"]);
         let shared = plan.info().gpu().unwrap().shared_bytes;
         plan.run(&a, &b, &mut c).unwrap();
-        let map = |rest: &str| format!("cuTensorMapEncodeTiled type 7 {rest}");
+        let map = |rest: &str| format!("cuTensorMapEncodeTiled type {rest}");
         let constants = "steps [1, 1] interleave 0 swizzle 3 promotion 2 fill 0";
         let launches = [
-            "cuLaunchKernel pack_tf32 2x1 threads 256 shared 16640".to_owned(),
-            "cuLaunchKernel pack_tf32 1x1 threads 256 shared 16640".to_owned(),
+            "cuLaunchKernel pack_32 2x1 threads 256 shared 16640".to_owned(),
+            "cuLaunchKernel pack_32 1x1 threads 256 shared 16640".to_owned(),
             format!("cuLaunchKernel hopper_tf32_ak_bk_64x64x32 2x1 threads 256 shared {shared}"),
         ];
         let mut expected = vec![
-            map(&format!("dims [33, 70] pitch 256 box [32, 64] {constants}")),
-            map(&format!("dims [33, 52] pitch 256 box [32, 56] {constants}")),
-            map(&format!("dims [52, 70] pitch 208 box [32, 64] {constants}")),
+            map(&format!(
+                "11 dims [33, 70] pitch 256 box [32, 64] {constants}"
+            )),
+            map(&format!(
+                "11 dims [33, 52] pitch 256 box [32, 56] {constants}"
+            )),
+            map(&format!(
+                "7 dims [52, 70] pitch 208 box [32, 64] {constants}"
+            )),
             // The last six rows of A.
-            map(&format!("dims [33, 70] pitch 256 box [32, 8] {constants}")),
+            map(&format!(
+                "11 dims [33, 70] pitch 256 box [32, 8] {constants}"
+            )),
         ];
         expected.extend(launches.clone());
         assert_eq!(calls(seen), expected);

@@ -12,6 +12,7 @@ use tilewise::{
 
 use crate::arrangement::{Arrangement, Placement};
 use crate::operands::Operands;
+use crate::reference;
 use crate::shared::Shared;
 
 /// The kind of elements of A and B.
@@ -175,7 +176,7 @@ impl Case {
             return true;
         };
         let is_hopper = kernel.family == Family::Hopper;
-        if kernel.input.parts() > 1 || is_hopper && self.input.is_converted() {
+        if kernel.input.parts() > 1 {
             return false;
         }
         if !is_hopper {
@@ -231,7 +232,7 @@ impl Case {
     /// One element of A or B.
     pub fn draw<T: Element>(&self, random: &mut StdRng) -> T {
         T::from_f64(match self.data {
-            Data::Uniform => random.random_range(-1.0..1.0),
+            Data::Uniform => reference::without_tie(random.random_range(-1.0..1.0)),
             Data::Integers => {
                 let integer = random.random_range(1..=4);
                 f64::from(if random.random() { integer } else { -integer })

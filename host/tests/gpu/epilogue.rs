@@ -242,7 +242,7 @@ impl EpilogueCase {
     /// An element of a matrix or of the bias.
     fn element<T: Element>(&self, random: &mut StdRng) -> T {
         T::from_f64(match self.data {
-            Data::Uniform => random.random_range(-1.0..1.0),
+            Data::Uniform => reference::without_tie(random.random_range(-1.0..1.0)),
             Data::Integers => f64::from(random.random_range(-3..=3)),
         })
     }

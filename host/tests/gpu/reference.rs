@@ -34,8 +34,8 @@ pub fn rows_to_check(m: usize, n: usize, k: usize) -> Vec<usize> {
     }
 }
 
-/// A factor as the kernel multiplies it: rounded to TF32 (to nearest, ties
-/// away from zero, as `cvt.rna.tf32.f32` does) or as it is.
+/// A factor as the kernel multiplies it: as it is, or rounded to TF32. There are no ties
+/// ([`without_tie`]), so it does not matter where the kernel rounds them.
 pub fn as_multiplied<T: Element>(elements: Vec<T>, input: DType) -> Vec<T> {
     let round = |element: T| {
         let bits = (element.to_f64() as f32).to_bits();
@@ -44,6 +44,16 @@ pub fn as_multiplied<T: Element>(elements: Vec<T>, input: DType) -> Vec<T> {
     match input {
         DType::Tf32 => elements.into_iter().map(round).collect(),
         _ => elements,
+    }
+}
+
+/// `value`, or a neighbour of it if it lies half-way between two TF32 numbers: TMA rounds those
+/// to even, and `cvt.rna.tf32.f32` away from zero.
+pub fn without_tie(value: f64) -> f64 {
+    let bits = (value as f32).to_bits();
+    match bits & 0x1fff {
+        0x1000 => f32::from_bits(bits + 1).into(),
+        _ => f32::from_bits(bits).into(),
     }
 }
 

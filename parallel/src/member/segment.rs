@@ -40,13 +40,14 @@ impl Drop for Name {
 }
 
 impl Segment {
-    /// Creates a segment of at least `bytes` under a new name.
+    /// Creates a segment of at least `bytes` under a new name: in memory where the system lets
+    /// it, else among the temporary files.
     pub fn create(bytes: usize) -> Result<(Self, Name), Error> {
-        let folder = Path::new("/dev/shm");
-        let folder = match folder.is_dir() {
-            true => folder.to_owned(),
-            false => std::env::temp_dir(),
-        };
+        let in_memory = Segment::create_in(Path::new("/dev/shm"), bytes);
+        in_memory.or_else(|_| Segment::create_in(&std::env::temp_dir(), bytes))
+    }
+
+    fn create_in(folder: &Path, bytes: usize) -> Result<(Self, Name), Error> {
         let name = format!("tilewise-{:032x}", rand::random::<u128>());
         let path = folder.join(name);
         let failed = |error: io::Error| {

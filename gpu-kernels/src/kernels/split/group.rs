@@ -6,19 +6,24 @@ use crate::tensor_ref::TensorRef;
 use crate::unroll::unroll;
 
 /// Threads of a CTA.
-pub(super) const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 512;
 
-const WARPS: u32 = THREADS / 32;
+/// Threads whose magnitudes one of them gathers.
+const OCTET: u32 = 8;
 
-/// Shared addresses, in bytes: the largest magnitude that each thread has found, and that each
-/// warp has found. A warp's begin a bank after those of the warp before, so that the threads
-/// that gather them meet in no bank.
-const OF_THREADS: u32 = 0;
-const OF_WARPS: u32 = OF_THREADS + WARPS * WARP_PITCH;
-const WARP_PITCH: u32 = 33 * 4;
+/// The fewest threads that share a line. With 8, an operand of 2000 short lines would have 31
+/// CTAs; with 32, a CTA would have little to do for lines of 100 elements.
+pub(super) const FEWEST: u32 = 2 * OCTET;
+
+/// Shared addresses, in bytes: the largest magnitude of each octet, and before, in its slot, that
+/// of each thread. The slots of an octet begin a bank after those of the octet before, so that
+/// the threads that gather them meet in no bank.
+const OF_OCTETS: u32 = 0;
+const OF_THREADS: u32 = OF_OCTETS + THREADS / OCTET * 4;
+const OCTET_PITCH: u32 = (OCTET + 1) * 4;
 
 /// Bytes of shared memory from its base on.
-pub(super) const SHARED_BYTES: u32 = OF_WARPS + WARPS * 4;
+pub(super) const SHARED_BYTES: u32 = OF_THREADS + THREADS / OCTET * OCTET_PITCH;
 
 /// The lines that a CTA splits at a time.
 pub(super) struct Group {
@@ -35,44 +40,42 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Gathers the largest magnitude of each warp's threads, of which this thread's is `largest`
-    /// and belongs to slot `slot` of warp `warp`. [`Group::exponent`] may be called afterwards.
+    /// Gathers the largest magnitudes that the threads have found, of which this thread's is
+    /// `largest`. The threads that share a line have neighbouring slots, whole octets of them.
+    /// [`Group::exponent`] may be called afterwards.
     ///
     /// # Safety
     /// All threads of the CTA call this, each with another slot.
     #[inline(always)]
-    pub(super) unsafe fn gather(&self, warp: u32, slot: u32, largest: u32) {
+    pub(super) unsafe fn gather(&self, slot: u32, largest: u32) {
         let base = shared::base();
         let thread = thread::thread_index();
+        let of_octet = |octet: u32| base + OF_THREADS + octet * OCTET_PITCH;
         // SAFETY: the barriers separate stores to shared memory from loads.
         unsafe {
-            shared::store_u32(base + OF_THREADS + warp * WARP_PITCH + slot * 4, largest);
+            shared::store_u32(of_octet(slot / OCTET) + slot % OCTET * 4, largest);
             thread::sync_cta();
-            if thread < WARPS {
+            if thread < THREADS / OCTET {
                 let mut largest = 0;
-                let mut from = base + OF_THREADS + thread * WARP_PITCH;
-                let end = from + 32 * 4;
-                while from < end {
-                    unroll!(I < 8, {
-                        largest = shared::load_u32(from + 4 * I as u32).max(largest);
-                    });
-                    from += 32;
-                }
-                shared::store_u32(base + OF_WARPS + thread * 4, largest);
+                unroll!(I < 8, {
+                    largest = shared::load_u32(of_octet(thread) + 4 * I as u32).max(largest);
+                });
+                shared::store_u32(base + OF_OCTETS + thread * 4, largest);
             }
             thread::sync_cta();
         }
     }
 
-    /// The exponent of line `line`, whose magnitudes `warps` warps from `line * warps` on have
-    /// gathered.
+    /// The exponent of line `line`, which `threads` threads share, in slots from
+    /// `line * threads` on.
     ///
     /// # Safety
     /// All threads of the CTA have gathered magnitudes.
     #[inline(always)]
-    pub(super) unsafe fn exponent(&self, line: u32, warps: u32) -> i32 {
-        let mut from = shared::base() + OF_WARPS + line * warps * 4;
-        let end = from + warps * 4;
+    pub(super) unsafe fn exponent(&self, line: u32, threads: u32) -> i32 {
+        let octets = threads / OCTET;
+        let mut from = shared::base() + OF_OCTETS + line * octets * 4;
+        let end = from + octets * 4;
         let mut largest = 0;
         while from < end {
             // SAFETY: the caller's duty.

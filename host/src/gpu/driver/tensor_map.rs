@@ -16,6 +16,7 @@ mod cuda_h {
     pub(super) const TENSOR_MAP_DATA_TYPE_FLOAT16: u32 = 6;
     pub(super) const TENSOR_MAP_DATA_TYPE_FLOAT32: u32 = 7;
     pub(super) const TENSOR_MAP_DATA_TYPE_BFLOAT16: u32 = 9;
+    pub(super) const TENSOR_MAP_DATA_TYPE_TFLOAT32: u32 = 11;
     pub(super) const TENSOR_MAP_INTERLEAVE_NONE: u32 = 0;
     pub(super) const TENSOR_MAP_SWIZZLE_NONE: u32 = 0;
     pub(super) const TENSOR_MAP_SWIZZLE_32B: u32 = 1;
@@ -57,8 +58,10 @@ pub(super) fn encode(
     let data_type = match spec.dtype {
         DType::F16 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT16,
         DType::Bf16 => cuda_h::TENSOR_MAP_DATA_TYPE_BFLOAT16,
-        DType::F32 | DType::Tf32 | DType::F16x3 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
-        // TF32 operands are stored as f32; the pack kernel has rounded them.
+        DType::F32 | DType::F16x3 => cuda_h::TENSOR_MAP_DATA_TYPE_FLOAT32,
+        // The copy engine rounds f32 to TF32, to nearest even (`docs/perf-log.md`, "TMA rounds to
+        // TF32").
+        DType::Tf32 => cuda_h::TENSOR_MAP_DATA_TYPE_TFLOAT32,
     };
     let swizzle = match spec.swizzle_bytes {
         128 => cuda_h::TENSOR_MAP_SWIZZLE_128B,

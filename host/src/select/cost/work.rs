@@ -36,6 +36,12 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
 /// cache line, then where they straddle two, which limits most kernels.
 const ASKING: (u64, u64) = (10, 42);
 
+/// Tenths of a cycle to request 128 bytes of f32 that straddle two cache lines: at 3000³ on an
+/// H200, a k-block of 128×192 tiles takes 1,060 cycles, for 320 such rows. It and
+/// [`LOADED_PER_CYCLE_OF_POWER_WIDE`] are fitted to 125 TF32 products with every kernel
+/// (`docs/perf-log.md`, "TMA rounds to TF32").
+const ASKING_WIDE: u64 = 34;
+
 /// The fraction of the lines requested by CTAs next to each other in the tile order that
 /// reaches L2. Such CTAs run on the same GPC, which merges requests for the same line if
 /// they meet (`docs/tile-order.md`). Counted on an H200, 0.4 to 0.65 of the bytes reach
@@ -58,6 +64,10 @@ const LATENCY: (u64, u64) = (1430, 6259);
 /// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
 /// and 3 % slower sustained.
 const LOADED_PER_CYCLE_OF_POWER: u64 = 480;
+
+/// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
+/// are 5 % slower than 128×256 tiles with as many stages.
+const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 
 /// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
 /// it waits for a stage and releases one.
@@ -247,8 +257,16 @@ impl Work {
         };
         // TMA fetches nothing past the end of K.
         let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
-        let asking = |mid_line| if mid_line { ASKING.1 } else { ASKING.0 };
-        let asked = rows * asking(mid_line.a) + columns * asking(mid_line.b);
+        let (straddling, per_cycle_of_power) = match kernel.input.factor().bytes() {
+            4 => (ASKING_WIDE, LOADED_PER_CYCLE_OF_POWER_WIDE),
+            _ => (ASKING.1, LOADED_PER_CYCLE_OF_POWER),
+        };
+        let asking = |mid_line| if mid_line { straddling } else { ASKING.0 };
+        // Boxes that CTAs share both ways gain nothing where lines straddle: 2656×696×12488 takes
+        // 133 µs in clusters of 2×2 on an H200, 95 in clusters of 2×1 and 101 in none (128×128).
+        let shares_in_vain = cluster.m > 1 && cluster.n > 1 && (mid_line.a || mid_line.b);
+        let asked = (rows * asking(mid_line.a) + columns * asking(mid_line.b))
+            * if shares_in_vain { 2 } else { 1 };
         let taken = |lines, neighbours: u32| match (cluster.ctas(), neighbours) {
             (1, 2..) => lines * MADE_ONCE.0 / MADE_ONCE.1,
             _ => lines,
@@ -271,7 +289,7 @@ impl Work {
         let arrived = (asked * bytes / (10 * CACHE_LINE))
             .max(loads / LOADED_PER_CYCLE)
             .max(in_flight);
-        let k_block = arithmetic.max(arrived) + waits + loads / LOADED_PER_CYCLE_OF_POWER;
+        let k_block = arithmetic.max(arrived) + waits + loads / per_cycle_of_power;
 
         // Each CTA stores one part of the tile, and sends the other parts away as f32.
         let parts = u64::from(cluster.k);

@@ -38,7 +38,11 @@ fn choice() -> Choice {
 }
 
 fn winner(milliseconds: f64) -> Winner {
-    Winner::new(&choice(), milliseconds)
+    let times = Times {
+        cold: milliseconds,
+        sustained: None,
+    };
+    Winner::new(&choice(), times)
 }
 
 /// A new cache of the same file, as the next process has it.
