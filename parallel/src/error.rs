@@ -83,7 +83,9 @@ pub enum Error {
     },
 
     /// [`Engine::Nccl`](crate::Engine::Nccl) cannot run the operation.
-    #[error("NCCL cannot run this operation: {why}; accepted: Engine::Auto or Engine::Peer")]
+    #[error(
+        "NCCL cannot run this operation: {why}; accepted: on one host, Engine::Auto or Engine::Peer"
+    )]
     NoNccl {
         /// What is in its way.
         why: String,

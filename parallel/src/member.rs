@@ -184,6 +184,7 @@ impl Member {
             order,
             elsewhere,
             graves: Mutex::default(),
+            closing: Arc::default(),
             runs: Mutex::new(0),
             wire,
         })))
@@ -215,8 +216,9 @@ impl Member {
     ///
     /// # Errors
     /// [`Error::Operand`] for operands of any rank that do not fit, [`Error::Rank`], and errors of
-    /// the library and the driver. No rank has a plan then, and all may plan again, unless the
-    /// error is [`RankError::Lost`] or [`RankError::Late`].
+    /// the library and the driver. No rank has a plan then, and all may plan again, unless
+    /// [`Member::failure`] says that the group is over: a rank is lost or late, or NCCL could not
+    /// connect the ranks.
     pub fn all_gather_matmul<T: Element, O: Output<T>>(
         &self,
         options: &Options,

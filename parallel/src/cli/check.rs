@@ -34,7 +34,9 @@ pub struct Arguments {
     #[arg(long)]
     pub delays: bool,
     /// Exchange rows by NCCL; cases are dense and in equal parts, and sums over ranks are
-    /// compared within their rounding where they are not exact
+    /// compared within their rounding where they are not exact. NCCL wants a GPU for each rank;
+    /// with --processes, ranks may share one if NCCL_MULTI_RANK_GPU_ENABLE=1 is in the
+    /// environment, from NCCL 2.30 on
     #[arg(long)]
     pub nccl: bool,
     /// Each rank is a process of its own, which this one starts

@@ -38,8 +38,11 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
         println!("{count} cases skipped: ranks on GPUs are processes, or a Group");
         return Ok(ExitCode::SUCCESS);
     }
-    if arguments.nccl && tilewise::Device::gpu_count() < arguments.ranks {
-        println!("{count} cases skipped: NCCL wants a GPU for each rank");
+    if arguments.nccl && tilewise::Device::gpu_count() < arguments.ranks && !may_share() {
+        println!(
+            "{count} cases skipped: NCCL wants a GPU for each rank, or \
+             NCCL_MULTI_RANK_GPU_ENABLE=1 in the environment"
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let like = rank::Arguments {
@@ -67,6 +70,12 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+/// Whether the environment lets NCCL's ranks share a GPU. (The library asks for the same.)
+fn may_share() -> bool {
+    let value = std::env::var("NCCL_MULTI_RANK_GPU_ENABLE");
+    value.is_ok_and(|value| value.trim().parse().is_ok_and(|value: i64| value != 0))
 }
 
 /// Whether the time for the cases is over.

@@ -86,7 +86,7 @@ pub fn serve(
                 } else {
                     64
                 };
-                let ended = case::load(member, side);
+                let ended = case::load(member, side, arguments.nccl);
                 format!(
                     "ended {}",
                     ended.map_or_else(|e| e.to_string(), |()| String::new())

@@ -70,6 +70,16 @@ impl Rank {
         self.device
     }
 
+    /// By which GPUs are told apart, on whatever host.
+    pub(crate) fn uuid(&self) -> Result<[u8; 16], Error> {
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        // SAFETY: the result outlives the call.
+        check("cuDeviceGetUuid", unsafe {
+            sys::cuDeviceGetUuid_v2(&mut uuid, self.device)
+        })?;
+        Ok(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
+    }
+
     /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.name

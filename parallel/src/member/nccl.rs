@@ -1,7 +1,9 @@
 //! [`ByNccl`]: a whole product, before or after one collective of NCCL, on one rank.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tilewise::{Element, Inputs, Matrix, Output, PlanInfo as ProductInfo};
 
 use super::control::Control;
@@ -10,26 +12,43 @@ use super::shared::Shared;
 use super::task::OwnRun;
 use crate::cuda::{Rank, Words};
 use crate::error::Error;
-use crate::nccl::Communicator;
+use crate::nccl::{Communicator, SHARING, shares_gpus};
 use crate::operands::Operands;
 use crate::options::{Engine, Options};
 use crate::plan::{PlanInfo, collective};
 use crate::program::{Operation, Queue, Shards, matmul_reduce_scatter};
+use crate::rank_error::RankError;
 
 /// The product of one rank, and what it receives or gives. Every plan has a communicator of its
 /// own, so that runs in another order on another rank wait, and are ended by the time limit, but
 /// never mix the matrices of two plans.
 #[derive(Debug)]
 pub(super) struct ByNccl<T, O> {
-    rank: Arc<Rank>,
     communicator: Arc<Communicator>,
+    prepared: Prepared<T, O>,
+}
+
+/// All that a rank needs but the communicator.
+#[derive(Debug)]
+struct Prepared<T, O> {
+    rank: Arc<Rank>,
     operation: Operation,
     product: tilewise::Plan<T, O>,
     gathered: Option<Matrix<T>>,
     summand: Option<Matrix<O>>,
+    control: Arc<Control>,
     /// The numbers of this rank's runs, which no other process sees.
     words: Words,
     _segment: Arc<Segment>,
+}
+
+/// What ranks tell each other before they create a communicator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Part {
+    /// Its name, from rank 0.
+    name: Option<Vec<u8>>,
+    /// The GPU of the rank.
+    gpu: [u8; 16],
 }
 
 impl<T: Element, O: Output<T>> ByNccl<T, O> {
@@ -39,40 +58,99 @@ impl<T: Element, O: Output<T>> ByNccl<T, O> {
         options: &Options,
         operands: &Operands,
     ) -> Result<(Self, Arc<Control>, PlanInfo), Error> {
-        let no_gpu = || Some("the devices are not GPUs of the driver".into());
-        let why = collective::obstacle(options, operands).or_else(|| match shared.gpu {
-            Some(_) => Communicator::obstacle(),
-            None => no_gpu(),
+        // What can fail on one rank alone fails before any rank waits for another inside NCCL.
+        let prepared = Prepared::new(shared, options, operands);
+        let part = prepared.as_ref().map_err(Error::clone);
+        let parts = shared.agree(part.and_then(|prepared| prepared.part(shared)))?;
+        let prepared = prepared?;
+        if let Some(why) = shared_gpu(&parts) {
+            return Err(Error::NoNccl { why });
+        }
+        let name = parts.into_iter().next().and_then(|part| part.name);
+        let created = join(shared, &prepared.rank, &name.unwrap_or_default());
+        let created = created.map_err(|error| {
+            let error = shared.reason(error);
+            // The others may wait inside NCCL, where they see the end of the group alone.
+            shared.fail(&error);
+            error
         });
-        let name = match (why, shared.rank) {
-            (Some(why), _) => Err(Error::NoNccl { why }),
-            (None, 0) => Communicator::name().map(Some),
-            (None, _) => Ok(None),
-        };
-        let names = shared.agree(name)?;
-        let name = names.into_iter().next().flatten().unwrap_or_default();
-        let created = Self::join(shared, options, operands, &name);
         let joined = shared.agree(created.as_ref().map(drop).map_err(Error::clone));
-        let (way, control, info) = created?;
+        let communicator = Arc::new(created?);
         if let Err(error) = joined {
-            way.communicator.abort();
+            communicator.abort();
             return Err(error);
         }
+        let (control, info) = (
+            Arc::clone(&prepared.control),
+            prepared.info(shared, operands),
+        );
         if let Some((_, watch)) = &shared.gpu {
-            watch.add(&control, Some(&way.communicator));
+            watch.add(&control, Some(&communicator));
         }
+        let way = ByNccl {
+            communicator,
+            prepared,
+        };
         Ok((way, control, info))
     }
 
-    fn join(
+    /// Enqueues the product and the collective.
+    pub fn run(
+        &mut self,
         shared: &Shared,
-        options: &Options,
-        operands: &Operands,
-        name: &[u8],
-    ) -> Result<(Self, Arc<Control>, PlanInfo), Error> {
-        let Some((rank, _)) = &shared.gpu else {
-            return Err(Error::NoRanks);
+        control: &Control,
+        epoch: u32,
+        run: &mut OwnRun<T, O>,
+    ) -> Result<(), Error> {
+        let Prepared {
+            operation,
+            product,
+            gathered,
+            summand,
+            words,
+            ..
+        } = &mut self.prepared;
+        let (operation, communicator) = (*operation, &*self.communicator);
+        let mut a = run.a;
+        if let Some(gathered) = gathered {
+            let memory = (run.a.address(), gathered.view().address());
+            let count = run.a.rows() * run.a.cols();
+            // SAFETY: see `exchange`.
+            unsafe { exchange::<T>(shared, communicator, operation, memory, count)? };
+            a = gathered.view();
+        }
+        let inputs: Inputs<O> = run.inputs(true);
+        let c = run.c.as_view();
+        let (to, count) = (c.address(), c.rows() * c.cols());
+        let from = match summand {
+            Some(summand) => {
+                product.run_with(a, run.b, &mut *summand, &inputs)?;
+                summand.view().address()
+            }
+            None => {
+                product.run_with(a, run.b, run.c.reborrow(), &inputs)?;
+                to
+            }
         };
+        if operation != Operation::AllGather {
+            // SAFETY: see `exchange`.
+            unsafe { exchange::<O>(shared, communicator, operation, (from, to), count)? };
+        }
+        words.write(Queue::Compute, control.ended(), epoch)
+    }
+}
+
+impl<T: Element, O: Output<T>> Prepared<T, O> {
+    /// Plans the product, and allocates.
+    fn new(shared: &Shared, options: &Options, operands: &Operands) -> Result<Self, Error> {
+        let no_nccl = |why| Error::NoNccl { why };
+        let Some((rank, _)) = &shared.gpu else {
+            return Err(no_nccl("the devices are not GPUs of the driver".into()));
+        };
+        let why = collective::obstacle(options, operands).or_else(Communicator::obstacle);
+        if let Some(why) = why {
+            return Err(no_nccl(why));
+        }
         let (own, device) = (shared.rank, &shared.device);
         let product = collective::product::<T, O>(device, options, operands, own)?;
         let (mut gathered, mut summand) = (None, None);
@@ -96,80 +174,47 @@ impl<T: Element, O: Output<T>> ByNccl<T, O> {
         let (memory, length) = segment.memory();
         // SAFETY: a mapping has whole pages, the result holds it, and all of it are words.
         let words = unsafe { Words::new(rank, memory, length)? };
-        let failure = || shared.wire.failure().map(Error::Rank);
-        let communicator = Communicator::new(rank, (own, shared.ranks), name, failure)?;
-        let estimate = match product.info() {
+        Ok(Prepared {
+            rank: Arc::clone(rank),
+            operation: operands.operation,
+            product,
+            gathered,
+            summand,
+            control: Arc::new(Control::new(Arc::clone(&segment), &alone, 0)),
+            words,
+            _segment: segment,
+        })
+    }
+
+    /// What the others need to know.
+    fn part(&self, shared: &Shared) -> Result<Part, Error> {
+        Ok(Part {
+            name: match shared.rank {
+                0 => Some(Communicator::name()?),
+                _ => None,
+            },
+            gpu: self.rank.uuid()?,
+        })
+    }
+
+    fn info(&self, shared: &Shared, operands: &Operands) -> PlanInfo {
+        let estimate = match self.product.info() {
             ProductInfo::Gpu(info) => info.estimate,
-            _ => Default::default(),
+            _ => Duration::ZERO,
         };
         let elements = |rows: usize, cols: usize, size: usize| (rows * cols * size) as u64;
-        let of_gathered = gathered.as_ref();
+        let of_gathered = self.gathered.as_ref();
         let of_gathered = of_gathered.map(|m| elements(m.rows(), m.cols(), size_of::<T>()));
-        let of_summand = summand.as_ref();
+        let of_summand = self.summand.as_ref();
         let of_summand = of_summand.map(|m| elements(m.rows(), m.cols(), size_of::<O>()));
-        let info = PlanInfo {
+        PlanInfo {
             engine: Engine::Nccl,
             chunks: 1,
             // NCCL takes equal parts, so all ranks have as much.
             workspace_bytes: of_gathered.or(of_summand).unwrap_or(0) * shared.ranks as u64,
             estimate: estimate + collective::time::<T, O>(operands, shared.ranks),
             products: estimate,
-        };
-        let control = Arc::new(Control::new(Arc::clone(&segment), &alone, 0));
-        let way = ByNccl {
-            rank: Arc::clone(rank),
-            communicator: Arc::new(communicator),
-            operation: operands.operation,
-            product,
-            gathered,
-            summand,
-            words,
-            _segment: segment,
-        };
-        Ok((way, control, info))
-    }
-
-    /// Enqueues the product and the collective.
-    pub fn run(
-        &mut self,
-        shared: &Shared,
-        control: &Control,
-        epoch: u32,
-        run: &mut OwnRun<T, O>,
-    ) -> Result<(), Error> {
-        let mut a = run.a;
-        if let Some(gathered) = &self.gathered {
-            let memory = (run.a.address(), gathered.view().address());
-            self.exchange::<T>(shared, memory, run.a.rows() * run.a.cols())?;
-            a = gathered.view();
         }
-        let inputs: Inputs<O> = run.inputs(true);
-        let c = run.c.as_view();
-        let (to, count) = (c.address(), c.rows() * c.cols());
-        match &mut self.summand {
-            Some(summand) => self.product.run_with(a, run.b, &mut *summand, &inputs)?,
-            None => (self.product).run_with(a, run.b, run.c.reborrow(), &inputs)?,
-        }
-        match (self.operation, &self.summand) {
-            (Operation::AllGather, _) => {}
-            (_, Some(summand)) => {
-                self.exchange::<O>(shared, (summand.view().address(), to), count)?;
-            }
-            (_, None) => self.exchange::<O>(shared, (to, to), count)?,
-        }
-        self.words.write(Queue::Compute, control.ended(), epoch)
-    }
-
-    fn exchange<E: Element>(
-        &self,
-        shared: &Shared,
-        memory: (u64, u64),
-        count: usize,
-    ) -> Result<(), Error> {
-        let failure = || shared.wire.failure().map(Error::Rank);
-        // SAFETY: the caller has borrowed its matrices to the run and its later work is behind it;
-        // the plan's memory is freed in the order of the stream. All is used by this stream alone.
-        unsafe { (self.communicator).exchange::<E>(self.operation, memory, count, failure) }
     }
 }
 
@@ -181,6 +226,54 @@ impl<T, O> ByNccl<T, O> {
 
     /// Waits until the stream has finished, or failed.
     pub fn finish(&self) {
-        self.rank.finish();
+        self.prepared.rank.finish();
     }
+}
+
+/// Creates the communicator `name`, unless the group fails or the time limit passes: NCCL itself
+/// waits for ranks that it cannot reach.
+fn join(shared: &Shared, rank: &Arc<Rank>, name: &[u8]) -> Result<Communicator, Error> {
+    let (own, limit) = (shared.rank, shared.limit);
+    let begin = Instant::now();
+    let failure = || {
+        let late = || RankError::Late {
+            rank: own,
+            what: "come to the end of ncclCommInitRankConfig".into(),
+            limit,
+        };
+        let failure = shared.wire.failure();
+        let failure = failure.or_else(|| (begin.elapsed() > limit).then(late));
+        failure.map(Error::Rank)
+    };
+    Communicator::new(rank, (own, shared.ranks), name, &shared.closing, failure)
+}
+
+/// Why these ranks have no communicator, if two of them have one GPU.
+fn shared_gpu(parts: &[Part]) -> Option<String> {
+    let is_first = |rank: &usize| {
+        !parts[..*rank]
+            .iter()
+            .any(|part| part.gpu == parts[*rank].gpu)
+    };
+    let rank = (0..parts.len()).find(|rank| !is_first(rank))?;
+    (!shares_gpus()).then(|| format!("rank {rank} has the GPU of another rank; {SHARING}"))
+}
+
+/// Enqueues the exchange of a run.
+///
+/// # Safety
+/// The memory is the caller's, who has borrowed it to the run and whose later work is behind it; or
+/// the plan's, which is freed behind the streams. All is used by the library's stream alone. After an
+/// error, the communicator is aborted before anything else.
+unsafe fn exchange<E: Element>(
+    shared: &Shared,
+    communicator: &Communicator,
+    operation: Operation,
+    memory: (u64, u64),
+    count: usize,
+) -> Result<(), Error> {
+    let failure = || shared.wire.failure().map(Error::Rank);
+    // SAFETY: the caller's duty.
+    let exchanged = unsafe { communicator.exchange::<E>(operation, memory, count, failure) };
+    exchanged.map_err(|error| shared.reason(error))
 }

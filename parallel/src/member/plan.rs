@@ -57,7 +57,8 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
         }
     }
 
-    /// What the plan will do. The estimate is that of rank 0 for all ranks.
+    /// What the plan will do. The estimate is that of rank 0 for all ranks; by NCCL, each rank has
+    /// its own.
     pub fn info(&self) -> &PlanInfo {
         &self.info
     }
@@ -183,14 +184,7 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     /// Tells the others that this rank cannot go on, and waits for what it has enqueued: the
     /// caller's matrices may be freed afterwards.
     fn abandon(&self, error: &Error) {
-        let failure = match error {
-            Error::Rank(failure) => failure.clone(),
-            error => RankError::Failed {
-                rank: self.shared.rank,
-                why: error.to_string(),
-            },
-        };
-        self.shared.wire.fail(&failure);
+        let failure = self.shared.fail(error);
         match &self.way {
             // Threads wait for flags alone, and look for failures meanwhile.
             Way::Host(..) => {}

@@ -16,7 +16,7 @@ const BUSY: Duration = Duration::from_millis(2);
 const IDLE: Duration = Duration::from_millis(20);
 
 /// How long after a release of flags its reason may arrive.
-const REASON: Duration = Duration::from_secs(1);
+pub(super) const REASON: Duration = Duration::from_secs(1);
 
 /// The thread that watches the runs of a member on a GPU. It calls nothing of the driver, which
 /// might wait for the GPU; it reads and writes words of shared memory.
@@ -109,18 +109,27 @@ impl Shared {
             if let Some(failure) = self.failure(&running, since) {
                 self.wire.fail(&failure);
                 running.iter().for_each(|plan| plan.release(failure.rank()));
-                self.abort();
+                self.abort(failure.rank());
             }
             thread::park_timeout(BUSY);
         }
     }
 
     /// Aborts all communicators, whose kernels wait for the other ranks. That calls the driver, so it
-    /// has a thread of its own.
-    fn abort(&self) {
-        for (_, communicator) in self.lock().iter_mut() {
-            if let Some(communicator) = communicator.take().and_then(|weak| weak.upgrade()) {
-                thread::spawn(move || communicator.abort());
+    /// has a thread of its own. Their plans are released before, also those that had no run a moment
+    /// ago: a run that is aborted must not look like one that has ended.
+    fn abort(&self, culprit: usize) {
+        for (plan, watched) in self.lock().iter_mut() {
+            let Some(communicator) = watched.as_ref().and_then(Weak::upgrade) else {
+                continue;
+            };
+            if let Some(plan) = plan.upgrade() {
+                plan.release(culprit);
+            }
+            let abort = thread::Builder::new().name("abort".into());
+            // Where there is no thread now, there may be one at the next look.
+            if abort.spawn(move || communicator.abort()).is_ok() {
+                *watched = None;
             }
         }
     }

@@ -42,10 +42,25 @@ pub(super) unsafe fn collective<T: Element>(
     }
 }
 
-/// Whether the library is found.
-pub(super) fn is_found() -> bool {
+/// Why there is no library, if it is not found.
+pub(super) fn missing() -> Option<String> {
     // SAFETY: this only looks for the library.
-    unsafe { sys::is_culib_present() }
+    let is_found = unsafe { sys::is_culib_present() };
+    (!is_found).then(|| "libnccl.so.2 is not found".into())
+}
+
+/// Why the library is not of `oldest` or a later version, in NCCL's way of counting, if it is not.
+pub(super) fn too_old(oldest: i32) -> Option<String> {
+    let mut version = 0;
+    // SAFETY: the number outlives the call, which every version has.
+    let result = check("ncclGetVersion", unsafe {
+        sys::ncclGetVersion(&mut version)
+    });
+    match result {
+        Err(error) => Some(error.to_string()),
+        Ok(()) => (version < oldest)
+            .then(|| format!("libnccl.so.2 has version {version}; {oldest} is needed")),
+    }
 }
 
 fn data_type<T: Element>() -> ncclDataType_t {

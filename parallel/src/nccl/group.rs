@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::nccl::sys::{self, ncclComm_t};
 use tilewise::{Device, Element};
 
-use super::call::{check, collective, is_found};
-
+use super::call::{check, collective, missing};
 use crate::cuda::Links;
 use crate::error::Error;
 use crate::program::Operation;
@@ -50,7 +49,7 @@ impl Nccl {
         if ordinals.len() < ranks {
             return Some("ranks share a device".into());
         }
-        (!is_found()).then(|| "libnccl.so.2 is not found".into())
+        missing()
     }
 
     /// Communicators for `devices`, the GPUs of `links`, which have no obstacle.

@@ -8,13 +8,22 @@ use std::time::Duration;
 use cudarc::nccl::sys::{self, ncclComm_t, ncclResult_t};
 use tilewise::Element;
 
-use super::call::{check, collective, is_found};
+use super::call::{check, collective, missing, too_old};
+use super::closing::Closing;
 use crate::cuda::Rank;
 use crate::error::Error;
 use crate::program::{Operation, Queue};
 
-/// How long a thread sleeps between two looks at a call that is under way.
-const LOOK: Duration = Duration::from_micros(100);
+/// The first version that has calls which return while they are under way: 2.14.
+const OLDEST: i32 = 21_400;
+
+/// How often a thread looks at a call that is under way before it sleeps between two looks.
+const LOOKS: u32 = 100;
+
+/// How long a thread sleeps between two looks at first, and at most: a call may be under way for
+/// hours where other ranks keep their plans.
+const LOOK: Duration = Duration::from_micros(50);
+const LONGEST_LOOK: Duration = Duration::from_millis(5);
 
 /// The communicator of this rank. No call of it waits for another process without end: calls
 /// return while they are under way, and are given up when the group has failed.
@@ -23,6 +32,7 @@ pub(crate) struct Communicator {
     rank: Arc<Rank>,
     /// `None` once it is aborted.
     comm: Mutex<Option<Comm>>,
+    closing: Arc<Closing>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +51,9 @@ struct Configuration {
 }
 
 impl Communicator {
-    /// Why there is none, if the library is not there.
+    /// Why there is none, if the library is not there, or too old.
     pub fn obstacle() -> Option<String> {
-        (!is_found()).then(|| "libnccl.so.2 is not found".into())
+        missing().or_else(|| too_old(OLDEST))
     }
 
     /// A new name for communicators, which one rank makes and gives to the others.
@@ -55,11 +65,12 @@ impl Communicator {
     }
 
     /// Joins the communicator `name` as number `own` of `ranks`, unless `failure` says meanwhile
-    /// that it is in vain.
+    /// that it is in vain. When it is dropped, `closing` counts it until it is closed.
     pub fn new(
         rank: &Arc<Rank>,
         (own, ranks): (usize, usize),
         name: &[u8],
+        closing: &Arc<Closing>,
         failure: impl Fn() -> Option<Error>,
     ) -> Result<Self, Error> {
         let mut id = sys::ncclUniqueId { internal: [0; 128] };
@@ -69,7 +80,7 @@ impl Communicator {
         let mut configuration = Configuration {
             size: size_of::<Configuration>(),
             magic: 0xcafe_beef,
-            version: 21400,
+            version: OLDEST as u32,
             is_blocking: 0,
         };
         let mut comm = ptr::null_mut();
@@ -82,10 +93,13 @@ impl Communicator {
         };
         if comm.is_null() {
             check(call, result)?;
+            let name = "there is no communicator".into();
+            return Err(Error::Nccl { call, name });
         }
         let communicator = Communicator {
             rank: Arc::clone(rank),
             comm: Mutex::new(Some(Comm(comm))),
+            closing: Arc::clone(closing),
         };
         let finished = finish(call, Comm(comm), result, failure);
         if finished.is_err() {
@@ -95,10 +109,13 @@ impl Communicator {
     }
 
     /// Enqueues this rank's part of the collective of `operation`, behind the library's stream.
+    /// NCCL may connect the ranks first, so the call may wait for them, until `failure` says that
+    /// it is in vain.
     ///
     /// # Safety
     /// The memory at the addresses `from` and `to` is live until that stream has finished, and used
-    /// by nothing else until then but by later work of the stream.
+    /// by nothing else until then but by later work of the stream. After an error, the communicator
+    /// is aborted before the memory is freed: a thread of NCCL may still be about to enqueue.
     pub unsafe fn exchange<T: Element>(
         &self,
         operation: Operation,
@@ -108,7 +125,7 @@ impl Communicator {
     ) -> Result<(), Error> {
         let comm = self.comm.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(comm) = *comm else {
-            return Err(aborted());
+            return Err(failure().unwrap_or_else(aborted));
         };
         let _current = self.rank.make_current()?;
         let stream = self.rank.stream(Queue::Compute).cast();
@@ -129,13 +146,36 @@ impl Communicator {
 }
 
 impl Drop for Communicator {
+    /// Closes the communicator behind the work of the streams. That waits for the other ranks of
+    /// this host, which may keep theirs as long as they like, so it has a thread of its own.
     fn drop(&mut self) {
         let comm = self.comm.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Comm(comm)) = comm.take() {
-            let _current = self.rank.make_current();
-            // SAFETY: created by `new`, given back once; its work has finished.
-            unsafe { sys::ncclCommDestroy(comm) };
-        }
+        let Some(comm) = comm.take() else {
+            return;
+        };
+        let (rank, closing) = (Arc::clone(&self.rank), Arc::clone(&self.closing));
+        let closed = closing.begin();
+        let close = move || {
+            close(&rank, comm, &closing);
+            drop(closed);
+        };
+        // Without a thread, the communicator is left to the end of the process.
+        let _ = thread::Builder::new().name("close".into()).spawn(close);
+    }
+}
+
+/// Closes `comm`. What the others have not closed in time is left to the end of the process: they
+/// may still read what NCCL has allocated here.
+fn close(rank: &Rank, comm: Comm, closing: &Closing) {
+    let _current = rank.make_current();
+    let call = "ncclCommFinalize";
+    // SAFETY: the communicator exists, and nobody else uses it any more.
+    let result = unsafe { sys::ncclCommFinalize(comm.0) };
+    let given_up = || closing.is_over().then(aborted);
+    if finish(call, comm, result, given_up).is_ok() {
+        // SAFETY: created by `Communicator::new`, given back once, and finalised, so that this
+        // waits for nobody.
+        unsafe { sys::ncclCommDestroy(comm.0) };
     }
 }
 
@@ -146,11 +186,16 @@ fn finish(
     mut result: ncclResult_t,
     failure: impl Fn() -> Option<Error>,
 ) -> Result<(), Error> {
+    let mut looks = 0_u32;
     while result == ncclResult_t::ncclInProgress {
         if let Some(failure) = failure() {
             return Err(failure);
         }
-        thread::sleep(LOOK);
+        looks = looks.saturating_add(1);
+        match looks.checked_sub(LOOKS) {
+            None => thread::yield_now(),
+            Some(more) => thread::sleep(LOOK.saturating_mul(more + 1).min(LONGEST_LOOK)),
+        }
         let mut state = ncclResult_t::ncclSuccess;
         // SAFETY: the communicator exists, and the state outlives the call.
         let asked = unsafe { sys::ncclCommGetAsyncError(comm.0, &mut state) };
