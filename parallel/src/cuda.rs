@@ -65,7 +65,7 @@ pub(crate) struct Events {
 impl Events {
     /// Creates the events of `program`.
     pub(crate) fn new(links: &Arc<Links>, program: &Program) -> Result<Self, Error> {
-        let awaited = program.is_awaited();
+        let awaited = program.awaited(|_, _| true);
         let create = |(step, awaited): (usize, bool)| {
             let rank = &links.ranks[program.steps[step].rank];
             awaited.then(|| rank.event()).transpose()

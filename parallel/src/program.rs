@@ -281,12 +281,13 @@ impl Program {
             .filter(|&step| matches!(self.steps[step].work, Work::Product { is_last: true, .. }))
     }
 
-    /// For each step, whether a step of another queue waits for it.
-    pub fn is_awaited(&self) -> Vec<bool> {
+    /// For each step, whether a step waits for it for which `counts` holds: it is given the step
+    /// that waits, and the one that it waits for.
+    pub fn awaited(&self, counts: impl Fn(&Step, &Step) -> bool) -> Vec<bool> {
         let mut awaited = vec![false; self.steps.len()];
         for step in &self.steps {
             for &before in &step.after {
-                awaited[before] = true;
+                awaited[before] |= counts(step, &self.steps[before]);
             }
         }
         awaited

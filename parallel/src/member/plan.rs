@@ -66,7 +66,7 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     /// The steps of a run, of all ranks; `None` where NCCL exchanges the rows.
     pub fn program(&self) -> Option<&Program> {
         match &self.way {
-            Way::Host(_, task) | Way::Gpu(_, task) => Some(&task.program),
+            Way::Host(_, task) | Way::Gpu(_, task) => Some(&task.steps.program),
             Way::Nccl(_) => None,
         }
     }
