@@ -43,6 +43,16 @@ impl Links {
         Ok(Links { ranks })
     }
 
+    /// The first rank whose stream captures a graph, if there is one.
+    pub(crate) fn capturing(&self) -> Result<Option<usize>, Error> {
+        for (number, rank) in self.ranks.iter().enumerate() {
+            if rank.captures()? {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
     /// Makes the context of `rank` current until the result is dropped.
     pub(crate) fn make_current(&self, rank: usize) -> Result<Current, Error> {
         self.ranks[rank].make_current()

@@ -99,6 +99,18 @@ pub enum Error {
         why: String,
     },
 
+    /// The stream of a rank captures a CUDA graph, which work of several ranks cannot be part of.
+    /// The graph of a member's run would hold waits that are right for one run alone; that of a
+    /// group's run would need the streams of all ranks in one capture.
+    #[error(
+        "the stream of rank {rank} captures a graph, and work of several ranks cannot be captured; \
+         plan and run before the capture, or after it"
+    )]
+    Capturing {
+        /// The rank.
+        rank: usize,
+    },
+
     /// A rank that its group does not have.
     #[error("rank is {rank} of {ranks}; accepted: less than the number of ranks")]
     NoSuchRank {

@@ -215,8 +215,8 @@ impl Member {
     /// all-gather, then GEMM.)
     ///
     /// # Errors
-    /// [`Error::Operand`] for operands of any rank that do not fit, [`Error::Rank`], and errors of
-    /// the library and the driver. No rank has a plan then, and all may plan again, unless
+    /// [`Error::Operand`] for operands of any rank that do not fit, [`Error::Capturing`],
+    /// [`Error::Rank`], and errors of the library and the driver. No rank has a plan then, and all may plan again, unless
     /// [`Member::failure`] says that the group is over: a rank is lost or late, or NCCL could not
     /// connect the ranks.
     pub fn all_gather_matmul<T: Element, O: Output<T>>(
@@ -293,6 +293,7 @@ impl Member {
             operands::layout("b", rank, device, (b.layout(), b.device()))?,
             operands::layout("c", rank, device, (c.layout(), c.device()))?,
         ];
+        self.0.refuse_capture()?;
         let addresses = [a.address(), b.address(), c.address()];
         let alignments = addresses.map(|address| operands::alignment(device, address));
         Ok((layouts, alignments))

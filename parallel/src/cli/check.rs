@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tilewise_parallel::{Error, Group};
 use tilewise_watchdog::Watchdog;
 
+use super::capture::refused_by_group;
 use super::case::{CASE_LIMIT, Outcome, Place, run_case};
 use super::devices::{self, Kind};
 
@@ -82,6 +83,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     let watchdog = Watchdog::new(|| println!("a case did not end"));
     let begin = Instant::now();
     let (mut passed, mut wrong, mut runs) = (0, 0, 0);
+    if arguments.device == Kind::Gpu {
+        let _armed = watchdog.arm(CASE_LIMIT, "a capture");
+        match refused_by_group(&group) {
+            Ok(()) => println!("runs are refused while a stream captures"),
+            Err(why) => {
+                wrong += 1;
+                println!("WRONG, while a stream captures: {why}");
+            }
+        }
+    }
     for seed in (0..arguments.cases).map(|case| arguments.seed.wrapping_add(case)) {
         let is_over = |limit| begin.elapsed() >= Duration::from_secs(limit);
         if arguments.seconds.is_some_and(is_over) {

@@ -92,6 +92,15 @@ fn cases(arguments: &Arguments, like: &rank::Arguments) -> io::Result<u64> {
     let mut crew = Crew::start(like, arguments.ranks, !arguments.threads)?;
     drop(joining);
     let (mut passed, mut wrong, mut runs) = (0, 0, 0);
+    if arguments.device == Kind::Gpu {
+        let _armed = watchdog.arm(CASE_LIMIT, "a capture");
+        for (rank, answer) in crew.ask("capture")?.iter().enumerate() {
+            if answer != "ok" {
+                wrong += 1;
+                println!("WRONG, while the streams capture, rank {rank}: {answer}");
+            }
+        }
+    }
     for seed in (0..arguments.cases).map(|case| arguments.seed.wrapping_add(case)) {
         if is_over(arguments, begin) {
             break;

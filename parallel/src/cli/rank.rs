@@ -8,6 +8,7 @@ use std::time::Duration;
 use tilewise_parallel::{Error, Member};
 use tilewise_watchdog::Watchdog;
 
+use super::capture::refused_by_member;
 use super::case::{self, CASE_LIMIT, run_case};
 use super::devices::{self, Kind};
 use super::layer;
@@ -79,6 +80,10 @@ pub fn serve(
                     (case, Err(why)) => format!("wrong {why} {case:?}"),
                 }
             }
+            _ if command == "capture" => match refused_by_member(member) {
+                Ok(()) => "ok".into(),
+                Err(why) => format!("wrong {why}"),
+            },
             _ if command.starts_with("bench ") => layer::answer(member, &command),
             _ => {
                 let side = if member.device().stream().is_some() {

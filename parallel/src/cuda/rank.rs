@@ -171,6 +171,18 @@ impl Rank {
         })
     }
 
+    /// Whether the library's stream captures a graph.
+    pub(crate) fn captures(&self) -> Result<bool, Error> {
+        let none = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32;
+        let mut status = none;
+        let _current = self.make_current()?;
+        // SAFETY: the stream exists, and the status, an integer of this size, outlives the call.
+        check("cuStreamIsCapturing", unsafe {
+            sys::cuStreamIsCapturing(self.compute, (&raw mut status).cast())
+        })?;
+        Ok(status != none)
+    }
+
     /// Waits until all streams have finished, or have failed.
     pub(crate) fn finish(&self) {
         let _current = self.make_current();

@@ -80,9 +80,13 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     /// meanwhile, the streams go on, and C holds anything. On the CPU, the call returns when C is
     /// done, or with the error.
     ///
+    /// A run cannot be captured into a CUDA graph: while the device's stream captures, nothing is
+    /// enqueued. (A graph would hold the number of the run, and replayed it would neither wait for
+    /// the other ranks nor be waited for.)
+    ///
     /// # Errors
-    /// [`Error::Operand`] for operands other than planned, which concerns this rank alone: it may
-    /// run with others. [`Error::Rank`] for failures of the group, which end it; errors of the
+    /// [`Error::Operand`] for operands other than planned, and [`Error::Capturing`], which concern
+    /// this rank alone: it may run afterwards, with others or behind the capture. [`Error::Rank`] for failures of the group, which end it; errors of the
     /// library and the driver, which end it too.
     pub fn run(
         &mut self,
@@ -134,6 +138,7 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     ) -> Result<(), Error> {
         let mut run = OwnRun { a, b, c, bias };
         self.check(&run)?;
+        self.shared.refuse_capture()?;
         let shared = Arc::clone(&self.shared);
         let mut number = shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = self.failure() {

@@ -53,6 +53,14 @@ impl Shared {
         agree(&self.wire, part, self.limit)
     }
 
+    /// An error if the stream of this rank captures a graph.
+    pub fn refuse_capture(&self) -> Result<(), Error> {
+        match &self.gpu {
+            Some((gpu, _)) if gpu.captures()? => Err(Error::Capturing { rank: self.rank }),
+            _ => Ok(()),
+        }
+    }
+
     /// Ends the group because of `error`, of this rank unless it is the group's, and returns the
     /// failure.
     pub fn fail(&self, error: &Error) -> RankError {
