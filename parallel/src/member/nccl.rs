@@ -63,7 +63,7 @@ impl<T: Element, O: Output<T>> ByNccl<T, O> {
         let part = prepared.as_ref().map_err(Error::clone);
         let parts = shared.agree(part.and_then(|prepared| prepared.part(shared)))?;
         let prepared = prepared?;
-        if let Some(why) = shared_gpu(&parts) {
+        if let Some(why) = shared_gpu(&parts, shares_gpus()) {
             return Err(Error::NoNccl { why });
         }
         let name = parts.into_iter().next().and_then(|part| part.name);
@@ -248,15 +248,15 @@ fn join(shared: &Shared, rank: &Arc<Rank>, name: &[u8]) -> Result<Communicator, 
     Communicator::new(rank, (own, shared.ranks), name, &shared.closing, failure)
 }
 
-/// Why these ranks have no communicator, if two of them have one GPU.
-fn shared_gpu(parts: &[Part]) -> Option<String> {
-    let is_first = |rank: &usize| {
-        !parts[..*rank]
-            .iter()
-            .any(|part| part.gpu == parts[*rank].gpu)
-    };
-    let rank = (0..parts.len()).find(|rank| !is_first(rank))?;
-    (!shares_gpus()).then(|| format!("rank {rank} has the GPU of another rank; {SHARING}"))
+/// Why these ranks have no communicator, if two of them have one GPU and may not.
+fn shared_gpu(parts: &[Part], may_share: bool) -> Option<String> {
+    let first = |gpu| parts.iter().position(|part| part.gpu == gpu);
+    let gpus = parts.iter().map(|part| first(part.gpu));
+    let (rank, other) = gpus
+        .enumerate()
+        .find(|(rank, first)| *first != Some(*rank))?;
+    let other = other.unwrap_or(rank);
+    (!may_share).then(|| format!("rank {rank} has the GPU of rank {other}; {SHARING}"))
 }
 
 /// Enqueues the exchange of a run.
@@ -276,4 +276,26 @@ unsafe fn exchange<E: Element>(
     // SAFETY: the caller's duty.
     let exchanged = unsafe { communicator.exchange::<E>(operation, memory, count, failure) };
     exchanged.map_err(|error| shared.reason(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_on_one_gpu_are_named() {
+        let part = |gpu| Part {
+            name: None,
+            gpu: [gpu; 16],
+        };
+        let own = [1, 2, 3].map(part);
+        let shared = [1, 2, 2].map(part);
+        assert_eq!(shared_gpu(&own, false), None);
+        assert_eq!(shared_gpu(&shared, true), None);
+        let why = shared_gpu(&shared, false).expect("two ranks have one");
+        assert!(
+            why.starts_with("rank 2 has the GPU of rank 1; set NCCL"),
+            "{why}"
+        );
+    }
 }
