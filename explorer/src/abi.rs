@@ -1,15 +1,16 @@
-//! The C interface of the WebAssembly module; `benches/page/model.js` is its caller.
+//! The C interface of the WebAssembly module; `benches/page/js/model.js` is its caller.
 //!
-//! A call takes numbers, and the order by name, which JavaScript writes at
+//! A call of [`Query`] takes numbers, and the order by name, which JavaScript writes at
 //! [`order_name`] first. It returns the address of its numbers, or 0 where
-//! [`Query::new`] refuses; how many there are, the caller knows. They stay until the
-//! next call, which takes back all [memory](crate::arena) of the one before.
+//! [`Query::new`] refuses; how many there are, the caller knows, and [`rank_order`] says
+//! so itself. They stay until the next call, which takes back all
+//! [memory](crate::arena) of the one before.
 
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::ptr;
 
-use crate::{Query, arena, figures, tiles, waves};
+use crate::{Query, Ranks, arena, figures, ranks, tiles, waves};
 
 /// Bytes that the name of an order may have.
 const NAME_BYTES: usize = 32;
@@ -66,6 +67,26 @@ entry_point! {
 entry_point! {
     /// [`figures`]: a number for each of [`crate::FIGURES`].
     predict -> f64, |query| figures(query).to_vec()
+}
+
+/// [`ranks()`]: what each rank does when, for the place of the operation in
+/// [`tilewise_program::program::Operation::ALL`], the layer, the number of ranks, and of chunks or
+/// 0 for as many as the estimate chooses.
+#[unsafe(no_mangle)]
+extern "C" fn rank_order(
+    operation: u32,
+    m: u32,
+    n: u32,
+    k: u32,
+    ranks_of_layer: u32,
+    chunks: u32,
+) -> *const f64 {
+    // SAFETY: as in `answer`.
+    unsafe { arena::take_back_all() };
+    match Ranks::new(operation, [m, n, k], ranks_of_layer, chunks) {
+        Some(asked) => ranks(&asked).leak().as_ptr(),
+        None => ptr::null(),
+    }
 }
 
 /// Answers a query of (M, N, K) and (BLOCK_M, BLOCK_N, BLOCK_K), in memory that the

@@ -1,6 +1,7 @@
 //! The commands.
 
 pub mod bench;
+mod capture;
 mod case;
 pub mod check;
 mod crew;

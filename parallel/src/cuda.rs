@@ -1,7 +1,8 @@
 //! GPUs of the driver: streams, events and copies between them.
 //!
-//! Streams wait only for events that were recorded before, so no order of calls and no slow
-//! rank can make them wait for ever.
+//! In one process, streams wait only for events that were recorded before, so no order of calls
+//! and no slow rank can make them wait for ever. Between processes they wait for words in shared
+//! memory (`shared.rs`), which a thread of each process watches.
 
 mod error;
 mod rank;
@@ -42,6 +43,16 @@ impl Links {
         Ok(Links { ranks })
     }
 
+    /// The first rank whose stream captures a graph, if there is one.
+    pub(crate) fn capturing(&self) -> Result<Option<usize>, Error> {
+        for (number, rank) in self.ranks.iter().enumerate() {
+            if rank.captures()? {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
     /// Makes the context of `rank` current until the result is dropped.
     pub(crate) fn make_current(&self, rank: usize) -> Result<Current, Error> {
         self.ranks[rank].make_current()
@@ -64,7 +75,7 @@ pub(crate) struct Events {
 impl Events {
     /// Creates the events of `program`.
     pub(crate) fn new(links: &Arc<Links>, program: &Program) -> Result<Self, Error> {
-        let awaited = program.is_awaited();
+        let awaited = program.awaited(|_, _| true);
         let create = |(step, awaited): (usize, bool)| {
             let rank = &links.ranks[program.steps[step].rank];
             awaited.then(|| rank.event()).transpose()

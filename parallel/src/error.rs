@@ -83,7 +83,9 @@ pub enum Error {
     },
 
     /// [`Engine::Nccl`](crate::Engine::Nccl) cannot run the operation.
-    #[error("NCCL cannot run this operation: {why}; accepted: Engine::Auto or Engine::Peer")]
+    #[error(
+        "NCCL cannot run this operation: {why}; accepted: on one host, Engine::Auto or Engine::Peer"
+    )]
     NoNccl {
         /// What is in its way.
         why: String,
@@ -95,6 +97,18 @@ pub enum Error {
     Abandoned {
         /// The error of that run.
         why: String,
+    },
+
+    /// The stream of a rank captures a CUDA graph, which work of several ranks cannot be part of.
+    /// The graph of a member's run would hold waits that are right for one run alone; that of a
+    /// group's run would need the streams of all ranks in one capture.
+    #[error(
+        "the stream of rank {rank} captures a graph, and work of several ranks cannot be captured; \
+         plan and run before the capture, or after it"
+    )]
+    Capturing {
+        /// The rank.
+        rank: usize,
     },
 
     /// A rank that its group does not have.

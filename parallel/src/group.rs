@@ -41,8 +41,8 @@ impl Group {
     /// column-parallel layer: all-gather, then GEMM.)
     ///
     /// # Errors
-    /// [`Error::Count`] and [`Error::Operand`] for operands that do not fit; errors of the
-    /// library.
+    /// [`Error::Count`] and [`Error::Operand`] for operands that do not fit; [`Error::Capturing`];
+    /// errors of the library.
     pub fn all_gather_matmul<T: Element, O: Output<T>>(
         &self,
         options: &Options,
@@ -97,6 +97,7 @@ impl Group {
         c: &mut [MatrixViewMut<O>],
     ) -> Result<Plan<T, O>, Error> {
         let operands = Operands::new(operation, self.devices(), a, b, c)?;
+        self.0.refuse_capture()?;
         Plan::new(&self.0, options, operands)
     }
 }

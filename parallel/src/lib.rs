@@ -65,7 +65,6 @@
 
 mod cuda;
 mod error;
-pub mod estimate;
 mod group;
 mod in_turn;
 mod lines;
@@ -74,10 +73,12 @@ mod nccl;
 mod operands;
 mod options;
 mod plan;
-pub mod program;
 mod rank_error;
 mod ranks;
 mod wire;
+
+#[doc(inline)]
+pub use tilewise_program::{estimate, program};
 
 pub use error::Error;
 pub use group::Group;

@@ -5,6 +5,7 @@ mod create;
 mod describe;
 mod gpu;
 mod host;
+mod nccl;
 mod order;
 mod places;
 mod plan;
@@ -16,7 +17,7 @@ mod watch;
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tilewise::{AsView, AsViewMut, Device, Element, MatrixView, MatrixViewMut, Output};
@@ -24,7 +25,7 @@ use tilewise::{AsView, AsViewMut, Device, Element, MatrixView, MatrixViewMut, Ou
 use crate::cuda::Rank;
 use crate::error::Error;
 use crate::operands;
-use crate::options::{Engine, Options};
+use crate::options::Options;
 use crate::program::Operation;
 use crate::rank_error::RankError;
 use crate::wire::{Hello, Meeting, Wire};
@@ -37,9 +38,14 @@ use watch::Watch;
 /// One rank of a group whose ranks are processes, one a GPU; or on the CPU, for tests, also threads
 /// of one process.
 ///
-/// All ranks join at one address, where rank 0 listens. Then each plans the same operations, in the
-/// same order and with its own matrices alone, and runs the plans in the same order. Results have
-/// the bits of [`Group`](crate::Group). The ranks are on one host.
+/// All ranks join at one address, where rank 0 listens. Then all make the same calls in the same
+/// order: each plans the same operations, with its own matrices alone, and runs the plans. Results
+/// have the bits of [`Group`](crate::Group).
+///
+/// Ranks on one host exchange rows by copies between GPUs, and by NCCL if
+/// [`Options::engine`] says [`Engine::Nccl`](crate::Engine::Nccl). Ranks on several hosts exchange
+/// them by NCCL; there, [`Engine::Auto`](crate::Engine::Auto) takes it, and
+/// [`Engine::Peer`](crate::Engine::Peer) is refused.
 ///
 /// What a rank does otherwise than the others is refused when they plan, on all ranks, with the
 /// argument, the rank and both values ([`RankError::Disagreement`], [`Error::Operand`]). A process
@@ -154,10 +160,17 @@ impl Member {
         };
         let (wire, members) = Wire::join(own, meeting, limit)?;
         let wire = Arc::new(wire);
-        check(&members, is_gpu)?;
-        let order = order(&wire, rank, ranks, limit)?;
+        let elsewhere = elsewhere(&members);
+        check(&members, is_gpu, elsewhere.as_ref())?;
+        let order = match elsewhere {
+            None => Some(order(&wire, rank, ranks, limit)?),
+            Some(_) => None,
+        };
         let gpu = match is_gpu {
-            true => Some((Arc::new(Rank::new(device)?), Watch::new(&wire, limit)?)),
+            true => Some((
+                Arc::new(Rank::new(device)?),
+                Watch::new(&wire, rank, limit)?,
+            )),
             false => None,
         };
         Ok(Member(Arc::new(Shared {
@@ -166,9 +179,12 @@ impl Member {
             ranks,
             limit,
             gpu,
+            planning: Mutex::new(()),
             plans: AtomicU32::new(0),
             order,
+            elsewhere,
             graves: Mutex::default(),
+            closing: Arc::default(),
             runs: Mutex::new(0),
             wire,
         })))
@@ -199,9 +215,10 @@ impl Member {
     /// all-gather, then GEMM.)
     ///
     /// # Errors
-    /// [`Error::Operand`] for operands of any rank that do not fit, [`Error::Rank`], and errors of
-    /// the library and the driver. No rank has a plan then, and all may plan again, unless the
-    /// error is [`RankError::Lost`] or [`RankError::Late`].
+    /// [`Error::Operand`] for operands of any rank that do not fit, [`Error::Capturing`],
+    /// [`Error::Rank`], and errors of the library and the driver. No rank has a plan then, and all may plan again, unless
+    /// [`Member::failure`] says that the group is over: a rank is lost or late, or NCCL could not
+    /// connect the ranks.
     pub fn all_gather_matmul<T: Element, O: Output<T>>(
         &self,
         options: &Options,
@@ -255,14 +272,9 @@ impl Member {
         b: impl AsView<T>,
         mut c: impl AsViewMut<O>,
     ) -> Result<MemberPlan<T, O>, Error> {
-        let own = match options.engine {
-            Engine::Nccl => Err(Error::NoNccl {
-                why: "ranks that are processes exchange rows by copies".into(),
-            }),
-            Engine::Peer | Engine::Auto => {
-                self.own_operands(a.as_view(), b.as_view(), &c.as_view_mut())
-            }
-        };
+        let planning = self.0.planning.lock();
+        let _planning = planning.unwrap_or_else(PoisonError::into_inner);
+        let own = self.own_operands(a.as_view(), b.as_view(), &c.as_view_mut());
         let operands = create::describe::<T, O>(&self.0, operation, options, own)?;
         let created = create::create(&self.0, options, &operands)?;
         Ok(MemberPlan::new(&self.0, options, operands, created))
@@ -281,6 +293,7 @@ impl Member {
             operands::layout("b", rank, device, (b.layout(), b.device()))?,
             operands::layout("c", rank, device, (c.layout(), c.device()))?,
         ];
+        self.0.refuse_capture()?;
         let addresses = [a.address(), b.address(), c.address()];
         let alignments = addresses.map(|address| operands::alignment(device, address));
         Ok((layouts, alignments))
@@ -323,25 +336,34 @@ fn process() -> String {
     format!("{} of {}", std::process::id(), namespace.display())
 }
 
-/// Checks that the members can share memory.
-fn check(members: &[Hello], is_gpu: bool) -> Result<(), Error> {
-    let disagreement = |argument: &str, rank: usize, found: &str, accepted: &str| {
-        Err(Error::Rank(RankError::Disagreement {
-            argument: argument.into(),
-            rank,
-            found: found.trim_end().into(),
-            accepted: accepted.into(),
-        }))
-    };
+/// A rank of another host than rank 0, as an error, if there is one.
+fn elsewhere(members: &[Hello]) -> Option<RankError> {
+    let is_elsewhere = |member: &Hello| member.host != members[0].host;
+    let rank = members.iter().position(is_elsewhere)?;
+    let here = members[0].host.trim_end();
+    Some(RankError::Disagreement {
+        argument: "the host".into(),
+        rank,
+        found: members[rank].host.trim_end().into(),
+        accepted: format!("{here}, as of rank 0; on GPUs also others, with Engine::Nccl"),
+    })
+}
+
+/// Checks that the members can work together.
+fn check(members: &[Hello], is_gpu: bool, elsewhere: Option<&RankError>) -> Result<(), Error> {
+    if let (false, Some(elsewhere)) = (is_gpu, elsewhere) {
+        return Err(elsewhere.clone().into());
+    }
     for (rank, member) in members.iter().enumerate() {
-        if member.host != members[0].host {
-            let accepted = format!("{}, as on rank 0", members[0].host.trim_end());
-            return disagreement("the host", rank, &member.host, &accepted);
-        }
-        let is_other = |other: &Hello| other.process == member.process;
-        if is_gpu && members[..rank].iter().any(is_other) {
-            let accepted = "a process that has no other rank; a Group has several GPUs";
-            return disagreement("the process", rank, &member.process, accepted);
+        let is_same =
+            |other: &Hello| (&other.host, &other.process) == (&member.host, &member.process);
+        if is_gpu && members[..rank].iter().any(is_same) {
+            return Err(Error::Rank(RankError::Disagreement {
+                argument: "the process".into(),
+                rank,
+                found: member.process.clone(),
+                accepted: "one that has no other rank; a Group has several GPUs".into(),
+            }));
         }
     }
     Ok(())

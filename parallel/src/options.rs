@@ -16,7 +16,8 @@ pub enum Engine {
     /// communicator on the same GPUs, NCCL wants their order to be the same on all of them.
     Nccl,
     /// By NCCL where it is found, can do the operation, and is about as fast by the estimate; else
-    /// by copies. NCCL is taken for few rows, where there is little to hide an exchange behind.
+    /// by copies. NCCL is taken for few rows, where there is little to hide an exchange behind. Ranks
+    /// that are processes ([`Member`](crate::Member)) take copies on one host, and NCCL on several.
     Auto,
 }
 

@@ -1,7 +1,7 @@
 //! [`Plan`]: an operation ready to run.
 
 mod candidate;
-mod collective;
+pub(crate) mod collective;
 mod info;
 mod memory;
 mod products;
@@ -121,10 +121,12 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
     /// each and on streams of the group's own, and returns. What was enqueued on a device's
     /// stream before is finished before any rank touches that device's operands, and what is
     /// enqueued there afterwards begins when no rank needs them any more. So runs of one plan,
-    /// and of several, may follow each other without waiting.
+    /// and of several, may follow each other without waiting. A run cannot be captured into a CUDA
+    /// graph: while the stream of one of the devices captures, nothing is enqueued.
     ///
     /// # Errors
     /// [`Error::Count`] and [`Error::Operand`] for operands other than planned,
+    /// [`Error::Capturing`], after which the plan may run again,
     /// [`Error::Abandoned`] after a run that failed half-way, and errors of the library and the
     /// driver.
     pub fn run(
@@ -169,6 +171,7 @@ impl<T: Element, O: Output<T>> Plan<T, O> {
         let devices = self.ranks.devices();
         self.operands.check_same(devices, run.a, run.b, run.c)?;
         self.check_bias(&run)?;
+        self.ranks.refuse_capture()?;
         let result = match &mut self.way {
             Way::Steps(steps) => steps.run(&mut run),
             Way::Collective(collective) => collective.run(&mut run),

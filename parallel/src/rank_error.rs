@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What went wrong between the members of a group, each a process or a thread of its own. All
 /// members return the same error, but where one has failed by itself: it returns its own error, and
-/// the others [`RankError::Failed`].
+/// the others [`RankError::Failed`]. (Where two failures happen at once, members may return either.)
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum RankError {

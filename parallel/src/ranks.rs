@@ -54,6 +54,17 @@ impl Ranks {
         self.links.as_ref()
     }
 
+    /// An error if the stream of a device captures a graph.
+    pub fn refuse_capture(&self) -> Result<(), Error> {
+        match self.links.as_ref().map(|links| links.capturing()) {
+            Some(found) => match found? {
+                Some(rank) => Err(Error::Capturing { rank }),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
     /// Why these ranks have no NCCL, if they have none.
     pub fn nccl_obstacle(&self) -> Option<String> {
         match &self.links {

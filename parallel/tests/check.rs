@@ -63,6 +63,14 @@ fn results_on_emulated_gpus_are_those_of_one_gpu() {
     }
 }
 
+/// The same, where each rank is a member of its own.
+#[cfg(feature = "emulator")]
+#[test]
+fn members_on_emulated_gpus_give_the_bits_of_one_gpu() {
+    let last = check_with(&["--threads"], "emulated", 2, 8, 60);
+    assert!(last.starts_with("8 passed (48 runs), 0 wrong"), "{last}");
+}
+
 #[test]
 fn cases_without_gpus_are_counted_as_skipped() {
     if tilewise::Device::gpu_count() > 0 {

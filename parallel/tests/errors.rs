@@ -163,7 +163,7 @@ fn what_nccl_cannot_do_is_named() {
     assert_eq!(
         say("gather", even, nccl),
         "NCCL cannot run this operation: the devices are not GPUs of the driver; \
-         accepted: Engine::Auto or Engine::Peer"
+         accepted: on one host, Engine::Auto or Engine::Peer"
     );
     let uneven = [&[(4, 8), (3, 8)][..], &[(8, 2); 2], &[(7, 2); 2]];
     let why = "a of rank 1 has 3 rows, that of rank 0 has 4";

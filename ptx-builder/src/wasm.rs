@@ -86,7 +86,7 @@ pub fn find() -> Result<WasmToolchain, NoWasm> {
 /// runs again when one of them changes.
 pub fn watched() -> (Vec<&'static str>, Vec<PathBuf>) {
     let mut files = toolchain::package_lists();
-    files.extend(["gpu-kernels", "model", "explorer"].map(nested::sources));
+    files.extend(["gpu-kernels", "model", "program", "explorer"].map(nested::sources));
     (vec![WASM, toolchain::DEVICE_RUSTC], files)
 }
 
@@ -153,12 +153,13 @@ pub fn build(wasm: &WasmToolchain, cache: &Path) -> Result<Module, Error> {
 }
 
 /// The manifests, each with its place.
-fn manifests() -> [(&'static str, String); 3] {
+fn manifests() -> [(&'static str, String); 4] {
     let explorer = format!(
         "crate-type = [\"cdylib\"]\n\
          [dependencies]\n\
          gpu-kernels = {{ path = \"gpu-kernels\" }}\n\
          tilewise-model = {{ path = \"model\" }}\n\
+         tilewise-program = {{ path = \"program\" }}\n\
          {}strip = true\n",
         nested::profile(OptLevel::Three)
     );
@@ -171,6 +172,10 @@ fn manifests() -> [(&'static str, String); 3] {
         (
             "model/Cargo.toml",
             nested::manifest("tilewise-model", "model", model),
+        ),
+        (
+            "program/Cargo.toml",
+            nested::manifest("tilewise-program", "program", ""),
         ),
         (
             "Cargo.toml",

@@ -26,6 +26,7 @@ const CRATES: &[&str] = &[
     "host",
     "model",
     "parallel",
+    "program",
     "ptx-builder",
     "python",
     "watchdog",

@@ -19,6 +19,7 @@ async function main() {
   const predictor = new Predictor(module, data.figures, (answer) => explorer.answer(answer));
   explorer = startExplorer(model, predictor, data);
   startTheme(() => explorer.redraw());
+  startRanks(model);
   if (data.study.length > 0) showStudy(data);
   if (data.records.length > 0) showBench(data);
   // For the console, and for the page's test.

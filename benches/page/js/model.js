@@ -1,6 +1,6 @@
 /**
  * The crate `tilewise-explorer`, ready to be called: its C interface is
- * `web/src/abi.rs`.
+ * `explorer/src/abi.rs`.
  *
  * A query is `{m, n, k, blockM, blockN, blockK, elementBytes, order, gpu, sms}`, with
  * the order by its name on the command line and the GPU by its place in the table.
@@ -51,6 +51,24 @@ async function loadModel(module, names) {
         const [tiles, uncached, a, b] = numbers.subarray(4 * wave);
         return { tiles, uncached, a, b, shared: a + b };
       });
+    },
+
+    /**
+     * What each rank does when, of `{operation, m, n, k, ranks, chunks}`: the operation by its
+     * place, and 0 chunks for as many as the estimate chooses. Times are in seconds, and rows those
+     * of C. Null where the layer is refused.
+     */
+    ranks({ operation, m, n, k, ranks, chunks: asked }) {
+      const address = rust.rank_order(operation, m, n, k, ranks, asked);
+      if (address === 0) return null;
+      const [HEAD, PER_STEP] = [4, 7];
+      const [chunks, length, seconds, alone] = new Float64Array(rust.memory.buffer, address, HEAD);
+      const numbers = new Float64Array(rust.memory.buffer, address, HEAD + length * PER_STEP).slice(HEAD);
+      const steps = Array.from({ length }, (_, step) => {
+        const [rank, kind, owner, begin, end, first, last] = numbers.subarray(step * PER_STEP);
+        return { rank, isCopy: kind === 1, owner, begin, end, first, last };
+      });
+      return { chunks, seconds, alone, steps };
     },
 
     /** The model's figures by name; SI units. */

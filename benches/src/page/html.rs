@@ -1,4 +1,4 @@
-//! The HTML page: an explorer of tile orders, the study's measurements and the
+//! The HTML page: an explorer of tile orders, the order by rank of several GPUs, the study's measurements and the
 //! benchmark's records, in one file that needs no network.
 //!
 //! The sources are in `benches/page/`: HTML, a style sheet and plain JavaScript, small files
@@ -20,7 +20,7 @@ const HTML: &str = include_str!("../../page/index.html");
 const STYLE: &str = include_str!("../../page/style.css");
 
 /// The scripts, joined into one in this order: each uses only those before it.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("../../page/js/dom.js"),
     include_str!("../../page/js/format.js"),
     include_str!("../../page/js/model.js"),
@@ -31,6 +31,7 @@ const SCRIPTS: [&str; 15] = [
     include_str!("../../page/js/player.js"),
     include_str!("../../page/js/explorer.js"),
     include_str!("../../page/js/chart.js"),
+    include_str!("../../page/js/ranks.js"),
     include_str!("../../page/js/study.js"),
     include_str!("../../page/js/regret.js"),
     include_str!("../../page/js/roofline.js"),

@@ -5,6 +5,7 @@
 
 mod browser;
 mod chromium;
+mod ranks;
 mod sample;
 mod tests;
 

@@ -5,6 +5,7 @@ use tilewise::l2::gpu::GPUS;
 use tilewise_explorer::{FIGURES, Query, figures, tiles, waves};
 
 use crate::browser::Browser;
+use crate::ranks;
 use crate::sample::{KERNEL, ORDERS, PRODUCTS};
 
 /// A test and its name.
@@ -18,6 +19,11 @@ pub const TESTS: &[Test] = &[
     ("too large a product is refused in words", too_large),
     ("waves by keyboard", player),
     ("little moves where that is preferred", calm),
+    (
+        "each rank's steps are those of the host",
+        ranks::same_numbers,
+    ),
+    ("the order by rank is drawn", ranks::pictures),
     ("the study is drawn", study),
     ("the benchmark's bars are what the legend says", bench),
     ("a line compares both orders", comparison),
@@ -31,7 +37,7 @@ pub fn settle(browser: &mut Browser) {
 }
 
 /// A figure of the explorer, with all its digits.
-fn figure(browser: &mut Browser, name: &str) -> f64 {
+pub fn figure(browser: &mut Browser, name: &str) -> f64 {
     let value = browser.evaluate(&format!(
         "document.querySelector('[data-figure={name}]').dataset.value"
     ));
@@ -144,7 +150,7 @@ fn ask(
 }
 
 /// A list of numbers, which JSON may write as integers.
-fn numbers(value: &Value) -> Vec<f64> {
+pub fn numbers(value: &Value) -> Vec<f64> {
     let list = value.as_array().expect("a list");
     list.iter().map(|n| n.as_f64().expect("a number")).collect()
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tilewise_parallel::{Error, Group};
 use tilewise_watchdog::Watchdog;
 
+use super::capture::refused_by_group;
 use super::case::{CASE_LIMIT, Outcome, Place, run_case};
 use super::devices::{self, Kind};
 
@@ -34,11 +35,13 @@ pub struct Arguments {
     #[arg(long)]
     pub delays: bool,
     /// Exchange rows by NCCL; cases are dense and in equal parts, and sums over ranks are
-    /// compared within their rounding where they are not exact
+    /// compared within their rounding where they are not exact. NCCL wants a GPU for each rank;
+    /// with --processes, ranks may share one if NCCL_MULTI_RANK_GPU_ENABLE=1 is in the
+    /// environment, from NCCL 2.30 on
     #[arg(long)]
-    nccl: bool,
+    pub nccl: bool,
     /// Each rank is a process of its own, which this one starts
-    #[arg(long, conflicts_with = "nccl")]
+    #[arg(long)]
     pub processes: bool,
     /// Each rank is a thread that joins the others as a process does; not on GPUs
     #[arg(long, conflicts_with_all = ["nccl", "processes"])]
@@ -80,6 +83,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
     let watchdog = Watchdog::new(|| println!("a case did not end"));
     let begin = Instant::now();
     let (mut passed, mut wrong, mut runs) = (0, 0, 0);
+    if arguments.device == Kind::Gpu {
+        let _armed = watchdog.arm(CASE_LIMIT, "a capture");
+        match refused_by_group(&group) {
+            Ok(()) => println!("runs are refused while a stream captures"),
+            Err(why) => {
+                wrong += 1;
+                println!("WRONG, while a stream captures: {why}");
+            }
+        }
+    }
     for seed in (0..arguments.cases).map(|case| arguments.seed.wrapping_add(case)) {
         let is_over = |limit| begin.elapsed() >= Duration::from_secs(limit);
         if arguments.seconds.is_some_and(is_over) {

@@ -127,8 +127,8 @@ fn process(arguments: &Arguments) -> io::Result<Worker> {
     ] {
         command.args([name, &value.to_string()]);
     }
-    if arguments.delays {
-        command.arg("--delays");
+    for (name, is_set) in [("--delays", arguments.delays), ("--nccl", arguments.nccl)] {
+        command.args(is_set.then_some(name));
     }
     if let Some(address) = &arguments.address {
         command.args(["--address", address]);

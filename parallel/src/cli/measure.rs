@@ -37,6 +37,7 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
         address: None,
         largest: 0,
         delays: false,
+        nccl: false,
         limit: 60,
     };
     let watchdog = Watchdog::new(|| println!("a measurement did not end"));

@@ -38,6 +38,13 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
         println!("{count} cases skipped: ranks on GPUs are processes, or a Group");
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.nccl && tilewise::Device::gpu_count() < arguments.ranks && !may_share() {
+        println!(
+            "{count} cases skipped: NCCL wants a GPU for each rank, or \
+             NCCL_MULTI_RANK_GPU_ENABLE=1 in the environment"
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
     let like = rank::Arguments {
         device: arguments.device,
         rank: 0,
@@ -45,6 +52,7 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
         address: None,
         largest: arguments.largest,
         delays: arguments.delays,
+        nccl: arguments.nccl,
         limit: LIMIT,
     };
     let kind = if arguments.threads {
@@ -64,6 +72,12 @@ fn try_run(arguments: &Arguments) -> io::Result<ExitCode> {
     })
 }
 
+/// Whether the environment lets NCCL's ranks share a GPU. (The library asks for the same.)
+fn may_share() -> bool {
+    let value = std::env::var("NCCL_MULTI_RANK_GPU_ENABLE");
+    value.is_ok_and(|value| value.trim().parse().is_ok_and(|value: i64| value != 0))
+}
+
 /// Whether the time for the cases is over.
 fn is_over(arguments: &Arguments, begin: Instant) -> bool {
     let is_over = |limit| begin.elapsed() >= Duration::from_secs(limit);
@@ -78,6 +92,15 @@ fn cases(arguments: &Arguments, like: &rank::Arguments) -> io::Result<u64> {
     let mut crew = Crew::start(like, arguments.ranks, !arguments.threads)?;
     drop(joining);
     let (mut passed, mut wrong, mut runs) = (0, 0, 0);
+    if arguments.device == Kind::Gpu {
+        let _armed = watchdog.arm(CASE_LIMIT, "a capture");
+        for (rank, answer) in crew.ask("capture")?.iter().enumerate() {
+            if answer != "ok" {
+                wrong += 1;
+                println!("WRONG, while the streams capture, rank {rank}: {answer}");
+            }
+        }
+    }
     for seed in (0..arguments.cases).map(|case| arguments.seed.wrapping_add(case)) {
         if is_over(arguments, begin) {
             break;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tilewise_parallel::{Error, Member};
 use tilewise_watchdog::Watchdog;
 
+use super::capture::refused_by_member;
 use super::case::{self, CASE_LIMIT, run_case};
 use super::devices::{self, Kind};
 use super::layer;
@@ -33,6 +34,9 @@ pub struct Arguments {
     /// Delay a random rank before each run
     #[arg(long)]
     pub delays: bool,
+    /// Exchange rows by NCCL
+    #[arg(long)]
+    pub nccl: bool,
     /// Seconds that ranks wait for each other
     #[arg(long)]
     pub limit: u64,
@@ -70,15 +74,24 @@ pub fn serve(
         let answer = match command.strip_prefix("case ").map(str::parse) {
             Some(Ok(seed)) => {
                 let place = case::Place::Member(member);
-                match run_case(seed, &place, arguments.largest, arguments.delays, false) {
+                let (largest, delays) = (arguments.largest, arguments.delays);
+                match run_case(seed, &place, largest, delays, arguments.nccl) {
                     (_, Ok(outcome)) => format!("ok {}", outcome.runs),
                     (case, Err(why)) => format!("wrong {why} {case:?}"),
                 }
             }
+            _ if command == "capture" => match refused_by_member(member) {
+                Ok(()) => "ok".into(),
+                Err(why) => format!("wrong {why}"),
+            },
             _ if command.starts_with("bench ") => layer::answer(member, &command),
             _ => {
-                let side = if member.device().is_gpu() { 4096 } else { 64 };
-                let ended = case::load(member, side);
+                let side = if member.device().stream().is_some() {
+                    4096
+                } else {
+                    64
+                };
+                let ended = case::load(member, side, arguments.nccl);
                 format!(
                     "ended {}",
                     ended.map_or_else(|e| e.to_string(), |()| String::new())

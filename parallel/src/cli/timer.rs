@@ -98,7 +98,7 @@ pub fn stream(device: &Device) -> sys::CUstream {
 }
 
 /// An error unless `result` is success.
-fn check(call: &'static str, result: sys::CUresult) -> Result<(), Error> {
+pub fn check(call: &'static str, result: sys::CUresult) -> Result<(), Error> {
     match result {
         sys::CUresult::CUDA_SUCCESS => Ok(()),
         other => Err(Error::Driver {

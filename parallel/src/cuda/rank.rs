@@ -70,6 +70,16 @@ impl Rank {
         self.device
     }
 
+    /// By which GPUs are told apart, on whatever host.
+    pub(crate) fn uuid(&self) -> Result<[u8; 16], Error> {
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        // SAFETY: the result outlives the call.
+        check("cuDeviceGetUuid", unsafe {
+            sys::cuDeviceGetUuid_v2(&mut uuid, self.device)
+        })?;
+        Ok(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
+    }
+
     /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -159,6 +169,18 @@ impl Rank {
         check("cuMemPoolSetAccess", unsafe {
             sys::cuMemPoolSetAccess(pool, access.as_ptr(), access.len())
         })
+    }
+
+    /// Whether the library's stream captures a graph.
+    pub(crate) fn captures(&self) -> Result<bool, Error> {
+        let none = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32;
+        let mut status = none;
+        let _current = self.make_current()?;
+        // SAFETY: the stream exists, and the status, an integer of this size, outlives the call.
+        check("cuStreamIsCapturing", unsafe {
+            sys::cuStreamIsCapturing(self.compute, (&raw mut status).cast())
+        })?;
+        Ok(status != none)
     }
 
     /// Waits until all streams have finished, or have failed.

@@ -88,15 +88,17 @@ impl Control {
         word.store(epoch, Ordering::SeqCst);
     }
 
-    /// Whether `rank` has begun the run `epoch`.
+    /// Whether `rank` has begun the run `epoch`, as far as can be seen: ranks that exchange rows by
+    /// NCCL have no words in common.
     pub fn has_begun(&self, rank: usize, epoch: u32) -> bool {
-        has_reached(self.segment.word(begun(rank)).load(Ordering::SeqCst), epoch)
+        rank < self.ranks
+            && has_reached(self.segment.word(begun(rank)).load(Ordering::SeqCst), epoch)
     }
 
     /// The first of `ranks` that has not begun a run that this member has begun.
     pub fn is_behind(&self, mut ranks: impl Iterator<Item = usize>) -> Option<usize> {
         let epoch = self.begun.load(Ordering::Acquire);
-        ranks.find(|&rank| !self.has_begun(rank, epoch))
+        ranks.find(|&rank| rank < self.ranks && !self.has_begun(rank, epoch))
     }
 
     /// Whether `step` of another rank is done, in the run `epoch`.
@@ -172,13 +174,13 @@ impl Control {
         }
     }
 
-    /// The rank that this member's first unfinished run waits for, as far as can be seen.
-    pub fn slowest(&self) -> usize {
+    /// The rank that this member's first unfinished run waits for, if it can be seen.
+    pub fn slowest(&self) -> Option<usize> {
         let epoch = self.last_ended().wrapping_add(1);
         let waiting = |&&(step, _): &&(usize, usize)| !self.is_done(step, epoch);
         let not_begun = (0..self.ranks).find(|&rank| !self.has_begun(rank, epoch));
         let slow = || self.awaited.iter().find(waiting).map(|&(_, rank)| rank);
-        not_begun.or_else(slow).unwrap_or(self.rank)
+        not_begun.or_else(slow)
     }
 
     /// Notes that this rank touches the memory of the others no more.

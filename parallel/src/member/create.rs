@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +11,7 @@ use super::control::Control;
 use super::describe::Description;
 use super::gpu::Gpu;
 use super::host::Host;
+use super::nccl::ByNccl;
 use super::places::Places;
 use super::segment::{Name, Segment};
 use super::shared::Shared;
@@ -25,18 +25,18 @@ use crate::program::{Operation, Program};
 
 /// How a plan runs.
 #[derive(Debug)]
-pub(super) enum Way {
-    Host(Host),
-    Gpu(Box<Gpu>),
+pub(super) enum Way<T, O> {
+    Host(Host, Task<T, O>),
+    Gpu(Box<Gpu>, Task<T, O>),
+    Nccl(Box<ByNccl<T, O>>),
 }
 
 /// What a plan is made of.
 pub(super) struct Created<T, O> {
     pub info: PlanInfo,
     pub number: u32,
-    pub task: Task<T, O>,
     pub control: Arc<Control>,
-    pub way: Way,
+    pub way: Way<T, O>,
 }
 
 /// What rank 0 has chosen, and where it has put the memory that all share.
@@ -68,6 +68,19 @@ pub(super) fn create<T: Element, O: Output<T>>(
     operands: &Operands,
 ) -> Result<Created<T, O>, Error> {
     shared.free();
+    match (options.engine, &shared.elsewhere) {
+        (Engine::Nccl, _) | (Engine::Auto, Some(_)) => {
+            let (way, control, info) = ByNccl::create(shared, options, operands)?;
+            return Ok(Created {
+                info,
+                number: shared.number(),
+                control,
+                way: Way::Nccl(Box::new(way)),
+            });
+        }
+        (Engine::Peer, Some(elsewhere)) => return Err(elsewhere.clone().into()),
+        (Engine::Peer | Engine::Auto, None) => {}
+    }
     // The step that a rank fails at is the next one that the others hear of. So all ranks take
     // every step, and all fail at the same one.
     let (chosen, mut kept) = match shared.rank {
@@ -130,20 +143,20 @@ pub(super) fn create<T: Element, O: Output<T>>(
         estimate: chosen.estimates[0],
         products: chosen.estimates[1],
     };
+    let words = Control::bytes(&program);
+    let host = Host::new(segment, words, places.bytes());
+    let device = shared.device.clone();
+    let task = Task::new(shared.rank, device, program, places, products);
     let way = match gpu {
-        Some(gpu) => Way::Gpu(Box::new(gpu)),
-        None => Way::Host(Host::new(segment, Control::bytes(&program), places.bytes())),
+        Some(gpu) => Way::Gpu(Box::new(gpu), task),
+        None => Way::Host(host, task),
     };
     if let Some((_, watch)) = &shared.gpu {
-        watch.add(&control);
+        watch.add(&control, None);
     }
-    let device = shared.device.clone();
-    // Plans are made by all ranks, one at a time, so all count alike.
-    let number = shared.plans.fetch_add(1, Ordering::Relaxed);
     Ok(Created {
         info,
-        number,
-        task: Task::new(shared.rank, device, program, places, products),
+        number: shared.number(),
         control,
         way,
     })

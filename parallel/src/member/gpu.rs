@@ -6,10 +6,11 @@ use tilewise::{CudaStream, Element, Layout, MatrixView, MatrixViewMut, Output};
 
 use super::control::Control;
 use super::segment::Segment;
-use super::task::{OwnRun, Task};
+use super::task::{OwnRun, OwnSteps, Task};
 use crate::cuda::{Arena, Event, Handle, Opened, Rank, Words};
 use crate::error::Error;
 use crate::lines::Lines;
+use crate::plan::Products;
 use crate::program::{Buffer, Part, Program, Queue, Work};
 
 /// The memory of one rank, what it has opened of the others, and its events.
@@ -47,12 +48,7 @@ impl Gpu {
         // SAFETY: a mapping has whole pages, and the result holds it. Its words are accessed by
         // atomics alone: on GPUs there is nothing else in it.
         let words = unsafe { Words::new(rank, memory, length)? };
-        let mut is_awaited = vec![false; program.steps.len()];
-        for step in program.steps.iter().filter(|step| step.rank == own) {
-            for &before in &step.after {
-                is_awaited[before] |= program.steps[before].rank == own;
-            }
-        }
+        let is_awaited = program.awaited(|step, before| (step.rank, before.rank) == (own, own));
         let events = is_awaited.into_iter();
         let events = events.map(|awaited| awaited.then(|| rank.event()).transpose());
         Ok(Gpu {
@@ -113,21 +109,22 @@ impl Gpu {
         epoch: u32,
         run: &mut OwnRun<T, O>,
     ) -> Result<(), Error> {
-        for index in task.own_steps() {
-            let step = &task.program.steps[index];
+        let Task { steps, products } = task;
+        for &index in &steps.own {
+            let step = &steps.program.steps[index];
             let queue = step.queue;
             for &before in &step.after {
-                if task.program.steps[before].rank != self.own {
+                if steps.program.steps[before].rank != self.own {
                     self.words.wait(queue, control.flag(before), epoch)?;
                 } else if let Some(event) = &self.events[before] {
                     self.rank.wait(queue, event)?;
                 }
             }
-            self.step(task, index, run)?;
+            self.step(steps, products, index, run)?;
             if let Some(event) = &self.events[index] {
                 self.rank.record(queue, event)?;
             }
-            if task.is_awaited[index] {
+            if steps.is_awaited[index] {
                 self.words.write(queue, control.flag(index), epoch)?;
             }
         }
@@ -137,12 +134,13 @@ impl Gpu {
 
     fn step<T: Element, O: Output<T>>(
         &self,
-        task: &mut Task<T, O>,
+        steps: &OwnSteps,
+        products: &mut Products<T, O>,
         index: usize,
         run: &mut OwnRun<T, O>,
     ) -> Result<(), Error> {
-        let queue = task.program.steps[index].queue;
-        match task.program.steps[index].work.clone() {
+        let queue = steps.program.steps[index].queue;
+        match &steps.program.steps[index].work {
             Work::Start | Work::End => Ok(()),
             Work::Copy { from, to } => {
                 let is_input = matches!(to.buffer, Buffer::Gathered { .. });
@@ -151,8 +149,8 @@ impl Gpu {
                 } else {
                     size_of::<O>()
                 };
-                let ends = [&from, &to].map(|part| {
-                    let (address, layout) = self.place(task, part, run)?;
+                let ends = [from, to].map(|part| {
+                    let (address, layout) = self.place(steps, part, run)?;
                     Some((address, Lines::of(layout, size)?))
                 });
                 match ends {
@@ -171,36 +169,36 @@ impl Gpu {
                 c,
                 is_last,
             } => {
-                let device = task.device.clone();
-                let place = |part: &Part| self.place(task, part, run).ok_or(Error::NoRanks);
-                let of_c = place(&c)?;
+                let device = &steps.device;
+                let place = |part: &Part| self.place(steps, part, run).ok_or(Error::NoRanks);
+                let of_c = place(c)?;
                 let of_source = source.as_ref().map(place).transpose()?;
                 if of_c.1.is_empty() {
                     return Ok(());
                 }
-                let mut inputs = run.inputs(is_last);
+                let mut inputs = run.inputs(*is_last);
                 if let Some((address, layout)) = of_source {
                     // SAFETY: the plan's memory is live, and the copy that filled it is done.
                     inputs =
-                        inputs.source(unsafe { MatrixView::from_raw(&device, address, layout)? });
+                        inputs.source(unsafe { MatrixView::from_raw(device, address, layout)? });
                 }
                 let a = match a.buffer {
                     Buffer::A { .. } => run.a.slice(a.rows.clone(), 0..run.a.cols())?,
                     _ => {
-                        let (address, layout) = place(&a)?;
+                        let (address, layout) = place(a)?;
                         // SAFETY: as above.
-                        unsafe { MatrixView::from_raw(&device, address, layout)? }
+                        unsafe { MatrixView::from_raw(device, address, layout)? }
                     }
                 };
                 // SAFETY: as above; no other step touches these rows until this one has finished.
-                let c = unsafe { MatrixViewMut::from_raw(&device, of_c.0, of_c.1)? };
+                let c = unsafe { MatrixViewMut::from_raw(device, of_c.0, of_c.1)? };
                 let stream = self.rank.stream(queue);
                 // SAFETY: the stream belongs to the primary context, and lives as long as `rank`.
                 let stream = unsafe { CudaStream::from_raw(stream.cast()) };
                 let stream = (queue != Queue::Compute).then_some(stream);
                 // SAFETY: as above; the start of the run, and so the caller's earlier work on the
                 // operands, is before this step, and its end behind it.
-                unsafe { task.products.run_on(stream, index, a, run.b, c, &inputs) }
+                unsafe { products.run_on(stream, index, a, run.b, c, &inputs) }
             }
         }
     }
@@ -208,7 +206,7 @@ impl Gpu {
     /// Where the rows of `part` lie, for this rank; `None` for what it does not touch.
     fn place<T: Element, O: Output<T>>(
         &self,
-        task: &Task<T, O>,
+        steps: &OwnSteps,
         part: &Part,
         run: &OwnRun<T, O>,
     ) -> Option<Place> {
@@ -230,7 +228,7 @@ impl Gpu {
                     true => self.arena.as_ref()?.address(),
                     false => self.peers.get(rank)?.as_ref()?.address(),
                 };
-                let (first, layout) = task.places.find(part)?;
+                let (first, layout) = steps.places.find(part)?;
                 Some((base + first as u64, layout))
             }
         }

@@ -6,9 +6,9 @@ use tilewise::{Element, Layout, MatrixView, Output};
 
 use super::control::Control;
 use super::segment::Segment;
-use super::task::{OwnRun, Task};
+use super::task::{OwnRun, OwnSteps, Task};
 use crate::error::Error;
-use crate::plan::zeros;
+use crate::plan::{Products, zeros};
 use crate::program::{Buffer, Part, Work};
 
 /// The shared memory of a plan. What ranks receive lies behind the words of [`Control`], row by row
@@ -51,14 +51,15 @@ impl Host {
         run: &mut OwnRun<T, O>,
         wait: impl Fn(usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        for index in task.own_steps() {
-            for &before in &task.program.steps[index].after {
-                if task.program.steps[before].rank != task.rank {
+        let Task { steps, products } = task;
+        for &index in &steps.own {
+            for &before in &steps.program.steps[index].after {
+                if steps.program.steps[before].rank != steps.rank {
                     wait(before)?;
                 }
             }
-            self.step(task, index, run)?;
-            if task.is_awaited[index] {
+            self.step(steps, products, index, run)?;
+            if steps.is_awaited[index] {
                 control.done(index, epoch);
             }
         }
@@ -68,25 +69,26 @@ impl Host {
 
     fn step<T: Element, O: Output<T>>(
         &self,
-        task: &mut Task<T, O>,
+        steps: &OwnSteps,
+        products: &mut Products<T, O>,
         index: usize,
         run: &mut OwnRun<T, O>,
     ) -> Result<(), Error> {
-        match task.program.steps[index].work.clone() {
+        match &steps.program.steps[index].work {
             Work::Start | Work::End => Ok(()),
             Work::Copy { from, to } => match from.buffer {
                 Buffer::A { .. } => {
-                    let elements = rows(run.a, &from)?.to_vec()?;
-                    self.write(task, &to, &elements);
+                    let elements = rows(run.a, from)?.to_vec()?;
+                    self.write(steps, to, &elements);
                     Ok(())
                 }
                 Buffer::C { .. } => {
-                    let elements = rows(run.c.as_view(), &from)?.to_vec()?;
-                    self.store(task, &to, run, &elements)
+                    let elements = rows(run.c.as_view(), from)?.to_vec()?;
+                    self.store(steps, to, run, &elements)
                 }
                 _ => {
-                    let elements: Vec<O> = self.read(task, &from);
-                    self.store(task, &to, run, &elements)
+                    let elements: Vec<O> = self.read(steps, from);
+                    self.store(steps, to, run, &elements)
                 }
             },
             Work::Product {
@@ -95,54 +97,54 @@ impl Host {
                 c,
                 is_last,
             } => {
-                let layout = match task.places.find(&c) {
+                let layout = match steps.places.find(c) {
                     Some((_, layout)) => layout,
-                    None => rows(run.c.as_view(), &c)?.layout(),
+                    None => rows(run.c.as_view(), c)?.layout(),
                 };
                 if layout.is_empty() {
                     return Ok(());
                 }
-                let mut product = zeros(&task.device, layout)?;
-                let gathered = self.matrix(task, &a)?;
-                let summand = match &source {
-                    Some(source) => self.matrix(task, source)?,
+                let mut product = zeros(&steps.device, layout)?;
+                let gathered = self.matrix(steps, a)?;
+                let summand = match source {
+                    Some(source) => self.matrix(steps, source)?,
                     None => None,
                 };
-                let mut inputs = run.inputs(is_last);
+                let mut inputs = run.inputs(*is_last);
                 if let Some(summand) = &summand {
                     inputs = inputs.source(summand.view());
                 }
                 let of_a = match &gathered {
                     Some(gathered) => gathered.view(),
-                    None => rows(run.a, &a)?,
+                    None => rows(run.a, a)?,
                 };
                 let target = product.view_mut();
-                (task.products).run(index, of_a, run.b, target, &inputs)?;
-                self.store(task, &c, run, &product.to_vec()?)
+                products.run(index, of_a, run.b, target, &inputs)?;
+                self.store(steps, c, run, &product.to_vec()?)
             }
         }
     }
 
     /// What lies in `part` of the plan's memory, as a matrix with the planned layout; `None` for the
     /// caller's matrices.
-    fn matrix<T: Element, O: Output<T>, E: Element>(
+    fn matrix<E: Element>(
         &self,
-        task: &Task<T, O>,
+        steps: &OwnSteps,
         part: &Part,
     ) -> Result<Option<tilewise::Matrix<E>>, Error> {
-        let Some((_, layout)) = task.places.find(part) else {
+        let Some((_, layout)) = steps.places.find(part) else {
             return Ok(None);
         };
-        let mut matrix = zeros(&task.device, layout)?;
+        let mut matrix = zeros(&steps.device, layout)?;
         if !layout.is_empty() {
-            matrix.view_mut().copy_from_slice(&self.read(task, part))?;
+            matrix.view_mut().copy_from_slice(&self.read(steps, part))?;
         }
         Ok(Some(matrix))
     }
 
     /// The elements of `part` of the plan's memory.
-    fn read<T, O, E: Element>(&self, task: &Task<T, O>, part: &Part) -> Vec<E> {
-        let Some((first, (rows, cols))) = task.places.find_dense(part) else {
+    fn read<E: Element>(&self, steps: &OwnSteps, part: &Part) -> Vec<E> {
+        let Some((first, (rows, cols))) = steps.places.find_dense(part) else {
             return Vec::new();
         };
         let byte = self.first[part.buffer.rank()] + first;
@@ -152,8 +154,8 @@ impl Host {
     }
 
     /// Writes the elements of `part` of the plan's memory.
-    fn write<T, O, E: Element>(&self, task: &Task<T, O>, part: &Part, elements: &[E]) {
-        if let Some((first, _)) = task.places.find_dense(part) {
+    fn write<E: Element>(&self, steps: &OwnSteps, part: &Part, elements: &[E]) {
+        if let Some((first, _)) = steps.places.find_dense(part) {
             let byte = self.first[part.buffer.rank()] + first;
             // SAFETY: no other step accesses these rows until this one has finished
             // (`Program::check`).
@@ -164,7 +166,7 @@ impl Host {
     /// Writes sums, into C or the plan's memory.
     fn store<T: Element, O: Output<T>>(
         &self,
-        task: &Task<T, O>,
+        steps: &OwnSteps,
         part: &Part,
         run: &mut OwnRun<T, O>,
         elements: &[O],
@@ -175,7 +177,7 @@ impl Host {
                 let mut c = run.c.reborrow().slice(part.rows.clone(), 0..cols)?;
                 c.copy_from_slice(elements)?;
             }
-            _ => self.write(task, part, elements),
+            _ => self.write(steps, part, elements),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use tilewise::{AsView, AsViewMut, Element, Layout, MatrixView, MatrixViewMut, Ou
 use super::control::Control;
 use super::create::{Created, Way};
 use super::shared::Shared;
-use super::task::{OwnRun, Task};
+use super::task::OwnRun;
 use super::watch::{self, late, left};
 use crate::error::Error;
 use crate::operands::{self, NAMES, Operands};
@@ -33,10 +33,9 @@ pub struct MemberPlan<T, O> {
     info: PlanInfo,
     /// Which of the plans that the group has made it is.
     number: u32,
-    task: Task<T, O>,
     control: Arc<Control>,
     /// Dropped before the streams, which `shared` has.
-    way: Way,
+    way: Way<T, O>,
     shared: Arc<Shared>,
 }
 
@@ -52,21 +51,24 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
             operands,
             info: created.info,
             number: created.number,
-            task: created.task,
             control: created.control,
             way: created.way,
             shared: Arc::clone(shared),
         }
     }
 
-    /// What the plan will do. The estimate is that of rank 0 for all ranks.
+    /// What the plan will do. The estimate is that of rank 0 for all ranks; by NCCL, each rank has
+    /// its own.
     pub fn info(&self) -> &PlanInfo {
         &self.info
     }
 
-    /// The steps of a run, of all ranks.
-    pub fn program(&self) -> &Program {
-        &self.task.program
+    /// The steps of a run, of all ranks; `None` where NCCL exchanges the rows.
+    pub fn program(&self) -> Option<&Program> {
+        match &self.way {
+            Way::Host(_, task) | Way::Gpu(_, task) => Some(&task.steps.program),
+            Way::Nccl(_) => None,
+        }
     }
 
     /// Computes this rank's part of the operation, and overwrites C.
@@ -78,9 +80,13 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     /// meanwhile, the streams go on, and C holds anything. On the CPU, the call returns when C is
     /// done, or with the error.
     ///
+    /// A run cannot be captured into a CUDA graph: while the device's stream captures, nothing is
+    /// enqueued. (A graph would hold the number of the run, and replayed it would neither wait for
+    /// the other ranks nor be waited for.)
+    ///
     /// # Errors
-    /// [`Error::Operand`] for operands other than planned, which concerns this rank alone: it may
-    /// run with others. [`Error::Rank`] for failures of the group, which end it; errors of the
+    /// [`Error::Operand`] for operands other than planned, and [`Error::Capturing`], which concern
+    /// this rank alone: it may run afterwards, with others or behind the capture. [`Error::Rank`] for failures of the group, which end it; errors of the
     /// library and the driver, which end it too.
     pub fn run(
         &mut self,
@@ -132,6 +138,7 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     ) -> Result<(), Error> {
         let mut run = OwnRun { a, b, c, bias };
         self.check(&run)?;
+        self.shared.refuse_capture()?;
         let shared = Arc::clone(&self.shared);
         let mut number = shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = self.failure() {
@@ -144,7 +151,8 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
             return Err(left(rank).into());
         }
         self.control.begin(epoch);
-        let result = match shared.order.note(*number, self.number) {
+        let order = shared.order.as_ref();
+        let result = match order.and_then(|order| order.note(*number, self.number)) {
             Some((rank, found)) => Err(Error::Rank(RankError::Disagreement {
                 argument: "the order of runs".into(),
                 rank,
@@ -163,35 +171,37 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
     /// Runs the steps of this rank, or enqueues them.
     fn enqueue(&mut self, epoch: u32, run: &mut OwnRun<T, O>) -> Result<(), Error> {
         let MemberPlan {
-            task,
             control,
             way,
             shared,
             ..
         } = self;
         match way {
-            Way::Host(host) => {
+            Way::Host(host, task) => {
                 let wait = |step| wait(shared, control, step, epoch);
                 host.run(task, control, epoch, run, wait)
             }
-            Way::Gpu(gpu) => gpu.run(task, control, epoch, run),
+            Way::Gpu(gpu, task) => gpu.run(task, control, epoch, run),
+            Way::Nccl(nccl) => nccl.run(shared, control, epoch, run),
         }
     }
 
     /// Tells the others that this rank cannot go on, and waits for what it has enqueued: the
     /// caller's matrices may be freed afterwards.
     fn abandon(&self, error: &Error) {
-        let failure = match error {
-            Error::Rank(failure) => failure.clone(),
-            error => RankError::Failed {
-                rank: self.shared.rank,
-                why: error.to_string(),
-            },
-        };
-        self.shared.wire.fail(&failure);
-        if let Way::Gpu(gpu) = &self.way {
-            self.control.release(failure.rank());
-            gpu.finish();
+        let failure = self.shared.fail(error);
+        match &self.way {
+            // Threads wait for flags alone, and look for failures meanwhile.
+            Way::Host(..) => {}
+            Way::Gpu(gpu, _) => {
+                self.control.release(failure.rank());
+                gpu.finish();
+            }
+            Way::Nccl(nccl) => {
+                self.control.release(failure.rank());
+                nccl.abort();
+                nccl.finish();
+            }
         }
     }
 
@@ -236,7 +246,10 @@ impl<T: Element, O: Output<T>> MemberPlan<T, O> {
 impl<T, O> Drop for MemberPlan<T, O> {
     /// Waits for the runs of this rank, and lets go of the memory of the others.
     fn drop(&mut self) {
-        if let Way::Gpu(gpu) = &mut self.way {
+        if let Way::Nccl(nccl) = &self.way {
+            nccl.finish();
+        }
+        if let Way::Gpu(gpu, _) = &mut self.way {
             gpu.finish();
             gpu.close();
             self.control.let_go();
@@ -264,7 +277,7 @@ fn wait(shared: &Shared, control: &Arc<Control>, step: usize, epoch: u32) -> Res
             return Err(left(rank).into());
         }
         if begin.elapsed() > shared.limit {
-            return Err(late(control, shared.limit).into());
+            return Err(late(control, shared.rank, shared.limit).into());
         }
         looks += 1;
         match looks {

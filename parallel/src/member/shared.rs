@@ -1,6 +1,6 @@
 //! [`Shared`]: what a member and its plans have in common.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,9 +11,10 @@ use tilewise::Device;
 
 use super::control::Control;
 use super::order::Order;
-use super::watch::Watch;
+use super::watch::{REASON, Watch};
 use crate::cuda::{Arena, Rank};
 use crate::error::Error;
+use crate::nccl::Closing;
 use crate::rank_error::RankError;
 use crate::wire::Wire;
 
@@ -26,11 +27,18 @@ pub(super) struct Shared {
     pub limit: Duration,
     /// Streams and the watch, on a GPU of the driver.
     pub gpu: Option<(Arc<Rank>, Watch)>,
+    /// Who holds it may plan: the steps of two plans are not mixed.
+    pub planning: Mutex<()>,
     /// Number of plans that the group has made.
     pub plans: AtomicU32,
-    pub order: Order,
+    /// The order of runs, where all members are on one host.
+    pub order: Option<Order>,
+    /// A rank of another host, if there is one.
+    pub elsewhere: Option<RankError>,
     /// Memory of plans that are gone, which other ranks may not have closed yet.
     pub graves: Mutex<Vec<(Arc<Control>, Arena)>>,
+    /// Communicators of plans that are gone, which other ranks may not have closed yet.
+    pub closing: Arc<Closing>,
     /// The number of the next run of all plans. Who holds it may enqueue one.
     pub runs: Mutex<u32>,
     pub wire: Arc<Wire>,
@@ -43,6 +51,42 @@ impl Shared {
         part: Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
         agree(&self.wire, part, self.limit)
+    }
+
+    /// An error if the stream of this rank captures a graph.
+    pub fn refuse_capture(&self) -> Result<(), Error> {
+        match &self.gpu {
+            Some((gpu, _)) if gpu.captures()? => Err(Error::Capturing { rank: self.rank }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the group because of `error`, of this rank unless it is the group's, and returns the
+    /// failure.
+    pub fn fail(&self, error: &Error) -> RankError {
+        let failure = match error {
+            Error::Rank(failure) => failure.clone(),
+            error => RankError::Failed {
+                rank: self.rank,
+                why: error.to_string(),
+            },
+        };
+        self.wire.fail(&failure);
+        failure
+    }
+
+    /// `error`, or the failure of the group that it comes from: where a rank is lost, NCCL may see
+    /// so before the wire does.
+    pub fn reason(&self, error: Error) -> Error {
+        match error {
+            Error::Nccl { .. } => (self.wire.failure_within(REASON)).map_or(error, Error::Rank),
+            error => error,
+        }
+    }
+
+    /// The number of a new plan. Plans are made by all ranks, one at a time, so all count alike.
+    pub fn number(&self) -> u32 {
+        self.plans.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Frees `arena`, the memory of a plan, once no other rank touches it any more. The others
@@ -64,17 +108,20 @@ impl Shared {
 const CLOSING: Duration = Duration::from_secs(2);
 
 impl Drop for Shared {
-    /// Waits a moment for the others to close this rank's memory. What they have not closed then
-    /// (because they have failed, or still have their plans) is left to the end of the process.
+    /// Waits a moment for the others to close this rank's memory, and NCCL's communicators. What
+    /// they have not closed then (because they have failed, or still have their plans) is left to
+    /// the end of the process.
     fn drop(&mut self) {
         let begin = Instant::now();
         let left = |shared: &Shared| {
             shared.free();
-            !(shared.graves.lock().unwrap_or_else(PoisonError::into_inner)).is_empty()
+            let graves = shared.graves.lock().unwrap_or_else(PoisonError::into_inner);
+            !graves.is_empty() || shared.closing.is_under_way()
         };
         while left(self) && self.wire.failure().is_none() && begin.elapsed() < CLOSING {
             thread::sleep(Duration::from_millis(1));
         }
+        self.closing.give_up();
         let graves = self
             .graves
             .get_mut()

@@ -9,12 +9,24 @@ use crate::program::Program;
 /// A program, for one of its ranks.
 #[derive(Debug)]
 pub(super) struct Task<T, O> {
+    pub steps: OwnSteps,
+    /// The products of this rank.
+    pub products: Products<T, O>,
+}
+
+/// The steps of one rank.
+#[derive(Debug)]
+pub(super) struct OwnSteps {
     pub rank: usize,
     pub device: Device,
     pub program: Program,
     pub places: Places,
-    /// The products of this rank.
-    pub products: Products<T, O>,
+    /// The steps of this rank, in the order in which it runs them. Every rank keeps to the order of
+    /// the program, in which each step is behind those that it waits for. So the first step of all
+    /// that is not done waits for nothing: not in its queue, nor where queues share a channel of a
+    /// GPU, nor where one thread runs all queues. Hence no order of events makes ranks wait for
+    /// each other for ever.
+    pub own: Vec<usize>,
     /// For each step, whether steps of other ranks wait for it.
     pub is_awaited: Vec<bool>,
 }
@@ -28,31 +40,16 @@ impl<T, O> Task<T, O> {
         places: Places,
         products: Products<T, O>,
     ) -> Self {
-        let mut is_awaited = vec![false; program.steps.len()];
-        for step in &program.steps {
-            for &before in &step.after {
-                is_awaited[before] |= program.steps[before].rank != step.rank;
-            }
-        }
-        Task {
+        let is_own = |&step: &usize| program.steps[step].rank == rank;
+        let steps = OwnSteps {
             rank,
             device,
+            own: (0..program.steps.len()).filter(is_own).collect(),
+            is_awaited: program.awaited(|step, before| step.rank != before.rank),
             program,
             places,
-            products,
-            is_awaited,
-        }
-    }
-
-    /// The steps of this rank, in the order in which it runs them. Every rank keeps to the order of
-    /// the program, in which each step is behind those that it waits for. So the first step of all
-    /// that is not done waits for nothing: not in its queue, nor where queues share a channel of a
-    /// GPU, nor where one thread runs all queues. Hence no order of events makes ranks wait for
-    /// each other for ever.
-    pub fn own_steps(&self) -> impl Iterator<Item = usize> + use<T, O> {
-        let ranks: Vec<_> = self.program.steps.iter().map(|step| step.rank).collect();
-        let rank = self.rank;
-        (0..ranks.len()).filter(move |&step| ranks[step] == rank)
+        };
+        Task { steps, products }
     }
 }
 

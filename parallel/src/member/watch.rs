@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::control::Control;
 use crate::error::Error;
+use crate::nccl::Communicator;
 use crate::rank_error::RankError;
 use crate::wire::Wire;
 
@@ -15,30 +16,36 @@ const BUSY: Duration = Duration::from_millis(2);
 const IDLE: Duration = Duration::from_millis(20);
 
 /// How long after a release of flags its reason may arrive.
-const REASON: Duration = Duration::from_secs(1);
+pub(super) const REASON: Duration = Duration::from_secs(1);
 
 /// The thread that watches the runs of a member on a GPU. It calls nothing of the driver, which
-/// might wait for the GPU; it reads and writes words of shared memory alone.
+/// might wait for the GPU; it reads and writes words of shared memory.
 #[derive(Debug)]
 pub(super) struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// A plan, and its communicator if it has one.
+type Watched = (Weak<Control>, Option<Weak<Communicator>>);
+
 #[derive(Debug)]
 struct Shared {
     wire: Arc<Wire>,
     limit: Duration,
-    plans: Mutex<Vec<Weak<Control>>>,
+    /// The number of this member.
+    rank: usize,
+    plans: Mutex<Vec<Watched>>,
     stopped: AtomicBool,
 }
 
 impl Watch {
     /// Starts the thread. A member whose runs make no progress for `limit` ends the group.
-    pub fn new(wire: &Arc<Wire>, limit: Duration) -> Result<Self, Error> {
+    pub fn new(wire: &Arc<Wire>, rank: usize, limit: Duration) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             wire: Arc::clone(wire),
             limit,
+            rank,
             plans: Mutex::new(Vec::new()),
             stopped: AtomicBool::new(false),
         });
@@ -54,8 +61,9 @@ impl Watch {
     }
 
     /// Watches the runs of a plan until it is dropped.
-    pub fn add(&self, plan: &Arc<Control>) {
-        self.shared.lock().push(Arc::downgrade(plan));
+    pub fn add(&self, plan: &Arc<Control>, communicator: Option<&Arc<Communicator>>) {
+        let watched = (Arc::downgrade(plan), communicator.map(Arc::downgrade));
+        self.shared.lock().push(watched);
     }
 }
 
@@ -70,7 +78,7 @@ impl Drop for Watch {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Control>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Watched>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,8 +87,11 @@ impl Shared {
         let mut since = None;
         while !self.stopped.load(Ordering::Acquire) {
             let mut plans = self.lock();
-            plans.retain(|plan| plan.strong_count() > 0);
-            let running: Vec<_> = plans.iter().filter_map(Weak::upgrade).collect();
+            plans.retain(|(plan, _)| plan.strong_count() > 0);
+            let running: Vec<_> = plans
+                .iter()
+                .filter_map(|(plan, _)| plan.upgrade())
+                .collect();
             drop(plans);
             // Runs that have ended well are not undone by what comes later.
             let is_open = |plan: &Arc<Control>| !plan.is_gone() && !plan.is_verified();
@@ -98,8 +109,28 @@ impl Shared {
             if let Some(failure) = self.failure(&running, since) {
                 self.wire.fail(&failure);
                 running.iter().for_each(|plan| plan.release(failure.rank()));
+                self.abort(failure.rank());
             }
             thread::park_timeout(BUSY);
+        }
+    }
+
+    /// Aborts all communicators, whose kernels wait for the other ranks. That calls the driver, so it
+    /// has a thread of its own. Their plans are released before, also those that had no run a moment
+    /// ago: a run that is aborted must not look like one that has ended.
+    fn abort(&self, culprit: usize) {
+        for (plan, watched) in self.lock().iter_mut() {
+            let Some(communicator) = watched.as_ref().and_then(Weak::upgrade) else {
+                continue;
+            };
+            if let Some(plan) = plan.upgrade() {
+                plan.release(culprit);
+            }
+            let abort = thread::Builder::new().name("abort".into());
+            // Where there is no thread now, there may be one at the next look.
+            if abort.spawn(move || communicator.abort()).is_ok() {
+                *watched = None;
+            }
         }
     }
 
@@ -115,7 +146,7 @@ impl Shared {
         }
         let is_late = since.is_some_and(|since| since.elapsed() > self.limit);
         let first = running.iter().find(|plan| plan.running() > 0)?;
-        is_late.then(|| late(first, self.limit))
+        is_late.then(|| late(first, self.rank, self.limit))
     }
 }
 
@@ -140,9 +171,11 @@ pub(super) fn left(rank: usize) -> RankError {
     RankError::Lost { rank, why }
 }
 
-/// A run of `plan` has not ended in time.
-pub(super) fn late(plan: &Control, limit: Duration) -> RankError {
-    let what = "do its part of a run".into();
-    let rank = plan.slowest();
+/// A run of `plan` has not ended in time on the rank `own`.
+pub(super) fn late(plan: &Control, own: usize, limit: Duration) -> RankError {
+    let (rank, what) = match plan.slowest() {
+        Some(rank) => (rank, "do its part of a run".into()),
+        None => (own, "come to the end of a run".into()),
+    };
     RankError::Late { rank, what, limit }
 }

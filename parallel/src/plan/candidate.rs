@@ -11,14 +11,6 @@ use crate::operands::Operands;
 use crate::options::Options;
 use crate::program::{Buffer, Part, Program, Work};
 
-/// How many chunks the estimate chooses from.
-const CHUNKS: [usize; 4] = [1, 2, 3, 4];
-
-/// The percentage by which more chunks have to be better. Two H100 at 8192×8192×8192 took 1.17
-/// times the product alone for a reduce-scatter in the 3 chunks that were estimated 1 % faster
-/// than 2.
-const MARGIN: u32 = 2;
-
 /// The steps of a program with their products, before any memory is allocated.
 pub(crate) struct Candidate<T, O> {
     pub program: Program,
@@ -42,7 +34,7 @@ impl<T: Element, O: Output<T>> Candidate<T, O> {
         let mut best: Option<Self> = None;
         let candidates = match &options.chunks {
             Some(chunks) => std::slice::from_ref(chunks),
-            None => &CHUNKS,
+            None => &estimate::CHUNKS,
         };
         for &chunks in candidates {
             let program = program_of(chunks);
@@ -52,7 +44,7 @@ impl<T: Element, O: Output<T>> Candidate<T, O> {
             let (with, without) = (estimate(true), estimate(false));
             if best
                 .as_ref()
-                .is_none_or(|best| with * 100 < best.estimate * (100 - MARGIN))
+                .is_none_or(|best| estimate::is_better(with, best.estimate))
             {
                 best = Some(Candidate {
                     estimate: with,

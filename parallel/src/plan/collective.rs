@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tilewise::{Element, Layout, Matrix, MatrixView, Output, PlanInfo as ProductInfo};
+use tilewise::{Device, Element, Layout, Matrix, MatrixView, Output, PlanInfo as ProductInfo};
 
 use super::info::PlanInfo;
 use super::memory::bytes;
@@ -68,33 +68,7 @@ impl<T: Element, O: Output<T>> Candidate<T, O> {
         options: &Options,
         operands: &Operands,
     ) -> Option<String> {
-        let is_dense = |layout: &Layout| {
-            (layout.col_stride == 1 || layout.cols <= 1)
-                && (layout.row_stride == layout.cols || layout.rows <= 1)
-        };
-        let (moved, name) = match operands.operation {
-            Operation::AllGather => (&operands.layouts[0], "a"),
-            Operation::ReduceScatter | Operation::AllReduce => (&operands.layouts[2], "c"),
-        };
-        if let Some(rank) = moved.iter().position(|layout| !is_dense(layout)) {
-            return Some(format!(
-                "{name} of rank {rank} is {}, not dense rows",
-                moved[rank]
-            ));
-        }
-        if let Some(rank) = (moved.iter()).position(|layout| layout.rows != moved[0].rows) {
-            return Some(format!(
-                "{name} of rank {rank} has {} rows, that of rank 0 has {}",
-                moved[rank].rows, moved[0].rows
-            ));
-        }
-        if operands.operation != Operation::AllGather && options.finishes() {
-            return Some("a bias or an activation follows the sum over ranks".into());
-        }
-        if moved[0].is_empty() {
-            return Some("there is nothing to exchange".into());
-        }
-        ranks.nccl_obstacle()
+        obstacle(options, operands).or_else(|| ranks.nccl_obstacle())
     }
 
     /// Plans the products.
@@ -108,34 +82,16 @@ impl<T: Element, O: Output<T>> Candidate<T, O> {
         let mut products = Vec::new();
         let mut slowest = Duration::ZERO;
         for (rank, device) in devices.iter().enumerate() {
-            let [mut a, b, mut c] = [0, 1, 2].map(|index: usize| operands.layouts[index][rank]);
-            let [mut of_a, of_b, mut of_c] =
-                [0, 1, 2].map(|index: usize| operands.alignments[index][rank]);
-            match operation {
-                Operation::AllGather => {
-                    a = gathered(operands, rank);
-                    of_a = Operands::ALIGNMENT;
-                }
-                Operation::ReduceScatter => {
-                    c = summands(operands, rank);
-                    of_c = Operands::ALIGNMENT;
-                }
-                Operation::AllReduce => {}
-            }
-            let gemm = options
-                .gemm(device, false, true)
-                .alignment(1 << (of_a | of_b | of_c).trailing_zeros());
-            let plan = gemm.plan_for(a, b, c)?;
+            let plan = product(device, options, operands, rank)?;
             if let ProductInfo::Gpu(info) = plan.info() {
                 slowest = slowest.max(info.estimate);
             }
             products.push(plan);
         }
-        let bytes = moved_bytes::<T, O>(operands);
         Ok(Candidate {
             operation,
             products,
-            estimate: slowest + time(operation, devices.len(), bytes),
+            estimate: slowest + time::<T, O>(operands, devices.len()),
             slowest,
         })
     }
@@ -237,13 +193,70 @@ impl<T: Element, O: Output<T>> Collective<T, O> {
     }
 }
 
+/// What is in the way of the operation on these operands, if anything is.
+pub(crate) fn obstacle(options: &Options, operands: &Operands) -> Option<String> {
+    let is_dense = |layout: &Layout| {
+        (layout.col_stride == 1 || layout.cols <= 1)
+            && (layout.row_stride == layout.cols || layout.rows <= 1)
+    };
+    let (moved, name) = match operands.operation {
+        Operation::AllGather => (&operands.layouts[0], "a"),
+        Operation::ReduceScatter | Operation::AllReduce => (&operands.layouts[2], "c"),
+    };
+    if let Some(rank) = moved.iter().position(|layout| !is_dense(layout)) {
+        return Some(format!(
+            "{name} of rank {rank} is {}, not dense rows",
+            moved[rank]
+        ));
+    }
+    if let Some(rank) = (moved.iter()).position(|layout| layout.rows != moved[0].rows) {
+        return Some(format!(
+            "{name} of rank {rank} has {} rows, that of rank 0 has {}",
+            moved[rank].rows, moved[0].rows
+        ));
+    }
+    if operands.operation != Operation::AllGather && options.finishes() {
+        return Some("a bias or an activation follows the sum over ranks".into());
+    }
+    if moved[0].is_empty() {
+        return Some("there is nothing to exchange".into());
+    }
+    None
+}
+
+/// The product of `rank`, on `device`: of all rows that it has or receives.
+pub(crate) fn product<T: Element, O: Output<T>>(
+    device: &Device,
+    options: &Options,
+    operands: &Operands,
+    rank: usize,
+) -> Result<tilewise::Plan<T, O>, Error> {
+    let [mut a, b, mut c] = [0, 1, 2].map(|index: usize| operands.layouts[index][rank]);
+    let [mut of_a, of_b, mut of_c] = [0, 1, 2].map(|index: usize| operands.alignments[index][rank]);
+    match operands.operation {
+        Operation::AllGather => {
+            a = gathered(operands, rank);
+            of_a = Operands::ALIGNMENT;
+        }
+        Operation::ReduceScatter => {
+            c = summands(operands, rank);
+            of_c = Operands::ALIGNMENT;
+        }
+        Operation::AllReduce => {}
+    }
+    let gemm = options
+        .gemm(device, false, true)
+        .alignment(1 << (of_a | of_b | of_c).trailing_zeros());
+    Ok(gemm.plan_for(a, b, c)?)
+}
+
 /// All rows of A, which `rank` receives.
-fn gathered(operands: &Operands, rank: usize) -> Layout {
+pub(crate) fn gathered(operands: &Operands, rank: usize) -> Layout {
     Layout::row_major(operands.rows.rows(), operands.layouts[0][rank].cols)
 }
 
 /// The product of `rank` before the sum over ranks.
-fn summands(operands: &Operands, rank: usize) -> Layout {
+pub(crate) fn summands(operands: &Operands, rank: usize) -> Layout {
     Layout::row_major(
         operands.layouts[0][rank].rows,
         operands.layouts[2][rank].cols,
@@ -259,11 +272,11 @@ fn moved_bytes<T, O>(operands: &Operands) -> u64 {
     (layout.rows * layout.cols * size) as u64
 }
 
-/// The time of a collective of NCCL over `ranks`, where a rank's part has `bytes`, or all of it in
-/// an all-reduce: a ring, at the rates measured on two H200 of one host with eleven layers of 3 to
+/// The time of a collective of NCCL over `ranks`: a ring, at the rates measured on two H200 of one host with eleven layers of 3 to
 /// 117 MB, each within 20 % (NCCL 2.28, without NVLink multicast).
-fn time(operation: Operation, ranks: usize, bytes: u64) -> Duration {
-    let (start, rate, steps) = match operation {
+pub(crate) fn time<T, O>(operands: &Operands, ranks: usize) -> Duration {
+    let bytes = moved_bytes::<T, O>(operands);
+    let (start, rate, steps) = match operands.operation {
         Operation::AllGather => (25e-6, 230e9, ranks as f64 - 1.0),
         Operation::ReduceScatter => (15e-6, 230e9, ranks as f64 - 1.0),
         Operation::AllReduce => (20e-6, 280e9, 2.0 * (ranks as f64 - 1.0) / ranks as f64),

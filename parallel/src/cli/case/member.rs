@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tilewise::{Device, Element, Matrix, Output};
-use tilewise_parallel::{Member, MemberPlan};
+use tilewise_parallel::{Engine, Member, MemberPlan, Options};
 
 use super::operands::Operands;
 use super::{Case, Outcome, RUNS, delay};
@@ -60,9 +60,9 @@ impl Case {
     }
 }
 
-/// Holds up the rank for a moment.
+/// Holds up the rank for a moment: its stream, or where it has none, its thread.
 fn pause(device: &Device, rng: &mut SmallRng) -> Result<(), tilewise::Error> {
-    match device.is_gpu() {
+    match device.stream().is_some() {
         true => delay(device, rng),
         false => {
             thread::sleep(Duration::from_micros(rng.random_range(0..3000)));
@@ -71,14 +71,17 @@ fn pause(device: &Device, rng: &mut SmallRng) -> Result<(), tilewise::Error> {
     }
 }
 
-/// A plan that runs again and again, until it fails.
-pub fn load(member: &Member, side: usize) -> Result<(), tilewise_parallel::Error> {
+/// Plans that run again and again, until they fail.
+pub fn load(member: &Member, side: usize, by_nccl: bool) -> Result<(), tilewise_parallel::Error> {
     let device = member.device();
     let zeros = |rows, cols| device.zeros::<f32>(rows, cols);
     let (a, b): (Matrix<f32>, _) = (zeros(side, side)?, zeros(side, side)?);
     let mut c = zeros(side * member.ranks(), side)?;
     let mut sum = zeros(side, side)?;
-    let options = tilewise_parallel::Options::new();
+    let options = Options::new().engine(match by_nccl {
+        true => Engine::Nccl,
+        false => Engine::Peer,
+    });
     let mut gather = member.all_gather_matmul(&options, &a, &b, &mut c)?;
     let mut reduce = member.matmul_all_reduce(&options, &a, &b, &mut sum)?;
     loop {

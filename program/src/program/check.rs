@@ -1,5 +1,8 @@
 //! The proof that no two steps of a program meet in memory, in whatever order they run.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::{Buffer, Part, Program, Step, Work};
 
 /// Two steps that access the same rows, one of them writing, and that nothing keeps apart; or
@@ -127,6 +130,9 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
     use super::super::{
         Shards, all_gather_matmul, all_gather_matmul_pushed, matmul_all_reduce,
         matmul_all_reduce_pushed, matmul_reduce_scatter,

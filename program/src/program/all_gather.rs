@@ -1,6 +1,8 @@
 //! All-gather + GEMM: A is split along M, B along N.
 
-use std::ops::Range;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::{Buffer, Part, Program, Queue, Shards, Turns, Work};
 
@@ -66,7 +68,7 @@ impl Program {
         let own = (None, Buffer::A { rank }, 0..rows.len(rank), first);
         let peers = arrived.into_iter();
         let peers = peers.map(|(copy, from, chunk, first)| (Some(copy), from, chunk, first));
-        for (copy, from, chunk, first) in std::iter::once(own).chain(peers) {
+        for (copy, from, chunk, first) in core::iter::once(own).chain(peers) {
             if chunk.is_empty() {
                 continue;
             }

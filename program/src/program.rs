@@ -1,8 +1,8 @@
 //! Programs: which step of which rank waits for which.
 //!
 //! A program is data. It says what each rank copies and multiplies, in which order, and what
-//! each step waits for; it holds no address and no device. `cuda.rs` enqueues it on
-//! GPUs, `in_turn.rs` runs it step by step, [`crate::estimate`] adds up its times, and
+//! each step waits for; it holds no address and no device. `tilewise-parallel` enqueues it on
+//! GPUs, or runs it step by step, [`crate::estimate`] adds up its times, and
 //! [`Program::check`] proves that no two steps meet in memory.
 //!
 //! ```text
@@ -20,7 +20,9 @@ mod pushed;
 mod reduce_scatter;
 mod shards;
 
-use std::ops::Range;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 pub use all_gather::all_gather_matmul;
 pub use check::Conflict;
@@ -40,6 +42,13 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// All of them.
+    pub const ALL: [Operation; 3] = [
+        Operation::AllGather,
+        Operation::ReduceScatter,
+        Operation::AllReduce,
+    ];
+
     /// The program of the operation, with the rows of each rank in at most `chunks` launches.
     pub fn program(self, rows: &Shards, chunks: usize) -> Program {
         match self {
@@ -281,12 +290,13 @@ impl Program {
             .filter(|&step| matches!(self.steps[step].work, Work::Product { is_last: true, .. }))
     }
 
-    /// For each step, whether a step of another queue waits for it.
-    pub fn is_awaited(&self) -> Vec<bool> {
+    /// For each step, whether a step waits for it for which `counts` holds: it is given the step
+    /// that waits, and the one that it waits for.
+    pub fn awaited(&self, counts: impl Fn(&Step, &Step) -> bool) -> Vec<bool> {
         let mut awaited = vec![false; self.steps.len()];
         for step in &self.steps {
             for &before in &step.after {
-                awaited[before] = true;
+                awaited[before] |= counts(step, &self.steps[before]);
             }
         }
         awaited

@@ -1,6 +1,8 @@
 //! Which rank has which rows.
 
-use std::ops::Range;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Rows of one product, in consecutive parts: rank 0 has the first, and so on. Parts may
 /// differ in size, and may be empty.

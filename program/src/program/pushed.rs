@@ -4,6 +4,9 @@
 //! them. So no copy reads or writes the caller's memory of another rank: the owner of the rows
 //! copies them into memory of the plan, which the receiver has opened to it.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::reduce_scatter::reduce;
 use super::{Buffer, Part, Program, Queue, Shards, Turns, Work};
 

@@ -1,6 +1,8 @@
 //! GEMM + reduce-scatter, and GEMM + all-reduce: A and B are split along K.
 
-use std::ops::Range;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::{Buffer, Part, Program, Queue, Shards, Turns, Work};
 
@@ -64,7 +66,7 @@ pub fn matmul_all_reduce(rows: &Shards, chunks: usize) -> Program {
         }
     }
     for rank in 0..ranks {
-        let mut after = std::mem::take(&mut readers[rank]);
+        let mut after = core::mem::take(&mut readers[rank]);
         after.extend(last[rank]);
         after.extend(program.last_of_c(&turns, rank));
         program.push(rank, Queue::Compute, after, Work::End);
@@ -104,7 +106,7 @@ pub(super) fn reduce(
             let rank = (owner + 1 + hop) % ranks;
             let next = (rank + 1) % ranks;
             let first = rows.range(owner).start;
-            let arrived = std::mem::take(arrivals);
+            let arrived = core::mem::take(arrivals);
             for (index, chunk) in rows.chunks(owner, chunks).enumerate() {
                 let source = (hop > 0).then(|| {
                     let hop = hop - 1;
