@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use tilewise::Device;
 use tilewise_parallel::{Error, Group};
 use tilewise_watchdog::Watchdog;
 
@@ -68,6 +69,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Error> {
         }
         Err(error) => return Err(error.into()),
     };
+    if arguments.nccl && Device::gpu_count() < arguments.ranks {
+        let cases = arguments.cases;
+        println!("{cases} cases skipped: NCCL wants a GPU for each rank of one process");
+        return Ok(ExitCode::SUCCESS);
+    }
     let group = Group::new(&devices)?;
     println!(
         "{} cases on {} ranks, seed {}: {}",
