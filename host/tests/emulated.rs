@@ -245,11 +245,7 @@ fn pack_and_multiply(
     // Columns of A, and lines that are no multiple of 16 bytes.
     let reads_a = a_strides == (36, 1);
     let reads_b = b_strides == (1, 36);
-    let (first, second) = match info.transposed {
-        false => (!reads_a, !reads_b),
-        true => (!reads_b, !reads_a),
-    };
-    assert_eq!((info.packed_a, info.packed_b), (first, second));
+    assert_eq!((info.packed_a, info.packed_b), (!reads_a, !reads_b));
     // 33 elements, rounded up to 128 bytes.
     let pitch = 64 * size_of::<f32>();
     let lines = if reads_a { 0 } else { m } + if reads_b { 0 } else { n };
