@@ -30,7 +30,7 @@ pub enum Command {
     HostCost(HostCostArgs),
     /// Draw the order of tiles, and print what the model says of it.
     Order(OrderArgs),
-    /// Write the HTML page from files: rows of the study, records of a benchmark.
+    /// Write the HTML page from files: rows of the study and of the sweep, records of a benchmark.
     Page(PageArgs),
     /// Measure tile orders against each other and against the model of L2.
     Study(Box<StudyArgs>),

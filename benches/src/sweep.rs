@@ -6,6 +6,7 @@
 //! index are held out.
 
 pub mod menu;
+pub mod outcome;
 pub mod report;
 pub mod row;
 pub mod sweep_arguments;

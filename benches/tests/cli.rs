@@ -299,7 +299,11 @@ fn a_page_starts_with_the_order_that_was_asked_for() {
 
 #[test]
 fn a_page_is_made_of_files_that_exist() {
-    for (option, file) in [("--study", "gone.csv"), ("--records", "gone.json")] {
+    for (option, file) in [
+        ("--study", "gone.csv"),
+        ("--sweep", "gone.csv"),
+        ("--records", "gone.json"),
+    ] {
         let output = program(&["page", option, file, "--out", "page.html"]);
         assert!(!output.status.success());
         assert!(stderr(&output).contains(file), "{}", stderr(&output));

@@ -73,7 +73,7 @@ enum Command {
     Emulate(PassedOn),
     /// Draw the order of tiles, by wave, and print what the model of L2 says: `tilewise-bench order`
     Order(PassedOn),
-    /// Write the HTML page from the files of a study and a benchmark: `tilewise-bench page`
+    /// Write the HTML page from the files of a study, a sweep and a benchmark: `tilewise-bench page`
     Page(PassedOn),
     /// Measure tile orders against each other and the model of L2 on a GPU, or report from the
     /// file of an earlier study: `tilewise-bench study`

@@ -21,6 +21,7 @@ async function main() {
   startTheme(() => explorer.redraw());
   startRanks(model);
   if (data.study.length > 0) showStudy(data);
+  if (data.sweep.length > 0) showSweep(data);
   if (data.records.length > 0) showBench(data);
   // For the console, and for the page's test.
   window.tilewise = model;

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::page::data::PageData;
 use crate::page::html;
 use crate::study::row_store;
+use crate::sweep::row;
 use clap::Args;
 use std::fs;
 use std::path::PathBuf;
@@ -14,6 +15,9 @@ pub struct PageArgs {
     /// Rows of the study, as CSV.
     #[arg(long, value_name = "CSV")]
     pub study: Vec<PathBuf>,
+    /// Rows of the sweep, as `sweep --csv` writes them.
+    #[arg(long, value_name = "CSV")]
+    pub sweep: Vec<PathBuf>,
     /// Records of a benchmark, as `bench --json` writes them.
     #[arg(long, value_name = "JSON")]
     pub records: Option<PathBuf>,
@@ -31,7 +35,12 @@ pub fn run(args: &PageArgs) -> Result<(), Error> {
     for path in &args.study {
         study.extend(row_store::read(path)?);
     }
+    let mut sweep = Vec::new();
+    for path in &args.sweep {
+        sweep.extend(row::read(path)?);
+    }
     let mut page = PageData::default().with_study(study);
+    page = page.with_sweep(&sweep).map_err(Error::Usage)?;
     if let Some(path) = &args.records {
         let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
         let records = serde_json::from_str(&text).map_err(|source| Error::File {

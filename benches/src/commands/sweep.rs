@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::measure::machine;
 use crate::measure::watch::Watch;
 use crate::modelled::selection::H200;
+use crate::page::data::PageData;
+use crate::page::html;
 use crate::records::files;
 use crate::records::record::Record;
 use crate::runner::run::Runner;
@@ -23,6 +25,9 @@ pub fn run(args: &SweepArgs) -> Result<(), Error> {
         print!("{}", menu::render(&problems, args.worst, &H200.target));
         return Ok(());
     }
+    if let Some(path) = &args.page {
+        html::module(path)?;
+    }
     let (mut rows, mut trouble) = (Vec::new(), Ok(()));
     if args.from.is_empty() {
         let mut records = Vec::new();
@@ -40,6 +45,13 @@ pub fn run(args: &SweepArgs) -> Result<(), Error> {
             "{}",
             report::render(&rows, args.worst).map_err(Error::Usage)?
         );
+    }
+    if let Some(path) = args.page.as_ref().filter(|_| !rows.is_empty()) {
+        let page = PageData::default()
+            .with_sweep(&rows)
+            .map_err(Error::Usage)?;
+        html::write(&page, path)?;
+        println!("the page is {}", path.display());
     }
     trouble
 }

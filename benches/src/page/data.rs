@@ -1,10 +1,13 @@
 //! The data of a page.
 
+use crate::measure::regime::Regime;
 use crate::records::comparison::{Comparison, comparisons};
 use crate::records::record::Record;
 use crate::study::groups::groups;
 use crate::study::row::StudyRow;
 use crate::study::rules::{RuleRegret, regrets};
+use crate::sweep::outcome::{Outcome, Summary, outcomes, summaries};
+use crate::sweep::row::SweepRow;
 use serde::Serialize;
 use tilewise::l2::Limit;
 use tilewise::l2::gpu::GPUS;
@@ -24,6 +27,10 @@ pub struct PageData {
     pub study: Vec<StudyRow>,
     /// What rules for the order lose in the study.
     pub regrets: Vec<RuleRegret>,
+    /// The problems of the sweep, in both regimes; without them the page has no such section.
+    pub sweep: Vec<Outcome>,
+    /// Figures of groups of these problems.
+    pub sweep_summaries: Vec<Summary>,
     /// The benchmark's records; without records the page has no such section.
     pub records: Vec<Record>,
     /// Row-major order against another order, as far as the records say.
@@ -43,6 +50,8 @@ impl Default for PageData {
             start: Start::default(),
             study: Vec::new(),
             regrets: Vec::new(),
+            sweep: Vec::new(),
+            sweep_summaries: Vec::new(),
             records: Vec::new(),
             comparisons: Vec::new(),
         }
@@ -57,6 +66,20 @@ impl PageData {
             study: rows,
             ..self
         }
+    }
+
+    /// With these rows of the sweep, judged by the rule of this build.
+    ///
+    /// # Errors
+    /// A row names no problem.
+    pub fn with_sweep(mut self, rows: &[SweepRow]) -> Result<Self, String> {
+        for regime in [Regime::Cold, Regime::Sustained] {
+            if let Some((outcomes, _)) = outcomes(rows, regime)? {
+                self.sweep_summaries.extend(summaries(&outcomes));
+                self.sweep.extend(outcomes);
+            }
+        }
+        Ok(self)
     }
 
     /// With these records of a benchmark.

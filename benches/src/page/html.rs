@@ -1,5 +1,6 @@
-//! The HTML page: an explorer of tile orders, the order by rank of several GPUs, the study's measurements and the
-//! benchmark's records, in one file that needs no network.
+//! The HTML page: an explorer of tile orders, the order by rank of several GPUs, the study's
+//! measurements, the sweep's outcomes and the benchmark's records, in one file that needs no
+//! network.
 //!
 //! The sources are in `benches/page/`: HTML, a style sheet and plain JavaScript, small files
 //! that are joined here, without a bundler. The page's computations are the crate
@@ -20,7 +21,7 @@ const HTML: &str = include_str!("../../page/index.html");
 const STYLE: &str = include_str!("../../page/style.css");
 
 /// The scripts, joined into one in this order: each uses only those before it.
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 17] = [
     include_str!("../../page/js/dom.js"),
     include_str!("../../page/js/format.js"),
     include_str!("../../page/js/model.js"),
@@ -35,6 +36,7 @@ const SCRIPTS: [&str; 16] = [
     include_str!("../../page/js/study.js"),
     include_str!("../../page/js/regret.js"),
     include_str!("../../page/js/roofline.js"),
+    include_str!("../../page/js/sweep.js"),
     include_str!("../../page/js/bench.js"),
     include_str!("../../page/js/main.js"),
 ];

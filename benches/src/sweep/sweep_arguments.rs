@@ -23,6 +23,10 @@ pub struct SweepArgs {
     #[arg(long, value_name = "CSV")]
     pub csv: Option<PathBuf>,
 
+    /// Write a page with the outcome of every problem.
+    #[arg(long, value_name = "HTML", conflicts_with = "menu")]
+    pub page: Option<PathBuf>,
+
     /// Measure nothing, and report on rows that were measured before.
     #[arg(long, value_name = "CSV", conflicts_with_all = ["suite", "sustain", "csv"])]
     pub from: Vec<PathBuf>,

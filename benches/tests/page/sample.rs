@@ -1,5 +1,6 @@
-//! The page that the tests open: a study of two products in three orders, and the
-//! records of a benchmark of one product. The figures are made up; their ratios are known.
+//! The page that the tests open: a study of two products in three orders, a sweep of two
+//! problems, and the records of a benchmark of one product. The figures are made up; their
+//! ratios are known.
 
 use std::path::Path;
 
@@ -9,11 +10,14 @@ use tilewise_benches::commands::page::{self, PageArgs};
 use tilewise_benches::error::Error;
 use tilewise_benches::measure::machine::Machine;
 use tilewise_benches::measure::regime::Regime;
+use tilewise_benches::modelled::selection::{self, H200};
+use tilewise_benches::problem::names::Placement;
 use tilewise_benches::problem::shape::GemmShape;
 use tilewise_benches::problem::spec::ProblemSpec;
 use tilewise_benches::records::files;
 use tilewise_benches::records::record::Record;
 use tilewise_benches::study::row::{CHOOSER, StudyRow};
+use tilewise_benches::sweep::row::SweepRow;
 
 /// M of the products, and whether the model was fitted on them.
 pub const PRODUCTS: [(usize, bool); 2] = [(4096, true), (8192, false)];
@@ -30,11 +34,46 @@ pub fn write(path: &Path) -> Result<(), Error> {
     }
     writer.flush().map_err(|source| Error::io(&study, source))?;
     files::write_json(&bench_records(), &records)?;
+    let sweep = path.with_extension("sweep.csv");
+    files::write_csv(&sweep_rows(), &sweep)?;
     page::run(&PageArgs {
         study: vec![study],
+        sweep: vec![sweep],
         records: Some(records),
         out: path.to_owned(),
     })
+}
+
+/// Of two problems, the first is for fitting and the second held out. The rule's kernel takes
+/// 1 ms, another kernel of the second problem 0.5, and cuBLASLt 2.
+fn sweep_rows() -> Vec<SweepRow> {
+    let row = |shape: usize, implementation: &str, kernel: &str, ms: f64| SweepRow {
+        device: "a GPU".to_owned(),
+        m: shape,
+        n: shape,
+        k: shape,
+        dtype: "bf16".to_owned(),
+        layout: "nt".to_owned(),
+        implementation: implementation.to_owned(),
+        kernel: kernel.to_owned(),
+        order: String::new(),
+        schedule: String::new(),
+        cold_ms: Some(ms),
+        sustained_ms: None,
+    };
+    let of = |shape: usize| {
+        let cublaslt = row(shape, "cuBLASLt 13.0", "heuristic 1 of 8", 2.0);
+        let problem = cublaslt.problem().expect("a problem");
+        let chosen = selection::choose(problem, None, Placement::default(), &H200.target);
+        let kernel = chosen.expect("a kernel").kernel.name;
+        [cublaslt, row(shape, TILEWISE, kernel, 1.0)]
+    };
+    let other = row(4096, TILEWISE, "hopper_bf16_ak_bk_other", 0.5);
+    of(2048)
+        .into_iter()
+        .chain(of(4096))
+        .chain([other])
+        .collect()
 }
 
 /// The chooser picks `grouped:16`: the fastest for the smaller product; for the larger,

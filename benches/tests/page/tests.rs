@@ -25,6 +25,7 @@ pub const TESTS: &[Test] = &[
     ),
     ("the order by rank is drawn", ranks::pictures),
     ("the study is drawn", study),
+    ("the sweep is drawn", sweep),
     ("the benchmark's bars are what the legend says", bench),
     ("a line compares both orders", comparison),
     ("light and dark", theme),
@@ -255,6 +256,52 @@ fn study(browser: &mut Browser) {
             .as_str()
             .is_some_and(|row| row.starts_with("the library's choice25.00\u{a0}%10.0\u{a0}%")),
         "{regret}"
+    );
+}
+
+/// The list begins with the problems that are held out, and each list shows its own.
+fn sweep(browser: &mut Browser) {
+    assert_eq!(
+        browser.evaluate("document.getElementById('sweep').hidden"),
+        false
+    );
+    let charts = "[...document.querySelectorAll('#sweep svg')].map((svg) =>
+        [svg.getAttribute('aria-label'),
+         [...svg.querySelectorAll('circle title')].map((title) => title.textContent)])";
+    let first = browser.evaluate(charts);
+    let speedups = &first[0][1];
+    assert_eq!(first[0][0], "Speedup over cuBLASLt");
+    // The fastest kernel is at 4 × cuBLASLt, the choice at 2.
+    assert!(
+        speedups[0]
+            .as_str()
+            .is_some_and(|text| text.contains("4.00")),
+        "{first}"
+    );
+    assert!(
+        speedups[1]
+            .as_str()
+            .is_some_and(|text| text.contains("2.00")),
+        "{first}"
+    );
+    assert!(
+        first[1][1][0]
+            .as_str()
+            .is_some_and(|text| text.contains("100\u{a0}%")),
+        "{first}"
+    );
+    browser.evaluate(
+        "{ const list = document.querySelector('#sweep select');
+           list.value = 'cold, all'; list.dispatchEvent(new Event('change')); }",
+    );
+    browser.wait_for("document.querySelectorAll('#sweep svg circle').length === 6");
+    let held_out = browser.evaluate(
+        "[...document.querySelectorAll('#sweep tbody tr')].map((row) => row.textContent)
+            .find((text) => text.startsWith('cold, held out'))",
+    );
+    assert_eq!(
+        held_out,
+        "cold, held out12.002.002.002.002.002.004.004.004.00"
     );
 }
 
