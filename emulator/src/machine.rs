@@ -22,6 +22,7 @@ pub mod wgmma;
 
 mod banks;
 mod broken;
+mod copy_engine;
 mod current;
 mod gather;
 mod order;
@@ -76,7 +77,7 @@ pub(super) struct Cluster<'l> {
     /// Threads that can go on.
     ready: VecDeque<u32>,
     /// Copies that are started and not yet performed.
-    copies: Vec<tma::BoxCopy>,
+    copies: Vec<copy_engine::BoxCopy>,
     agents: Agents,
     random: Random,
     /// Number of flags that threads found raised.
@@ -116,7 +117,7 @@ pub(super) struct Thread {
     instruction: Option<Instruction>,
     executed: Vec<u32>,
     copies: cp_async::AsyncGroups,
-    stores: tma::BulkGroups,
+    stores: copy_engine::BulkGroups,
     arrivals: u32,
     waits: u32,
     dependency_awaited: bool,
@@ -167,7 +168,7 @@ impl<'l> Cluster<'l> {
             instruction: None,
             executed: Vec::new(),
             copies: cp_async::AsyncGroups::default(),
-            stores: tma::BulkGroups::default(),
+            stores: copy_engine::BulkGroups::default(),
             arrivals: 0,
             waits: 0,
             dependency_awaited: !launch.options.overlaps,
