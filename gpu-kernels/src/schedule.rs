@@ -9,7 +9,7 @@
 //!
 //! StreamK has its own scheduler, over parts of tiles, in module `stream_k`.
 
-use crate::isa::hint::compute_here;
+use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 pub use crate::isa::thread::CtaPosition;
 use crate::order::{Tile, TileGrid, TileOrder, div_rem};
 
@@ -103,6 +103,14 @@ impl TileScheduler {
         }
     }
 
+    /// The same scheduler, if `new` is one like it at its start: what it has derived from the
+    /// launch is that of `new`. A kernel computes `new` behind a tile where it would otherwise keep
+    /// all that in registers during the tile ([`KEEPS_INVARIANTS`](crate::isa::hint)).
+    #[inline(always)]
+    pub fn renewed(self, new: TileScheduler) -> Self {
+        TileScheduler { id: self.id, ..new }
+    }
+
     /// The next tile, or `None` when this CTA has run its last.
     #[inline(always)]
     #[allow(
@@ -142,6 +150,9 @@ impl TileScheduler {
         // The sum saturates, because an id past the last tile must not wrap round to
         // the first.
         self.id = id.saturating_add(self.step.max(1));
+        if KEEPS_INVARIANTS {
+            self.id = compute_here(self.id);
+        }
         Some(id)
     }
 

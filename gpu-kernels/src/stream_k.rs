@@ -175,6 +175,16 @@ impl StreamKScheduler {
         }
     }
 
+    /// See [`TileScheduler::renewed`].
+    #[inline(always)]
+    pub fn renewed(self, new: StreamKScheduler) -> Self {
+        StreamKScheduler {
+            whole: self.whole.renewed(new.whole),
+            left: self.left,
+            ..new
+        }
+    }
+
     /// The next work unit, or `None` when this CTA has run its last.
     #[inline(always)]
     #[allow(

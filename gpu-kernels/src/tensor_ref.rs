@@ -1,6 +1,7 @@
 //! [`TensorRef`]: where the elements of an operand lie.
 
 use crate::dtype::DType;
+use crate::isa::hint::compute_late_u64;
 
 /// A batch of matrices in device memory: element `(row, col)` of matrix `batch` lies at
 /// `address + (batch · batch_stride + row · row_stride + col · col_stride) ·
@@ -30,7 +31,7 @@ impl TensorRef {
     /// Matrix `batch`, whose elements have type `dtype`.
     #[inline(always)]
     pub fn of_batch(self, batch: u32, dtype: DType) -> TensorRef {
-        let offset = batch as u64 * self.batch_stride * dtype.bytes() as u64;
+        let offset = batch as u64 * compute_late_u64(self.batch_stride) * dtype.bytes() as u64;
         TensorRef {
             address: self.address + offset,
             ..self

@@ -7,8 +7,17 @@ use rand::{RngExt, SeedableRng};
 
 const SEED: u64 = 0x7475_726e;
 
-fn tiles_of(mut tiles: TileScheduler) -> Vec<WorkTile> {
-    std::iter::from_fn(|| tiles.next()).collect()
+/// The tiles of `new`, whatever it has derived from the launch being derived anew at each tile.
+fn tiles_of(new: TileScheduler) -> Vec<WorkTile> {
+    let mut tiles = new;
+    let found: Vec<_> = std::iter::from_fn(|| tiles.next()).collect();
+    let mut tiles = new;
+    let renewed = std::iter::from_fn(|| {
+        tiles = tiles.renewed(new);
+        tiles.next()
+    });
+    assert_eq!(renewed.collect::<Vec<_>>(), found);
+    found
 }
 
 /// Taken in turn, the tiles of all consumers that alternate are the scheduler's tiles.

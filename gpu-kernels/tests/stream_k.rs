@@ -63,8 +63,17 @@ impl Launch {
         };
         let order = TileOrder::GroupedM { size: 3 };
         let tiles = TileScheduler::new(Schedule::StreamK, order, self.grid, None, cta);
-        let mut units = StreamKScheduler::new(tiles, cta, self.stream_k_ctas, self.k_blocks);
-        std::iter::from_fn(|| units.next()).collect()
+        let new = StreamKScheduler::new(tiles, cta, self.stream_k_ctas, self.k_blocks);
+        let mut units = new;
+        let parts: Vec<_> = std::iter::from_fn(|| units.next()).collect();
+        // What it derives from the launch may be derived anew at any time.
+        let mut units = new;
+        let renewed = std::iter::from_fn(|| {
+            units = units.renewed(new);
+            units.next()
+        });
+        assert_eq!(renewed.collect::<Vec<_>>(), parts, "{self:?}");
+        parts
     }
 
     /// Every k-block of every tile belongs to exactly one CTA, and the CTA that reduces a

@@ -2,7 +2,7 @@
 
 use crate::dtype::{DType, ElementType};
 use crate::element::{Bf16, F16, F32};
-use crate::isa::hint::compute_here_u64;
+use crate::isa::hint::{compute_here_u64, compute_late};
 use crate::isa::{convert, global};
 use crate::problem::GemmParams;
 use crate::tensor_ref::TensorRef;
@@ -11,7 +11,7 @@ use crate::unroll::unroll;
 /// C of product `batch`, as if it were the only one.
 #[inline(always)]
 pub fn c_of(params: &GemmParams, batch: u32) -> TensorRef {
-    params.c.of_batch(batch, params.form.output)
+    params.c.of_batch(compute_late(batch), params.form.output)
 }
 
 /// Stores element (row, col) of C, in the output type of the launch. `c` is [`c_of`] a

@@ -57,6 +57,44 @@ pub fn cta_position() -> CtaPosition {
     }
 }
 
+/// [`thread_index`], read here and not before a loop ([`hint`](super::hint)).
+#[inline(always)]
+pub fn thread_index_here() -> u32 {
+    instruction!(
+        ptx = {
+            let value: u32;
+            // SAFETY: as `thread_index`; without `pure` it stays where it is.
+            unsafe {
+                asm!("mov.u32 {}, %tid.x;", out(reg32) value,
+                     options(nomem, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = machine::thread::thread_index()
+    )
+}
+
+/// [`cta_position`], with the size of the grid read here and not before a loop
+/// ([`hint`](super::hint)).
+#[inline(always)]
+pub fn cta_position_here() -> CtaPosition {
+    CtaPosition {
+        grid_x: instruction!(
+            ptx = {
+                let value: u32;
+                // SAFETY: as `grid_size_x`; without `pure` it stays where it is.
+                unsafe {
+                    asm!("mov.u32 {}, %nctaid.x;", out(reg32) value,
+                         options(nomem, nostack, preserves_flags));
+                }
+                value
+            },
+            emulated = machine::thread::grid_size_x()
+        ),
+        ..cta_position()
+    }
+}
+
 /// `shfl.sync.idx`: lane 0's `value`, in every lane. The compiler then knows that the
 /// value is the same across the warp, and can keep it in uniform registers.
 ///

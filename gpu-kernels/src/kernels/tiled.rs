@@ -82,6 +82,7 @@ mod device {
     use crate::dtype::ElementType;
     use crate::epilogue::{self, Epilogue};
     use crate::isa::arithmetic::fma;
+    use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
     use crate::isa::{shared, thread};
     use crate::order::TileGrid;
     use crate::problem::GemmParams;
@@ -183,6 +184,12 @@ mod device {
                 let (row, col) = threads.register_tile(paths.thread());
                 let origin = (tile.m * BM + row, tile.n * BN + col);
                 store::<T, BM, BN, BK>(params, tile.batch, origin, &accumulators);
+            }
+            if KEEPS_INVARIANTS {
+                let grid = TileGrid::cover(compute_here(params.m), compute_here(params.n), BM, BN);
+                let position = thread::cta_position_here();
+                let batches = params.batches();
+                tiles = tiles.renewed(TileScheduler::new(schedule, order, grid, batches, position));
             }
         }
     }

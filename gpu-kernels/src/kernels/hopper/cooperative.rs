@@ -20,6 +20,7 @@ use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
 use super::tma_load::TileLoads;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
 use crate::dtype::Contiguous;
+use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, thread, warpgroup, wgmma};
@@ -62,15 +63,38 @@ impl KernelSchedule for Cooperative {
 /// of a cluster together form one tile of the grid.
 #[inline(always)]
 pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileScheduler {
+    tiles_of::<K, false>(params, schedule)
+}
+
+/// [`tiles`], computed here and not before a loop.
+#[inline(always)]
+pub fn tiles_here<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileScheduler {
+    tiles_of::<K, true>(params, schedule)
+}
+
+#[inline(always)]
+fn tiles_of<K: KernelTraits, const HERE: bool>(
+    params: &GemmParams,
+    schedule: Schedule,
+) -> TileScheduler {
+    let here = |value| if HERE { compute_here(value) } else { value };
     let (m, n) = (K::BLOCK_M * K::CLUSTER.m, K::BLOCK_N * K::CLUSTER.n);
-    let grid = TileGrid::cover(params.m, params.n, m, n);
-    let position = thread::cta_position();
+    let grid = TileGrid::cover(here(params.m), here(params.n), m, n);
+    let position = if HERE {
+        thread::cta_position_here()
+    } else {
+        thread::cta_position()
+    };
     let position = CtaPosition {
         x: position.x / K::CLUSTER.ctas(),
         grid_x: position.grid_x / K::CLUSTER.ctas(),
         ..position
     };
-    let batches = if K::FUSED { params.batches() } else { None };
+    let batches = if !K::FUSED || here(params.form.batched) == 0 {
+        None
+    } else {
+        Some(params.batches)
+    };
     TileScheduler::new(schedule, params.order, grid, batches, position)
 }
 
@@ -169,8 +193,17 @@ unsafe fn consume<K: KernelTraits>(
             let origin = Origin::of::<K>(tile).down(consumer.first_row::<K>());
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
+            let k_blocks = if KEEPS_INVARIANTS {
+                ceil_div(compute_here(params.k), K::BLOCK_K)
+            } else {
+                k_blocks
+            };
             main_loop.multiply_tile(&mut accumulators, k_blocks);
             store.tile(&mut accumulators, origin);
+            if KEEPS_INVARIANTS {
+                main_loop.consumer.lane = thread::thread_index_here() % WARPGROUP;
+                tiles = tiles.renewed(tiles_here::<K>(params, params.schedule));
+            }
         }
         store.finish();
     }

@@ -34,10 +34,10 @@ use super::shared_memory::{Mbarrier, SharedMemory, StagedTile, Staging};
 use super::tma_load::is_gated;
 use super::traits::{Accumulators, KernelTraits, Origin};
 use crate::epilogue::{Activation, SourceUse, pack_pair, times};
-use crate::isa::hint::compute_here;
+use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
-use crate::isa::{shared, tma, warpgroup};
+use crate::isa::{shared, thread, tma, warpgroup};
 use crate::kernel::Cluster;
 use crate::problem::{GemmParams, MapAddress};
 use crate::unroll::unroll;
@@ -151,6 +151,17 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         }
     }
 
+    /// Index of the thread in its warpgroup, computed here: what follows from it would else be
+    /// computed before the first tile.
+    #[inline(always)]
+    fn lane_here(&self) -> u32 {
+        if KEEPS_INVARIANTS {
+            thread::thread_index_here() % WARPGROUP
+        } else {
+            compute_here(self.lane)
+        }
+    }
+
     /// Whether C has 32-bit elements.
     #[inline(always)]
     fn is_wide(&self) -> bool {
@@ -200,8 +211,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         // barrier of its last `send`.
         unsafe {
             if self.fusion.has_column_vectors() {
-                self.fusion
-                    .stage_vectors(compute_here(self.lane), origin.col);
+                self.fusion.stage_vectors(self.lane_here(), origin.col);
                 self.sync();
             }
             if self.source_by_tma() {
@@ -246,7 +256,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     ) {
         // The addresses of a lane's part of a tile are computed anew for each tile: kept
         // from tile to tile, they would take up to 34 registers from the main loop.
-        let lane = compute_here(self.lane);
+        let lane = self.lane_here();
         let gated = is_gated::<K>(self.params);
         let fragment = Fragment::new(lane);
         // SAFETY: each batch begins before it is filled, and is sent when it is full.

@@ -25,18 +25,18 @@
 
 use core::marker::PhantomData;
 
-use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::cooperative::{MainLoop, Producer, tiles, tiles_here, undefined};
 use super::epilogue::TileStore;
 use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
 use super::shared_memory::SharedMemory;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
-use crate::isa::hint::{compute_here, compute_here_u64};
+use crate::isa::hint::{KEEPS_INVARIANTS, compute_here, compute_here_u64};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, flag, global, thread, warpgroup};
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, TileScheduler};
 use crate::stream_k::{FixUp, StreamKScheduler};
 use crate::unroll::unroll;
 
@@ -72,13 +72,13 @@ impl KernelSchedule for StreamK {
 /// The tiles of this CTA, and its k-blocks of the tiles that are shared.
 #[inline(always)]
 fn work<K: KernelTraits>(params: &GemmParams, k_blocks: u32) -> StreamKScheduler {
-    let tiles = tiles::<K>(params, Schedule::StreamK);
-    StreamKScheduler::new(
-        tiles,
-        thread::cta_position(),
-        params.stream_k_ctas,
-        k_blocks,
-    )
+    scheduler(params, tiles::<K>(params, Schedule::StreamK), k_blocks)
+}
+
+#[inline(always)]
+fn scheduler(params: &GemmParams, tiles: TileScheduler, k_blocks: u32) -> StreamKScheduler {
+    let cta = thread::cta_position();
+    StreamKScheduler::new(tiles, cta, params.stream_k_ctas, k_blocks)
 }
 
 /// The producer: loads this CTA's k-blocks of every tile.
@@ -126,6 +126,10 @@ unsafe fn consume<K: KernelTraits>(
             if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
                 store.prepare(origin);
                 store.tile(&mut accumulators, origin);
+            }
+            if KEEPS_INVARIANTS {
+                let tiles = tiles_here::<K>(params, Schedule::StreamK);
+                work = work.renewed(scheduler(params, tiles, k_blocks));
             }
         }
         store.finish();

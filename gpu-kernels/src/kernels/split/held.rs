@@ -249,6 +249,15 @@ pub(super) unsafe fn split(group: &Group, access: Access) {
             first += held.step();
             bits = held.load(first);
         }
+        let line = if hint::KEEPS_INVARIANTS {
+            let thread = thread::thread_index_here();
+            match access {
+                Access::Vectors | Access::AlongK => thread >> threads_log2,
+                Access::AcrossK => thread & ((1 << lines_log2) - 1),
+            }
+        } else {
+            line
+        };
         group.gather(line * threads + place, largest);
         let exponent = group.exponent(line, threads);
         if place == 0 {

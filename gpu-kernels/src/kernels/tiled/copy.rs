@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use super::layout::{CopyMap, Place, QUAD, shared_offset};
 use crate::dtype::ElementType;
-use crate::isa::hint::{compute_here, compute_here_u64};
+use crate::isa::hint::{KEEPS_INVARIANTS, compute_here, compute_here_u64};
 use crate::isa::{global, shared};
 use crate::unroll::unroll;
 
@@ -120,7 +120,8 @@ pub struct OperandCopy<T, S> {
     paths: Paths,
     /// First index of the current tile along M or N.
     origin: u32,
-    /// Bytes from the first matrix of the batch to the current one.
+    /// Index of the current matrix of the batch, and bytes from the first one to it.
+    batch: u32,
     batch_offset: u64,
     marker: PhantomData<(T, S)>,
 }
@@ -145,6 +146,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
             source,
             paths,
             origin: 0,
+            batch: 0,
             batch_offset: 0,
             marker: PhantomData,
         }
@@ -160,6 +162,7 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
     #[inline(always)]
     pub fn seek(&mut self, tile: u32, batch: u32) {
         self.origin = tile * S::BLOCK_MN;
+        self.batch = batch;
         self.batch_offset = batch as u64 * self.source.batch_stride * Self::BYTES;
     }
 
@@ -194,7 +197,12 @@ impl<T: ElementType, S: CopyTile> OperandCopy<T, S> {
         // from step to step would take two registers, and its step two more.
         let mn_stride = Self::BYTES * compute_here_u64(self.source.mn_stride);
         let k_stride = Self::BYTES * compute_here_u64(self.source.k_stride);
-        let matrix = self.source.address + self.batch_offset;
+        let offset = if KEEPS_INVARIANTS {
+            compute_here(self.batch) as u64 * self.source.batch_stride * Self::BYTES
+        } else {
+            self.batch_offset
+        };
+        let matrix = self.source.address + offset;
         let start = matrix + first_mn as u64 * mn_stride + first_k as u64 * k_stride;
         let stride = step.mn as u64 * mn_stride + step.k as u64 * k_stride;
         // SAFETY: zeros are plain integers.

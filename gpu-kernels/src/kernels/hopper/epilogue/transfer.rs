@@ -2,7 +2,7 @@
 //! element where TMA cannot.
 
 use super::TileStore;
-use crate::isa::hint::{compute_here, compute_here_u64};
+use crate::isa::hint::compute_here_u64;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{global, shared, thread, tma, warpgroup};
 use crate::kernels::hopper::shared_memory::M64_TILE_BYTES;
@@ -152,7 +152,7 @@ impl<K: KernelTraits> TileStore<'_, K> {
         };
         // Without `compute_here` LLVM would compute the lane and the strides once, before
         // the main loop, which has no registers to keep them in.
-        let lane = compute_here(self.lane);
+        let lane = self.lane_here();
         let (first, word) = (lane / 32 * 16, lane % 32);
         let col = origin.col + tile * (128 / bytes) + word * 4 / bytes;
         let start = matrix.address + bytes as u64 * (col as u64 * matrix.col_stride);
@@ -215,7 +215,8 @@ impl<K: KernelTraits> TileStore<'_, K> {
     /// main loop.
     #[inline(always)]
     pub(super) fn sends(&self) -> bool {
-        compute_here(self.lane).is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP })
+        self.lane_here()
+            .is_multiple_of(if Self::BY_WARP { 32 } else { WARPGROUP })
     }
 
     /// A barrier of the threads whose rows one TMA store writes: a warpgroup, or a warp
