@@ -92,7 +92,7 @@ unsafe fn load_vector<T: ElementType>(address: u64) -> [u32; 4] {
             return [0, 4, 8, 12].map(|offset| global::load_u32(address + offset));
         }
         // Words, of which the first and the last are halves where the vector begins in mid-word.
-        let is_split = address % 4 != 0;
+        let is_split = !address.is_multiple_of(4);
         let word = address & !3;
         let first =
             global::load_u32_if(!is_split, word) | global::load_u16_if(is_split, address) << 16;
@@ -138,12 +138,12 @@ unsafe fn load_elements<T: ElementType>(address: u64, count: u32) -> [u32; 4] {
 #[inline(always)]
 unsafe fn store_elements<T: ElementType>(address: u64, words: [u32; 4], count: u32) {
     unroll!(I < 8, {
+        let is_there = (I as u32) < count;
         // SAFETY: the caller's duty.
         unsafe {
-            if (I as u32) >= count {
-            } else if T::DTYPE.bytes() == 2 {
+            if is_there && T::DTYPE.bytes() == 2 {
                 global::store_u16(address + 2 * I as u64, words[I / 2] >> (16 * (I % 2)));
-            } else if I < 4 {
+            } else if is_there && I < 4 {
                 global::store_u32(address + 4 * I as u64, words[I]);
             }
         }
