@@ -37,7 +37,6 @@ use crate::gemm::Gemm;
 use crate::gpu::opened::Gpu;
 use crate::gpu::pack::Copy;
 use crate::gpu::plan::GpuPlan;
-use crate::layout::Layout;
 use crate::plan::Plan;
 use crate::plan_info::Origin;
 use crate::problem::{Problem, Strides};
@@ -130,14 +129,10 @@ pub fn copy<T: Element>(
     }
     let size = |extent: usize| u32::try_from(extent).unwrap_or(u32::MAX);
     let (rows, cols) = (size(shapes[0].0), size(shapes[0].1));
-    let operand = |address, layout: Layout| {
-        Strides::new(layout.row_stride as u64, layout.col_stride as u64).at(address)
-    };
-    let places = [
-        operand(from.address(), layouts[0]),
-        operand(to.address(), layouts[1]),
-    ];
-    let mut copy = Copy::new(gpu, kernel, (1, rows, cols), places[0], places[1])?;
+    let strides =
+        layouts.map(|layout| Strides::new(layout.row_stride as u64, layout.col_stride as u64));
+    let to = strides[1].at(to.address());
+    let mut copy = Copy::of_one(gpu, kernel, (1, rows, cols), strides[0], to)?;
     let choice = Choice {
         kernel: *kernel,
         transposed: false,
@@ -152,7 +147,7 @@ pub fn copy<T: Element>(
     };
     copy.walk(gpu, &choice);
     // SAFETY: both views are live, and an emulated launch has ended when it returns.
-    unsafe { copy.run(gpu, None, places[0].address) }
+    unsafe { copy.run(gpu, None, [from.address(), 0]) }
 }
 
 /// The GPU that `device` emulates.

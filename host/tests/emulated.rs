@@ -279,7 +279,8 @@ fn workspaces_that_find_no_memory() {
         hopper_tf32(&device).plan(a, b, c.view_mut()).unwrap_err(),
         Error::OutOfMemory {
             device: device.to_string(),
-            wanted: 1 << 25,
+            // The copies of A and B.
+            wanted: (1 << 25) + (4 << 11),
             // The bytes of A and C.
             free: (16 << 20) - 4 - (4 << 12),
         }

@@ -6,17 +6,27 @@
 //! matrix into a layout that the fast kernels can read. Most shapes need the
 //! copy: every shape with an odd K, for example.
 //!
-//! The kernel takes the parameters of a product and reads them as a copy: C =
-//! A, M×N, with B and K unused. A CTA moves a 64×64 tile through shared memory,
-//! reading along A's contiguous direction and writing along C's, so that both
-//! sides are coalesced (the transpose of NVIDIA's "An Efficient Matrix Transpose
-//! in CUDA C/C++").
+//! The kernel takes the parameters of a product, and copies A, M×K, to C, and B, K×N, to the source
+//! of the epilogue; either may be [`TensorRef::NONE`]. One launch copies both, because a launch
+//! takes as long as copying a small operand. A CTA moves a 64×64 tile:
+//!
+//! | lines of the operand and of its copy | how |
+//! |---|---|
+//! | in the same direction | in registers, 16 bytes of the copy at a time. An operand of 16-bit elements may begin between two words: a thread then loads words and shifts ([`lines`]) |
+//! | in different directions, or elements apart | through shared memory: reading along the operand's lines and writing along the copy's, so that both sides are coalesced ([`turned`]; the transpose of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++") |
+
+mod lines;
+mod turned;
 
 use core::marker::PhantomData;
 
 use crate::dtype::ElementType;
+use crate::isa::thread::{self, CtaPosition};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
+use crate::order::TileGrid;
 use crate::problem::{GemmParams, MapAddress};
+use crate::schedule::TileScheduler;
+use crate::tensor_ref::TensorRef;
 
 /// Rows and columns of a tile.
 const SIDE: u32 = 64;
@@ -50,138 +60,131 @@ impl<T: ElementType> Kernel for Pack<T> {
 
     #[inline(always)]
     unsafe fn run(params: &GemmParams, _: MapAddress) {
-        use crate::isa::thread;
-        use crate::order::TileGrid;
-        use crate::schedule::TileScheduler;
-
-        let grid = TileGrid::cover(params.m, params.n, SIDE, SIDE);
+        let (a, b) = (Operand::a(params), Operand::b(params));
         let position = thread::cta_position();
+        // Operands are lines apart in the grid: the tiles of A, then those of B.
+        let of_b = CtaPosition {
+            x: position.x.wrapping_sub(a.tiles()),
+            ..position
+        };
+        // SAFETY: all threads of the CTA run the same tiles.
+        unsafe {
+            a.copy_tiles::<T>(params, position);
+            if position.x >= a.tiles() {
+                b.copy_tiles::<T>(params, of_b);
+            }
+        }
+    }
+}
+
+/// Number of CTAs of the launch: one for each tile. Operands that fit in memory have fewer tiles
+/// than a launch can number.
+pub fn ctas(params: &GemmParams) -> u32 {
+    Operand::a(params).tiles() + Operand::b(params).tiles()
+}
+
+/// An operand and its copy.
+#[derive(Clone, Copy)]
+struct Operand {
+    rows: u32,
+    cols: u32,
+    /// Number of matrices; `None` if the launch has no batch, 0 if the operand is not copied.
+    matrices: Option<u32>,
+    from: TensorRef,
+    to: TensorRef,
+}
+
+impl Operand {
+    #[inline(always)]
+    fn a(params: &GemmParams) -> Self {
+        Operand::new(params, (params.m, params.k), params.a, params.c)
+    }
+
+    #[inline(always)]
+    fn b(params: &GemmParams) -> Self {
+        let to = params.epilogue.source;
+        Operand::new(params, (params.k, params.n), params.b, to)
+    }
+
+    #[inline(always)]
+    fn new(params: &GemmParams, (rows, cols): (u32, u32), from: TensorRef, to: TensorRef) -> Self {
+        let matrices = match params.batches() {
+            _ if to.address == 0 => Some(0),
+            // Products share the matrix.
+            Some(_) if from.batch_stride == 0 => Some(1),
+            batches => batches,
+        };
+        Operand {
+            rows,
+            cols,
+            matrices,
+            from,
+            to,
+        }
+    }
+
+    #[inline(always)]
+    fn grid(&self) -> TileGrid {
+        TileGrid::cover(self.rows, self.cols, SIDE, SIDE)
+    }
+
+    #[inline(always)]
+    fn tiles(&self) -> u32 {
+        self.grid().tiles() * self.matrices.unwrap_or(1)
+    }
+
+    /// Copies the tiles of the CTA at `position`, in the order and under the schedule of the
+    /// launch.
+    ///
+    /// # Safety
+    /// All threads of the CTA call this; the operand is live, and its copy has room.
+    #[inline(always)]
+    unsafe fn copy_tiles<T: ElementType>(&self, params: &GemmParams, position: CtaPosition) {
         let (schedule, order) = (params.schedule, params.order);
-        let mut tiles = TileScheduler::new(schedule, order, grid, params.batches(), position);
+        let mut tiles = TileScheduler::new(schedule, order, self.grid(), self.matrices, position);
         while let Some(tile) = tiles.next() {
             let (row, col) = (tile.m * SIDE, tile.n * SIDE);
-            // SAFETY: all threads run the same walk; the copies are masked where
-            // the tile reaches past the edge.
+            let piece = Piece {
+                from: self.from.of_batch(tile.batch, T::DTYPE),
+                to: self.to.of_batch(tile.batch, T::DTYPE),
+                row,
+                col,
+                rows: self.rows - row,
+                cols: self.cols - col,
+            };
+            // SAFETY: all threads run the same walk; the copies are masked where the tile
+            // reaches past the edge.
             unsafe {
-                if row + SIDE <= params.m && col + SIDE <= params.n {
-                    device::copy_tile::<T, false>(params, tile.batch, row, col);
+                if piece.is_in_lines::<T>() {
+                    piece.copy_lines::<T>();
+                } else if piece.rows >= SIDE && piece.cols >= SIDE {
+                    piece.turn::<T, false>();
                 } else {
-                    device::copy_tile::<T, true>(params, tile.batch, row, col);
+                    piece.turn::<T, true>();
                 }
             }
         }
     }
 }
 
-mod device {
-    use super::{PITCH, SIDE, THREADS};
-    use crate::dtype::DType;
-    use crate::dtype::ElementType;
-    use crate::isa::{global, shared, thread};
-    use crate::problem::GemmParams;
-    use crate::tensor_ref::TensorRef;
-    use crate::unroll::unroll;
+/// A tile of a matrix, and of its copy.
+#[derive(Clone, Copy)]
+struct Piece {
+    from: TensorRef,
+    to: TensorRef,
+    /// Its first row.
+    row: u32,
+    /// Its first column.
+    col: u32,
+    /// Rows of the matrix from there on.
+    rows: u32,
+    /// Columns of the matrix from there on.
+    cols: u32,
+}
 
-    /// Elements of a tile that one thread moves.
-    const EACH: usize = (SIDE * SIDE / THREADS) as usize;
-
-    /// # Safety
-    /// All threads of the CTA call this; `row` and `col` are a tile's first. Without
-    /// `MASKED` the whole tile is inside the matrix.
-    #[inline(always)]
-    pub(super) unsafe fn copy_tile<T: ElementType, const MASKED: bool>(
-        params: &GemmParams,
-        batch: u32,
-        row: u32,
-        col: u32,
-    ) {
-        let a = params.a.of_batch(batch, T::DTYPE);
-        let copy = params.c.of_batch(batch, T::DTYPE);
-        let inside = |r: u32, c: u32| !MASKED || (row + r < params.m && col + c < params.n);
-        let mut bits = [0; EACH];
-        // SAFETY: masked by `inside`; the barriers separate the two uses of the tile.
-        unsafe {
-            let from = ThreadMap::along(&a);
-            unroll!(I < 16, {
-                let (r, c) = from.place(I as u32);
-                if inside(r, c) {
-                    bits[I] = load::<T>(element::<T>(&a, row + r, col + c));
-                }
-            });
-            unroll!(I < 16, {
-                let (r, c) = from.place(I as u32);
-                shared::store_u32(shared::base() + (r * PITCH + c) * 4, bits[I]);
-            });
-            thread::sync_cta();
-            let to = ThreadMap::along(&copy);
-            unroll!(I < 16, {
-                let (r, c) = to.place(I as u32);
-                if inside(r, c) {
-                    let bits = shared::load_u32(shared::base() + (r * PITCH + c) * 4);
-                    store::<T>(element::<T>(&copy, row + r, col + c), bits);
-                }
-            });
-            thread::sync_cta();
-        }
-    }
-
-    /// The elements of a tile that a thread moves: neighbouring threads go along rows, or
-    /// along columns.
-    struct ThreadMap {
-        along_rows: bool,
-    }
-
-    impl ThreadMap {
-        #[inline(always)]
-        fn along(operand: &TensorRef) -> Self {
-            ThreadMap {
-                along_rows: operand.col_stride <= operand.row_stride,
-            }
-        }
-
-        /// Row and column, in the tile, of this thread's element number `i`.
-        #[inline(always)]
-        fn place(&self, i: u32) -> (u32, u32) {
-            let index = i * THREADS + thread::thread_index();
-            let (line, offset) = (index / SIDE, index % SIDE);
-            if self.along_rows {
-                (line, offset)
-            } else {
-                (offset, line)
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn element<T: ElementType>(operand: &TensorRef, row: u32, col: u32) -> u64 {
-        let index = row as u64 * operand.row_stride + col as u64 * operand.col_stride;
-        operand.address + T::DTYPE.bytes() as u64 * index
-    }
-
-    /// # Safety
-    /// `address` is an element of A.
-    #[inline(always)]
-    unsafe fn load<T: ElementType>(address: u64) -> u32 {
-        // SAFETY: the caller's duty.
-        unsafe {
-            match T::DTYPE {
-                DType::F16 | DType::Bf16 => global::load_u16(address),
-                DType::F32 | DType::Tf32 | DType::F16x3 => global::load_u32(address),
-            }
-        }
-    }
-
-    /// # Safety
-    /// `address` is an element of C.
-    #[inline(always)]
-    unsafe fn store<T: ElementType>(address: u64, bits: u32) {
-        // SAFETY: the caller's duty.
-        unsafe {
-            if T::DTYPE.bytes() == 4 {
-                global::store_u32(address, bits);
-            } else {
-                global::store_u16(address, bits);
-            }
-        }
-    }
+/// The address of an element of a matrix.
+#[inline(always)]
+fn element<T: ElementType>(matrix: &TensorRef, row: u32, col: u32) -> u64 {
+    let index = row as u64 * matrix.row_stride + col as u64 * matrix.col_stride;
+    matrix.address + T::DTYPE.bytes() as u64 * index
 }

@@ -175,7 +175,7 @@ impl Columns {
             Columns::Halves(bytes) => Ok([address, address + bytes]),
             Columns::Interleaved(apart) => {
                 // SAFETY: the caller ensures it.
-                unsafe { apart.copy.run(gpu, turn.stream(), address) }?;
+                unsafe { apart.copy.run(gpu, turn.stream(), [address, 0]) }?;
                 let gates = apart.workspace.address();
                 Ok([gates, gates + apart.pitch])
             }
@@ -211,11 +211,11 @@ impl Apart {
             batch_stride,
             ..Strides::new(row_stride, 1)
         };
-        let from = strides(words, 2 * words).at(0);
+        let from = strides(words, 2 * words);
         let to = strides(pitch / 2, words).at(workspace.address());
         let shape = (2, half, words as u32);
         Ok(Apart {
-            copy: Copy::new(gpu, kernel, shape, from, to)?,
+            copy: Copy::of_one(gpu, kernel, shape, from, to)?,
             workspace,
             pitch,
         })

@@ -1,10 +1,10 @@
-//! Packing: before each product, an operand is copied so that TMA can read it.
+//! Packing: before each product, one launch copies the operands that TMA cannot read.
 
 use std::sync::Arc;
 
+use gpu_kernels::kernels::pack;
 use gpu_kernels::{
-    EpilogueArguments, Form, GemmParams, KernelInfo, Schedule, TensorMaps, TensorRef, TileGrid,
-    TileOrder,
+    EpilogueArguments, Form, GemmParams, KernelInfo, Schedule, TensorMaps, TensorRef, TileOrder,
 };
 
 use super::backend::{Function, LaunchConfig, Streams};
@@ -12,60 +12,77 @@ use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
 use super::stream::CudaStream;
 use crate::error::Error;
-use crate::problem::Strides;
+use crate::problem::{Problem, Strides};
 use crate::select::pack::PackedMatrix;
 #[cfg(feature = "emulator")]
 use crate::select::{choice::Choice, grid};
 
-/// A launch that copies a matrix of the kernel's element type to other strides.
+/// A launch that copies the operands of a product to other strides.
 #[derive(Debug)]
 pub(crate) struct Copy {
     function: Function,
     config: LaunchConfig,
-    /// A is the matrix, and C is its copy.
+    /// C is the copy of A, and the source of the epilogue that of B.
     params: GemmParams,
 }
 
 impl Copy {
-    /// Loads `kernel` for a copy of `from` to `to`: `batches` matrices of `rows`×`cols`.
+    /// Loads `kernel` for copies of A and B to `to`, where it is a matrix: `batches` of M×K, and
+    /// of K×N.
     pub(crate) fn new(
         gpu: &Gpu,
         kernel: &KernelInfo,
-        (batches, rows, cols): (u32, u32, u32),
-        from: TensorRef,
-        to: TensorRef,
+        batches: u32,
+        [m, n, k]: [u32; 3],
+        [a, b]: [Strides; 2],
+        [to_a, to_b]: [TensorRef; 2],
     ) -> Result<Self, Error> {
-        // Matrices that fit in memory have fewer tiles than a launch can number.
-        let grid = TileGrid::cover(rows, cols, kernel.block.m, kernel.block.n);
         let form = Form {
             batched: (batches > 1).into(),
             ..Form::plain(kernel.input)
         };
+        let params = GemmParams {
+            a: a.at(0),
+            form,
+            batches,
+            epilogue: EpilogueArguments {
+                source: to_b,
+                ..EpilogueArguments::NONE
+            },
+            source_by_tma: 0,
+            b: b.at(0),
+            c: to_a,
+            workspace: 0,
+            m,
+            n,
+            k,
+            order: TileOrder::RowMajor,
+            schedule: Schedule::Grid1d,
+            store_by_tma: 0,
+            stream_k_ctas: 0,
+            exponents: [0; 2],
+        };
         Ok(Copy {
             function: gpu.load(kernel, &form)?,
             config: LaunchConfig {
-                ctas: (batches * grid.tiles(), 1),
+                ctas: (pack::ctas(&params), 1),
                 overlaps: false,
             },
-            params: GemmParams {
-                a: from,
-                form,
-                batches,
-                epilogue: EpilogueArguments::NONE,
-                source_by_tma: 0,
-                b: TensorRef::NONE,
-                c: to,
-                workspace: 0,
-                m: rows,
-                n: cols,
-                k: 0,
-                order: TileOrder::RowMajor,
-                schedule: Schedule::Grid1d,
-                store_by_tma: 0,
-                stream_k_ctas: 0,
-                exponents: [0; 2],
-            },
+            params,
         })
+    }
+
+    /// Loads `kernel` for a copy of `from` to `to`: `batches` matrices of `rows`×`cols`. To
+    /// [`Copy::run`], they are A, and there is no B.
+    pub(crate) fn of_one(
+        gpu: &Gpu,
+        kernel: &KernelInfo,
+        (batches, rows, cols): (u32, u32, u32),
+        from: Strides,
+        to: TensorRef,
+    ) -> Result<Self, Error> {
+        let (from, to) = ([from, Strides::new(0, 0)], [to, TensorRef::NONE]);
+        Copy::new(gpu, kernel, batches, [rows, 0, cols], from, to)
     }
 
     /// Sets the order and the schedule of the copy from `choice`, which is for the same
@@ -77,23 +94,22 @@ impl Copy {
         self.params.schedule = choice.schedule;
     }
 
-    /// Enqueues the copy of the matrix at `address` on `stream`, or on the library's own. The
-    /// context of `gpu` is current.
+    /// Enqueues the copies of the operands at these addresses on `stream`, or on the library's own.
+    /// The context of `gpu` is current.
     ///
     /// # Safety
-    /// The matrix is live on `gpu`, in the planned layout. The matrix and its copy stay
-    /// allocated until the stream has finished.
+    /// The operands that are copied are live on `gpu`, in the planned layouts. They and their
+    /// copies stay allocated until the stream has finished.
     pub(crate) unsafe fn run(
         &self,
         gpu: &Gpu,
         stream: Option<CudaStream>,
-        address: u64,
+        [a, b]: [u64; 2],
     ) -> Result<(), Error> {
+        let at = |address, operand| TensorRef { address, ..operand };
         let params = GemmParams {
-            a: TensorRef {
-                address,
-                ..self.params.a
-            },
+            a: at(a, self.params.a),
+            b: at(b, self.params.b),
             ..self.params
         };
         let (function, maps) = (&self.function, &TensorMaps::NONE);
@@ -102,34 +118,55 @@ impl Copy {
     }
 }
 
-/// One operand's workspace, and the launch that fills it.
+/// The launch, and the workspace that it fills: the copy of A, then that of B.
 #[derive(Debug)]
 pub(crate) struct Pack {
     copy: Copy,
+    /// Whether A and B are packed.
+    packs: [bool; 2],
     workspace: DeviceBuffer,
 }
 
 impl Pack {
-    /// Loads `kernel` for a copy of `from` to a workspace with the layout of `packed`.
+    /// Loads `kernel` for copies of the operands of `problem` that are to be `packed`, at least
+    /// one.
     pub(crate) fn new(
         gpu: &Arc<Gpu>,
         kernel: &KernelInfo,
-        from: Strides,
-        packed: PackedMatrix,
+        problem: &Problem,
+        packed: [Option<PackedMatrix>; 2],
     ) -> Result<Self, Error> {
-        let bytes = packed.bytes().ok_or(Error::SizeOverflow {
-            layout: packed.layout(),
-        })?;
-        let workspace = DeviceBuffer::undefined(gpu, bytes, Streams::Any)?;
-        let to = packed.strides().at(workspace.address());
-        let shape = (packed.batches, packed.rows, packed.cols);
-        let copy = Copy::new(gpu, kernel, shape, from.at(0), to)?;
-        Ok(Pack { copy, workspace })
+        let mut offsets = [0; 2];
+        let mut end = 0_usize;
+        for (offset, matrix) in offsets.iter_mut().zip(packed) {
+            let Some(matrix) = matrix else { continue };
+            *offset = end;
+            // Packed matrices are whole lines of 128 bytes, so that all begin where TMA can read.
+            end = (matrix.bytes())
+                .and_then(|bytes| end.checked_add(bytes))
+                .ok_or(Error::SizeOverflow {
+                    layout: matrix.layout(),
+                })?;
+        }
+        let workspace = DeviceBuffer::undefined(gpu, end, Streams::Any)?;
+        let to = [0, 1].map(|operand: usize| match packed[operand] {
+            Some(matrix) => (matrix.strides()).at(workspace.address() + offsets[operand] as u64),
+            None => TensorRef::NONE,
+        });
+        let shape = [problem.m, problem.n, problem.k];
+        let from = [problem.a, problem.b];
+        Ok(Pack {
+            copy: Copy::new(gpu, kernel, problem.batches, shape, from, to)?,
+            packs: packed.map(|matrix| matrix.is_some()),
+            workspace,
+        })
     }
 
-    /// Address of the workspace, where the product reads the operand.
-    pub(crate) fn address(&self) -> u64 {
-        self.workspace.address()
+    /// Addresses of the copies of A and of B, as far as they are packed.
+    pub(crate) fn addresses(&self) -> [Option<u64>; 2] {
+        let GemmParams { c, epilogue, .. } = &self.copy.params;
+        let [a, b] = self.packs;
+        [a.then_some(c.address), b.then_some(epilogue.source.address)]
     }
 
     /// Bytes of the workspace.
@@ -137,19 +174,19 @@ impl Pack {
         self.workspace.bytes() as u64
     }
 
-    /// Enqueues the copy of the operand at `address`, as [`Copy::run`] does. The context of `gpu` is
-    /// current.
+    /// Enqueues the copies of the operands at these addresses, as [`Copy::run`] does. The context
+    /// of `gpu` is current.
     ///
     /// # Safety
-    /// The operand is live on `gpu`, in the planned layout. The operand and this
+    /// The operands that are packed are live on `gpu`, in the planned layouts. They and this
     /// value stay allocated until the stream has finished.
     pub(crate) unsafe fn run(
         &self,
         gpu: &Gpu,
         stream: Option<CudaStream>,
-        address: u64,
+        addresses: [u64; 2],
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it; `self` owns the workspace, which is large enough.
-        unsafe { self.copy.run(gpu, stream, address) }
+        unsafe { self.copy.run(gpu, stream, addresses) }
     }
 }

@@ -57,8 +57,8 @@ pub(crate) struct ProductLaunch {
     config: LaunchConfig,
     /// The estimated time by [`cost`], at the highest clock.
     estimate: Duration,
-    /// The copies of A and B, as the kernel sees them, that are made before the product.
-    packs: [Option<Pack>; 2],
+    /// The launch before the product that copies A or B, or both, as the kernel sees them.
+    pack: Option<Pack>,
     /// The launch before the product that splits A and B instead.
     split: Option<Split>,
     /// The parameters for the problem as the kernel sees it. The addresses are from the
@@ -86,8 +86,7 @@ impl ProductLaunch {
         let form = problem.form();
         let function = gpu.load(kernel, &form)?;
         let empty = problem.is_empty();
-        let mut packs = [None, None];
-        let mut split = None;
+        let (mut pack, mut split) = (None, None);
         if let (Some(splits), false) = (
             choice.pack.filter(|pack| pack.family == Family::Split),
             empty,
@@ -97,17 +96,13 @@ impl ProductLaunch {
             split = Some(Split::new(gpu, &splits, &problem, [a, b])?);
             (problem.a, problem.b) = (a.strides(), b.strides());
         } else if let (Some(copies), false) = (choice.pack, empty) {
-            if choice.packed.a {
-                let matrix = PackedMatrix::of_a(kernel, &problem);
-                let pack = Pack::new(gpu, &copies, problem.a, matrix)?;
-                problem.a = matrix.strides();
-                packs[0] = Some(pack);
-            }
-            if choice.packed.b {
-                let matrix = PackedMatrix::of_b(kernel, &problem);
-                let pack = Pack::new(gpu, &copies, problem.b, matrix)?;
-                problem.b = matrix.strides();
-                packs[1] = Some(pack);
+            let packed = [
+                (choice.packed.a).then(|| PackedMatrix::of_a(kernel, &problem)),
+                (choice.packed.b).then(|| PackedMatrix::of_b(kernel, &problem)),
+            ];
+            pack = Some(Pack::new(gpu, &copies, &problem, packed)?);
+            for (operand, matrix) in [&mut problem.a, &mut problem.b].into_iter().zip(packed) {
+                *operand = matrix.map_or(*operand, PackedMatrix::strides);
             }
         }
         let maps = match kernel.family {
@@ -116,7 +111,7 @@ impl ProductLaunch {
         };
         let [a, b] = match &split {
             Some(split) => split.addresses(),
-            None => [0, 1].map(|operand: usize| packs[operand].as_ref().map_or(0, Pack::address)),
+            None => addresses(&pack).map(|address| address.unwrap_or(0)),
         };
         let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
         let sums = match grid::stream_k_tiles(&choice, ctas) {
@@ -150,7 +145,7 @@ impl ProductLaunch {
                 stream_k_ctas: choice.stream_k_ctas,
                 exponents: split.as_ref().map_or([0; 2], Split::exponents),
             },
-            packs,
+            pack,
             split,
             maps,
             sums,
@@ -171,12 +166,12 @@ impl ProductLaunch {
             (self.params.m, self.params.n)
         };
         let mut packed =
-            [0, 1].map(|index: usize| self.split.is_some() || self.packs[index].is_some());
+            addresses(&self.pack).map(|address| self.split.is_some() || address.is_some());
         if self.choice.transposed {
             packed.reverse();
         }
         let [packed_a, packed_b] = packed;
-        let packed = (self.packs.iter().flatten().map(Pack::workspace_bytes))
+        let packed = (self.pack.iter().map(Pack::workspace_bytes))
             .chain(self.split.iter().map(Split::workspace_bytes));
         let sums = self.sums.as_ref().map_or(0, Sums::bytes);
         GpuPlanInfo {
@@ -220,11 +215,11 @@ impl ProductLaunch {
         } else {
             *run
         };
-        let [pack_a, pack_b] = &self.packs;
-        if pack_a.is_none() && self.split.is_none() {
+        let [packed_a, packed_b] = addresses(&self.pack);
+        if packed_a.is_none() && self.split.is_none() {
             params.a.address = run.a;
         }
-        if pack_b.is_none() && self.split.is_none() {
+        if packed_b.is_none() && self.split.is_none() {
             params.b.address = run.b;
         }
         params.c.address = run.c;
@@ -242,11 +237,9 @@ impl ProductLaunch {
             params.source_by_tma = maps.source_by_tma.into();
         }
         let (backend, stream) = (self.gpu.backend(), turn.stream());
-        for (pack, address) in [(pack_a, run.a), (pack_b, run.b)] {
-            if let Some(pack) = pack {
-                // SAFETY: the caller ensures it.
-                unsafe { pack.run(&self.gpu, stream, address) }?;
-            }
+        if let Some(pack) = &self.pack {
+            // SAFETY: the caller ensures it.
+            unsafe { pack.run(&self.gpu, stream, [run.a, run.b]) }?;
         }
         if let Some(split) = &self.split {
             // SAFETY: the caller ensures it.
@@ -260,6 +253,11 @@ impl ProductLaunch {
         // entry point.
         unsafe { backend.launch(stream, function, config, &self.params, &tensor_maps) }
     }
+}
+
+/// Where `pack` copies A and B to, as far as it copies them.
+fn addresses(pack: &Option<Pack>) -> [Option<u64>; 2] {
+    pack.as_ref().map_or([None; 2], Pack::addresses)
 }
 
 /// The arguments of a gated epilogue that the plan knows.
