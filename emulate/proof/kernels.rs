@@ -309,7 +309,8 @@ fn cut_as_on(device: &Device, case: &mut Case) {
     };
     let grid = select::tile_grid(case.kernel(), case.m, case.n);
     case.resident = sms * case.kernel().ctas_per_sm;
-    case.choice.stream_k_ctas = cost::stream_k_ctas(case.kernel(), grid, 1, case.k, &target);
+    case.choice.stream_k_ctas =
+        cost::shared_ctas(case.kernel(), grid, 1, case.k, &target, Schedule::StreamK);
 }
 
 /// Moves the lines of a matrix apart, by a multiple of 16 bytes where TMA reads it.

@@ -75,6 +75,7 @@ impl Case {
                     false => Schedule::Grid1d,
                 },
                 stream_k_ctas: if is_stream_k { 2 } else { 0 },
+                reduce: None,
             },
             m,
             n,

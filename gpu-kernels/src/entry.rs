@@ -40,6 +40,7 @@ pub mod names {
     pub use crate::kernels::hopper::{Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK};
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
+    pub use crate::kernels::reduce::Reduce;
     pub use crate::kernels::split::Split;
     pub use crate::kernels::tensor_core::{Multistage, MultistageParts, Pipelined, TensorCore};
     pub use crate::kernels::tiled::Tiled;
@@ -101,8 +102,10 @@ macro_rules! for_each_entry {
                 64 128 64, 8, Clusters<2, 1>, false, "_cluster2x1";
                 128 64 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
+                128 64 64, 8, StreamK, true, "_streamk";
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 10, PingPong, true, "_pingpong";
+                64 64 64, 10, StreamK, true, "_streamk";
                 64 64 64, 8, SplitK<2>, true, "_split2";
                 64 64 64, 8, SplitK<4>, true, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
@@ -149,6 +152,14 @@ macro_rules! for_each_entry {
                 64 64 32, 8, SplitK<2>, true, "_split2";
                 64 64 32, 8, SplitK<4>, true, "_split4";
             }
+            // M N of every tile under stream-K
+            reduce {
+                128 256;
+                128 160;
+                128 128;
+                128 64;
+                64 64;
+            }
         }
     };
     // Instantiates every tile in every type and layout.
@@ -164,6 +175,7 @@ macro_rules! for_each_entry {
         hopper_bn { $($hopper_bn:tt)* }
         hopper_f16x3 { $($hopper_f16x3:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
+        reduce { $($reduce:tt)* }
     ) => {
         $crate::for_each_entry! {
             types of $instantiate, $arguments;
@@ -195,6 +207,7 @@ macro_rules! for_each_entry {
                 ("hopper_bf16_am_bk_" Bf16, AlongMn, AlongK) { $($hopper)* $($hopper_bk)* }
                 ("hopper_bf16_am_bn_" Bf16, AlongMn, AlongMn) { $($hopper)* $($hopper_bn)* }
             }
+            reduce { $($reduce)* }
         }
     };
     (
@@ -226,6 +239,7 @@ macro_rules! for_each_entry {
                   $h_stages:literal, $schedule:ty, $fused:literal, $suffix:literal;)*
             })*
         }
+        reduce { $($rm:literal $rn:literal;)* }
     ) => {
         $instantiate! {
             $arguments
@@ -271,6 +285,7 @@ macro_rules! for_each_entry {
                     ($h_name, $hm, "x", $hn, "x", $hk, $suffix):
                         Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule, $fused>;
                 )*)*
+                $(("reduce_", $rm, "x", $rn): Reduce<$rm, $rn>;)*
             }
         }
     };

@@ -9,14 +9,16 @@
 use crate::dtype::{DType, Major};
 use crate::schedule::Schedule;
 
-/// The steps of the ladder, and the kernels that prepare operands for them. Each step leaves
-/// the steps before it runnable.
+/// The steps of the ladder, and the kernels that prepare operands for them or finish their sums.
+/// Each step leaves the steps before it runnable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
     /// Computes no product: copies a matrix into a layout that the other kernels can read.
     Pack,
     /// Computes no product: splits f32 elements into parts that the other kernels multiply.
     Split,
+    /// Computes no product: adds the sums that [`Schedule::SplitK`] leaves, and stores C.
+    Reduce,
     /// One thread computes one element of C.
     Naive,
     /// Shared-memory tiles and register tiles on the CUDA cores.
@@ -33,6 +35,7 @@ impl Family {
         match self {
             Family::Pack => "pack",
             Family::Split => "split",
+            Family::Reduce => "reduce",
             Family::Naive => "naive",
             Family::Tiled => "tiled",
             Family::TensorCore => "tensor_core",
@@ -42,7 +45,7 @@ impl Family {
 
     /// Whether its kernels compute products.
     pub const fn multiplies(self) -> bool {
-        !matches!(self, Family::Pack | Family::Split)
+        !matches!(self, Family::Pack | Family::Split | Family::Reduce)
     }
 }
 
@@ -165,8 +168,8 @@ pub struct KernelInfo {
     pub staging_bytes: u32,
     /// Dynamic shared memory of one CTA, bytes.
     pub shared_bytes: u32,
-    /// Device memory for each CTA that shares tiles under [`Schedule::StreamK`],
-    /// bytes; 0 for kernels that share none.
+    /// Device memory for each CTA that shares tiles under [`Schedule::StreamK`] or
+    /// [`Schedule::SplitK`], bytes; 0 for kernels that share none.
     pub stream_k_bytes: u32,
 }
 
@@ -211,12 +214,12 @@ impl KernelInfo {
     }
 
     /// Whether it can run under `schedule`: kernels with clusters need a 1-D grid, and
-    /// kernels for stream-K run under stream-K only.
+    /// kernels for stream-K run under stream-K and split-K only.
     pub const fn runs_under(&self, schedule: Schedule) -> bool {
         match schedule {
             Schedule::Grid2d => self.stream_k_bytes == 0 && self.cluster.ctas() == 1,
             Schedule::Grid1d | Schedule::Persistent => self.stream_k_bytes == 0,
-            Schedule::StreamK => self.stream_k_bytes > 0,
+            Schedule::StreamK | Schedule::SplitK => self.stream_k_bytes > 0,
         }
     }
 }

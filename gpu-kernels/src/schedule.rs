@@ -5,9 +5,10 @@
 //! Grid1d      one CTA a tile, CTA i runs tile order(i)
 //! Persistent  NUM_SMS CTAs (or fewer), CTA i runs order(i), order(i + grid), …
 //! StreamK     as Persistent, but several CTAs share a tile of the last wave
+//! SplitK      several CTAs share each tile, and a second launch adds their sums
 //! ```
 //!
-//! StreamK has its own scheduler, over parts of tiles, in module `stream_k`.
+//! The last two have their own scheduler, over parts of tiles, in module `stream_k`.
 
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 pub use crate::isa::thread::CtaPosition;
@@ -29,6 +30,11 @@ pub enum Schedule {
     /// K, and CTAs that would be idle compute parts of them. It requires a kernel whose
     /// [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes) is not 0.
     StreamK = 3,
+    /// As many CTAs for each tile as [`GemmParams`](crate::GemmParams)`::stream_k_ctas` has room
+    /// for, each with an equal part of K. They leave their sums in the workspace, and a launch of
+    /// [`Reduce`](crate::kernels::reduce::Reduce) adds them in the order of K and stores C. It
+    /// requires a kernel like [`Schedule::StreamK`]. No CTA waits for another.
+    SplitK = 4,
 }
 
 /// One tile of one product of a batch.
@@ -92,7 +98,7 @@ impl TileScheduler {
                 step: tiles,
                 tiles,
             },
-            Schedule::Persistent | Schedule::StreamK => TileScheduler {
+            Schedule::Persistent | Schedule::StreamK | Schedule::SplitK => TileScheduler {
                 grid,
                 order,
                 batches,

@@ -144,6 +144,7 @@ pub fn copy<T: Element>(
         order,
         schedule,
         stream_k_ctas: 0,
+        reduce: None,
     };
     copy.walk(gpu, &choice);
     // SAFETY: both views are live, and an emulated launch has ended when it returns.

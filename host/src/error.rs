@@ -322,7 +322,7 @@ pub enum Error {
         if *batches == 1 { "" } else { "s" },
         match schedule {
             Schedule::Grid2d => "at most 65535 along M and 2147483647 along N",
-            Schedule::StreamK => "at most 2147483647 in all, and 4294967295 k-blocks in one wave",
+            Schedule::StreamK | Schedule::SplitK => "at most 2147483647 in all, and 4294967295 k-blocks in one wave",
             Schedule::Grid1d | Schedule::Persistent => "at most 2147483647 CTAs in all",
         }
     )]
@@ -368,7 +368,7 @@ pub enum Error {
     /// decides the order.
     #[error(
         "order {order} under schedule Grid2d, whose order is the hardware's; accepted there: \
-         row, and {order} under Grid1d, Persistent or StreamK"
+         row, and {order} under Grid1d, Persistent, StreamK or SplitK"
     )]
     OrderIgnored {
         /// The order asked for.
@@ -379,7 +379,7 @@ pub enum Error {
     /// dimension for a batch.
     #[error(
         "schedule Grid2d for {batches} products; accepted there: 1 product, and a batch under \
-         Grid1d, Persistent or StreamK"
+         Grid1d, Persistent, StreamK or SplitK"
     )]
     BatchedGrid2d {
         /// Number of products.

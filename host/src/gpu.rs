@@ -38,6 +38,7 @@ pub(crate) mod opened;
 pub(crate) mod pack;
 pub(crate) mod plan;
 mod product;
+mod reduce;
 mod run_order;
 mod split;
 pub(crate) mod stopwatch;

@@ -104,7 +104,7 @@ pub struct GpuPlanInfo {
     /// Whether B is packed first.
     pub packed_b: bool,
     /// Device memory for packed operands, for the accumulators of tiles that CTAs share under
-    /// [`Schedule::StreamK`], and for the gates of two launches, bytes.
+    /// [`Schedule::StreamK`] or [`Schedule::SplitK`], and for the gates of two launches, bytes.
     pub workspace_bytes: u64,
     /// The estimated time of one run at the GPU's highest clock, without the copies of
     /// packed operands. The estimate may be wrong by a factor of a few; it is meant for

@@ -105,7 +105,7 @@ pub enum Rejection {
     /// The kernel cannot compute gated pairs in one launch.
     #[error(
         "gated pairs in one launch need a hopper kernel with epilogues whose block has a \
-         multiple of 128 columns, and a C that is not transposed"
+         multiple of 128 columns, a C that is not transposed, and no split-K"
     )]
     Gated,
     /// The kernel computes one product only.

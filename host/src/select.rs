@@ -29,9 +29,9 @@
 //!    touches least of A and B. The estimate also counts hits on data that L2 still
 //!    holds from earlier waves.
 //! 6. **Schedule.** Hopper kernels are persistent: their CTAs keep the pipeline running
-//!    from tile to tile. Other kernels compute one tile per CTA. Some hopper kernels run
-//!    under stream-K only: step 4 considers them where the last wave is not full. They have
-//!    to win by 5 %, and by 8 % where there are fewer tiles than CTAs.
+//!    from tile to tile. Other kernels compute one tile per CTA. Some hopper kernels cut tiles
+//!    along K, under stream-K or split-K, whichever has the better estimate: step 4 considers
+//!    them where the last wave is not full. They have to win by 5 %.
 //!
 //! **Epilogues.** Kernels of all families compute all epilogues, except that only some hopper
 //! kernels make one column of C of two columns of the product. Where none of these can run,

@@ -86,10 +86,10 @@ pub fn named<T: Copy>(
     })
 }
 
-/// `grid2d`, `grid1d`, `persistent` or `stream-k`.
+/// `grid2d`, `grid1d`, `persistent`, `stream-k` or `split-k`.
 pub fn parse_schedule(text: &str) -> Result<Schedule, String> {
-    use Schedule::{Grid1d, Grid2d, Persistent, StreamK};
-    let schedules = [Grid2d, Grid1d, Persistent, StreamK];
+    use Schedule::{Grid1d, Grid2d, Persistent, SplitK, StreamK};
+    let schedules = [Grid2d, Grid1d, Persistent, StreamK, SplitK];
     named(text, "schedule", &schedules, schedule_name)
 }
 
@@ -100,6 +100,7 @@ pub fn schedule_name(schedule: Schedule) -> &'static str {
         Schedule::Grid1d => "grid1d",
         Schedule::Persistent => "persistent",
         Schedule::StreamK => "stream-k",
+        Schedule::SplitK => "split-k",
     }
 }
 

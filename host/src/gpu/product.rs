@@ -10,6 +10,7 @@ use super::epilogue::BoundEpilogue;
 use super::hopper_maps::HopperMaps;
 use super::opened::Gpu;
 use super::pack::Pack;
+use super::reduce::Reduce;
 use super::run_order::Turn;
 use super::split::Split;
 use super::sums::Sums;
@@ -67,6 +68,8 @@ pub(crate) struct ProductLaunch {
     maps: Option<HopperMaps>,
     /// The stream-K workspace, in which CTAs leave the accumulators of shared tiles.
     sums: Option<Sums>,
+    /// The launch behind the product, under split-K.
+    reduce: Option<Reduce>,
 }
 
 impl ProductLaunch {
@@ -118,6 +121,10 @@ impl ProductLaunch {
             0 => None,
             _ => Some(Sums::new(gpu, kernel, choice.stream_k_ctas)?),
         };
+        let reduce = match (&choice.reduce, empty) {
+            (Some(reduce), false) => Some(Reduce::new(gpu, reduce, &choice, &form)?),
+            _ => None,
+        };
         Ok(ProductLaunch {
             gpu: gpu.clone(),
             choice,
@@ -149,6 +156,7 @@ impl ProductLaunch {
             split,
             maps,
             sums,
+            reduce,
         })
     }
 
@@ -245,13 +253,19 @@ impl ProductLaunch {
             // SAFETY: the caller ensures it.
             unsafe { split.run(&self.gpu, stream, [run.a, run.b]) }?;
         }
-        if let Some(sums) = &mut self.sums {
+        // Under split-K no CTA raises a flag.
+        if let (Some(sums), None) = (&mut self.sums, &self.reduce) {
             sums.clear_flags(backend, turn)?;
         }
         let (function, config) = (&self.function, self.config);
         // SAFETY: the caller ensures it; the function takes these two parameters like every
         // entry point.
-        unsafe { backend.launch(stream, function, config, &self.params, &tensor_maps) }
+        unsafe { backend.launch(stream, function, config, &self.params, &tensor_maps) }?;
+        match &self.reduce {
+            None => Ok(()),
+            // SAFETY: the caller ensures it; the product is the launch before.
+            Some(reduce) => unsafe { reduce.run(&self.gpu, stream, &self.params) },
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{DType, Family, KernelInfo, Major, Schedule};
 
 use super::choice::Request;
+use super::place;
 use crate::operand::Operand;
 use crate::problem::{Catalog, Problem, Target, serves};
 use crate::rejection::Rejection;
@@ -125,6 +126,23 @@ pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<()
         return Err(Rejection::Schedule { schedule });
     }
     Ok(())
+}
+
+/// Checks that a launch can finish the tiles of `kernel` where split-K is forced.
+pub(super) fn check_split_k(
+    catalog: Catalog,
+    kernel: &KernelInfo,
+    problem: &Problem,
+    request: &Request,
+) -> Result<(), Rejection> {
+    if request.schedule != Some(Schedule::SplitK) {
+        return Ok(());
+    }
+    match place::reduce_for(catalog, kernel) {
+        _ if problem.epilogue.gated.is_some() => Err(Rejection::Gated),
+        None => Err(Rejection::NotBuilt),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Checks that `kernel` adds products of depth `k` in the order that is `accepted`

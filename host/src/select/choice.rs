@@ -86,8 +86,12 @@ pub struct Choice {
     /// How CTAs get tiles.
     pub schedule: Schedule,
     /// Under [`Schedule::StreamK`], the number of CTAs that compute the tiles of the last
-    /// wave, which are cut along K; else 0.
+    /// wave, which are cut along K; under [`Schedule::SplitK`], the number of all CTAs, the same
+    /// for each tile; else 0.
     pub stream_k_ctas: u32,
+    /// Under [`Schedule::SplitK`], the kernel that adds the sums of the CTAs and stores C;
+    /// `None` where each tile has one CTA, which stores it.
+    pub reduce: Option<KernelInfo>,
 }
 
 impl Choice {

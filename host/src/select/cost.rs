@@ -34,6 +34,13 @@
 //! the same depth, and the operand that they share comes from DRAM once. Elsewhere they read it
 //! at different times, and an operand larger than L2 comes again.
 //!
+//! Under split-K, all tiles are cut into equal parts, and a second launch adds the accumulators
+//! of all of them, on all SMs at once:
+//!
+//! ```text
+//! cycles = waves · max(k_blocks / parts · k_block, DRAM) + write + launch + accumulators / read
+//! ```
+//!
 //! With more CTAs, each CTA computes less, but the finishing CTA reads more; the estimate
 //! takes the number of CTAs with the fewest cycles. (The paper's "grid size selection",
 //! section 5.1, makes the same trade-off.)
@@ -50,7 +57,7 @@ mod epilogue;
 mod task;
 mod work;
 
-use gpu_kernels::{KernelInfo, TileGrid};
+use gpu_kernels::{KernelInfo, Schedule, TileGrid};
 
 use super::choice::Choice;
 use crate::epilogue_form::EpilogueForm;
@@ -82,15 +89,31 @@ pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> 
         true => Task::of(kernel, &problem.transposed(), grid, packed),
         false => Task::of(kernel, problem, grid, packed),
     };
-    estimate(kernel, &task, target)
+    under(Some(choice.schedule), kernel, &task, target)
 }
 
-/// The estimate for `kernel` and its `task`. For a stream-K kernel, the estimate includes the
-/// margin by which it has to be better.
+/// The estimate for `kernel` and its `task`. For a stream-K kernel, it is that of the better of
+/// its schedules, and includes the margin by which it has to be better than other kernels.
 pub fn estimate(kernel: &KernelInfo, task: &Task, target: &Target) -> Cost {
+    under(None, kernel, task, target)
+}
+
+/// The estimate under `schedule`, or under the better of a stream-K kernel's two.
+pub(super) fn under(
+    schedule: Option<Schedule>,
+    kernel: &KernelInfo,
+    task: &Task,
+    target: &Target,
+) -> Cost {
     let work = Work::of(kernel, task, target);
     let cycles = if kernel.stream_k_bytes > 0 {
-        let (cycles, _) = work.stream_k();
+        let stream_k = || work.stream_k().0;
+        let split_k = || split_k(&work, task).map(|(cycles, _)| cycles);
+        let cycles = match schedule {
+            Some(Schedule::StreamK) => stream_k(),
+            Some(Schedule::SplitK) => split_k().unwrap_or_else(|| work.whole_tiles()),
+            _ => stream_k().min(split_k().unwrap_or(u64::MAX)),
+        };
         cycles * 100 / (100 - STREAM_K_MARGIN)
     } else {
         work.whole_tiles()
@@ -105,21 +128,37 @@ pub fn estimate(kernel: &KernelInfo, task: &Task, target: &Target) -> Cost {
     }
 }
 
-/// The number of CTAs with which a stream-K kernel computes the tiles that do not fill a
-/// wave, of `batches` times `grid`.
+/// Cycles and CTAs of a stream-K kernel under split-K; `None` where it cuts no tile.
+fn split_k(work: &Work, task: &Task) -> Option<(u64, u64)> {
+    // Pairs of columns would be finished in one tile.
+    work.split_k().filter(|_| task.epilogue.gated.is_none())
+}
+
+/// Whether a stream-K kernel is faster under split-K than under stream-K; `None` where split-K
+/// cuts no tile.
+pub(super) fn prefers_split_k(kernel: &KernelInfo, task: &Task, target: &Target) -> Option<bool> {
+    let work = Work::of(kernel, task, target);
+    let (cycles, _) = split_k(&work, task)?;
+    Some(cycles < work.stream_k().0)
+}
+
+/// The number of CTAs that share tiles of `batches` times `grid`: under
+/// [`Schedule::StreamK`] those with which a stream-K kernel computes the tiles that do not fill a
+/// wave, under [`Schedule::SplitK`] all, an equal number for each tile.
 ///
-/// Each of these tiles gets at least one CTA, and at least two where it has two k-blocks
+/// Under stream-K each of these tiles gets at least one CTA, and at least two where it has two k-blocks
 /// and there are enough CTAs. The number is at most the number of CTAs that run at once,
 /// and 1 where no tile remains. The estimate assumes that operands begin on cache lines and
 /// that the product is plain, whether they do and it is or not: the place at which a tile is
 /// cut decides the order in which its products are added up, and the result must not depend
 /// on an address, nor the sums on the epilogue.
-pub fn stream_k_ctas(
+pub fn shared_ctas(
     kernel: &KernelInfo,
     grid: TileGrid,
     batches: u32,
     k: u32,
     target: &Target,
+    schedule: Schedule,
 ) -> u32 {
     let task = Task {
         grid,
@@ -132,7 +171,11 @@ pub fn stream_k_ctas(
         by_element: false,
         epilogue: EpilogueForm::PLAIN,
     };
-    let (_, ctas) = Work::of(kernel, &task, target).stream_k();
+    let work = Work::of(kernel, &task, target);
+    let ctas = match schedule {
+        Schedule::SplitK => work.split_k().map_or(work.tiles, |(_, ctas)| ctas),
+        _ => work.stream_k().1,
+    };
     ctas as u32
 }
 

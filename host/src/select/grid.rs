@@ -22,6 +22,7 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
             let clusters = (resident / cluster).max(1).min(choice.tiles());
             (cluster * clusters, 1)
         }
+        Schedule::SplitK => (choice.stream_k_ctas, 1),
         Schedule::StreamK => match choice.tiles() {
             0 => (0, 1),
             tiles => (tiles.min(resident).max(choice.stream_k_ctas), 1),
@@ -29,11 +30,11 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
     }
 }
 
-/// Number of tiles that are cut along K and shared among several of `ctas` CTAs: the
-/// tiles that do not fill a wave.
+/// Number of tiles that are cut along K and shared among several of `ctas` CTAs: under stream-K
+/// the tiles that do not fill a wave, under split-K all of them, if any.
 pub(crate) fn stream_k_tiles(choice: &Choice, ctas: (u32, u32)) -> u32 {
     match choice.schedule {
-        Schedule::StreamK => choice.tiles().checked_rem(ctas.0).unwrap_or(0),
+        Schedule::StreamK | Schedule::SplitK => choice.tiles().checked_rem(ctas.0).unwrap_or(0),
         _ => 0,
     }
 }

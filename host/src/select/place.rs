@@ -1,7 +1,7 @@
 //! Steps 5 and 6 of the rule: tile orders and schedules for one kernel.
 //!
-//! A stream-K kernel has one schedule, and [`cost::stream_k_ctas`] gives the number of
-//! CTAs that share its last wave.
+//! A stream-K kernel runs under stream-K or split-K, as the estimate says, and
+//! [`cost::shared_ctas`] gives the number of CTAs that share tiles.
 
 use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
@@ -41,7 +41,9 @@ pub(super) fn choices(
         (problem.m, problem.n)
     };
     let (schedule, other) = match kernel.family {
-        _ if kernel.runs_under(Schedule::StreamK) => (Schedule::StreamK, Schedule::StreamK),
+        _ if kernel.runs_under(Schedule::StreamK) => {
+            shared_schedules(catalog, &kernel, fit, problem, target)
+        }
         Family::Hopper => (Schedule::Persistent, Schedule::Grid1d),
         _ => (Schedule::Grid1d, Schedule::Persistent),
     };
@@ -49,23 +51,30 @@ pub(super) fn choices(
     let grid = tile_grid(&kernel, m, n);
     check_launch(&kernel, grid, problem.batches, schedule)?;
     check_k_blocks(&kernel, grid, problem, target)?;
-    let stream_k_ctas = match schedule {
-        Schedule::StreamK => cost::stream_k_ctas(&kernel, grid, problem.batches, problem.k, target),
-        _ => 0,
-    };
-    let choice = |order, schedule| Choice {
-        kernel,
-        transposed,
-        two_launches: problem.epilogue.source == SourceUse::Gate,
-        packed,
-        pack: pack::kernel_for(catalog, problem.input, target)
-            .filter(|_| packed.any())
-            .copied(),
-        grid,
-        batches: problem.batches,
-        order,
-        schedule,
-        stream_k_ctas,
+    let choice = |order, schedule| {
+        let stream_k_ctas = match schedule {
+            Schedule::StreamK | Schedule::SplitK => {
+                cost::shared_ctas(&kernel, grid, problem.batches, problem.k, target, schedule)
+            }
+            _ => 0,
+        };
+        let tiles = grid.tiles() * problem.batches;
+        let is_split = schedule == Schedule::SplitK && stream_k_ctas > tiles;
+        Choice {
+            kernel,
+            transposed,
+            two_launches: problem.epilogue.source == SourceUse::Gate,
+            packed,
+            pack: pack::kernel_for(catalog, problem.input, target)
+                .filter(|_| packed.any())
+                .copied(),
+            grid,
+            batches: problem.batches,
+            order,
+            schedule,
+            stream_k_ctas,
+            reduce: reduce_for(catalog, &kernel).filter(|_| is_split).copied(),
+        }
     };
     let orders = match (schedule, request.order) {
         (Schedule::Grid2d, _) => vec![TileOrder::RowMajor],
@@ -81,10 +90,42 @@ pub(super) fn choices(
         .map(|order| choice(*order, schedule))
         .collect();
     let is_open = request.schedule.is_none() && other != schedule;
-    if is_open && choices[0].tiles() > target.clusters_at_once(&kernel) {
+    if is_open
+        && (kernel.stream_k_bytes > 0 || choices[0].tiles() > target.clusters_at_once(&kernel))
+    {
         choices.push(choice(orders[0], other));
     }
     Ok(choices)
+}
+
+/// The schedules of a stream-K kernel, the faster by the estimate first. They are the same where
+/// split-K is none: few k-blocks, many tiles, or gated pairs, which need whole tiles.
+fn shared_schedules(
+    catalog: Catalog,
+    kernel: &KernelInfo,
+    fit: Fit,
+    problem: &Problem,
+    target: &Target,
+) -> (Schedule, Schedule) {
+    let turned = problem.transposed();
+    let problem = if fit.transposed { &turned } else { problem };
+    let grid = tile_grid(kernel, problem.m, problem.n);
+    let task = cost::Task::of(kernel, problem, grid, fit.packed);
+    match cost::prefers_split_k(kernel, &task, target) {
+        _ if reduce_for(catalog, kernel).is_none() => (Schedule::StreamK, Schedule::StreamK),
+        None => (Schedule::StreamK, Schedule::StreamK),
+        Some(true) => (Schedule::SplitK, Schedule::StreamK),
+        Some(false) => (Schedule::StreamK, Schedule::SplitK),
+    }
+}
+
+/// The kernel that finishes the tiles of `kernel` under split-K, if this build has it.
+pub(super) fn reduce_for<'a>(catalog: Catalog<'a>, kernel: &KernelInfo) -> Option<&'a KernelInfo> {
+    catalog.kernels.iter().find(|reduce| {
+        reduce.family == Family::Reduce
+            && (reduce.block.m, reduce.block.n) == (kernel.block.m, kernel.block.n)
+            && (catalog.is_built)(reduce.name)
+    })
 }
 
 /// An M×N×K product by `kernel` (of Cᵀ if the kernel computes Cᵀ), as the model of L2

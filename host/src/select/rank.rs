@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::slice;
 
-use gpu_kernels::{Arch, DType, Family, KernelInfo, Major};
+use gpu_kernels::{Arch, DType, Family, KernelInfo, Major, Schedule};
 
 use super::check;
 use super::choice::{Packed, Request};
 use super::cost::{self, Cost, Task};
 use super::grid::tile_grid;
-use super::pack;
+use super::{pack, place};
 use crate::error::Error;
 use crate::problem::{Catalog, Problem, Target, serves};
 use crate::rejection::{Rejected, Rejection};
@@ -50,6 +50,7 @@ pub(super) fn ranked(
     let accepted = SumOrder::invariant(catalog, problem.input, problem.k, target);
     let allows = |kernel: &KernelInfo| {
         check::check_request(kernel, request)?;
+        check::check_split_k(catalog, kernel, problem, request)?;
         match request.batch_invariant {
             true => check::check_sum_order(kernel, problem.k, accepted),
             false => Ok(()),
@@ -78,10 +79,14 @@ pub(super) fn ranked(
             (turned, straight) => turned.or(straight),
         }
     };
+    let schedule = |kernel: &KernelInfo| match place::reduce_for(catalog, kernel) {
+        None if kernel.stream_k_bytes > 0 => Some(Schedule::StreamK),
+        _ => request.schedule,
+    };
     let rank = |kernel: &KernelInfo, fit: Fit, usual| {
         let seen = if fit.transposed { &flipped } else { problem };
         (
-            Rank::of(kernel, seen, fit.packed, usual, target),
+            Rank::of(kernel, seen, fit.packed, usual, target, schedule(kernel)),
             *kernel,
             fit,
         )
@@ -219,6 +224,7 @@ impl Rank {
         packed: Packed,
         usual: bool,
         target: &Target,
+        schedule: Option<Schedule>,
     ) -> Rank {
         let grid = tile_grid(kernel, problem.m, problem.n);
         let matches = |reads: Option<Major>, is: Major, packed| {
@@ -233,7 +239,8 @@ impl Rank {
             writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
             layouts: matches(kernel.a_major, problem.a_major(), packed.a)
                 + matches(kernel.b_major, problem.b_major(), packed.b),
-            cost: Reverse(cost::estimate(
+            cost: Reverse(cost::under(
+                schedule,
                 kernel,
                 &Task::of(kernel, problem, grid, packed),
                 target,

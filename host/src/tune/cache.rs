@@ -95,6 +95,7 @@ impl Winner {
             grid: _,
             batches: _,
             stream_k_ctas: _,
+            reduce: _,
         } = choice;
         Winner {
             kernel: kernel.name.to_owned(),

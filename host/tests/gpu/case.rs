@@ -89,6 +89,7 @@ pub fn walk_name(schedule: Schedule, order: TileOrder) -> String {
         Schedule::Grid1d => "grid1d",
         Schedule::Persistent => "persistent",
         Schedule::StreamK => "stream-k",
+        Schedule::SplitK => "split-k",
     };
     format!("{schedule}:{order}")
 }
@@ -208,9 +209,9 @@ impl Case {
         let is_empty = m == 0 || n == 0;
         let wanted = self.kernel.is_some() && !is_empty && !self.reads_in_place();
         let has_workspace = info.workspace_bytes > 0;
-        // The workspace of stream-K is for accumulators, if any tile is shared.
+        // The workspace of stream-K and split-K is for accumulators, if any tile is shared.
         let is_right = match info.schedule {
-            Schedule::StreamK => has_workspace || !packs,
+            Schedule::StreamK | Schedule::SplitK => has_workspace || !packs,
             _ => has_workspace == packs,
         };
         if self.kernel.is_some() && packs != wanted || !is_right {

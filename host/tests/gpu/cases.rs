@@ -42,7 +42,8 @@ pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
     if kernel.runs_under(Schedule::Grid2d) {
         walks.push((Schedule::Grid2d, TileOrder::RowMajor));
     }
-    for schedule in [Schedule::Grid1d, Schedule::Persistent, Schedule::StreamK] {
+    use Schedule::{Grid1d, Persistent, SplitK, StreamK};
+    for schedule in [Grid1d, Persistent, StreamK, SplitK] {
         if kernel.runs_under(schedule) {
             walks.extend(orders().map(|order| (schedule, order)));
         }
@@ -209,7 +210,7 @@ impl Generator {
                     Family::Naive | Family::Tiled => 1.0,
                     Family::TensorCore => 0.5,
                     Family::Hopper => 0.2,
-                    Family::Pack | Family::Split => 0.0,
+                    Family::Pack | Family::Split | Family::Reduce => 0.0,
                 };
                 if !self.random.random_bool(share) {
                     continue;

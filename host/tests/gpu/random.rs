@@ -233,7 +233,8 @@ fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrde
     let order = choose(random, &TileOrder::all(size));
     // Made for it, or not. Left to the library, there may be no such kernel.
     if kernel.is_some() && takes(Schedule::StreamK) {
-        return (Schedule::StreamK, order);
+        let schedules = [Schedule::StreamK, Schedule::SplitK];
+        return (choose(random, &schedules), order);
     }
     match random.random_range(0..5) {
         0 if takes(Schedule::Grid2d) => (Schedule::Grid2d, TileOrder::RowMajor),

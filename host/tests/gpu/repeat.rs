@@ -91,12 +91,14 @@ fn run_over_walks<T: Element, O: Output<T>>(
     device.turn(|device| {
         let mut resident = operands.upload(device)?;
         let mut first: Option<Vec<O>> = None;
+        let mut before = Schedule::Grid2d;
         for &(schedule, order) in walks {
             let walk = Some((schedule, order));
-            // The order decides where along K a shared tile is cut.
-            if schedule == Schedule::StreamK {
+            // Under stream-K the order decides where along K a shared tile is cut.
+            if [schedule, before].contains(&Schedule::StreamK) {
                 first = None;
             }
+            before = schedule;
             let mut plan = resident.plan(&Case { walk, ..*case }, device)?;
             for repeat in 0..RUNS_A_WALK {
                 resident.c.write(&operands.c)?;

@@ -16,6 +16,9 @@
 //! each other. The CTA that has seen a flag lowers it, so all flags are down between
 //! launches, and a CUDA graph can replay a launch as it is.
 //!
+//! Under [`Schedule::SplitK`] every CTA has a part of one tile, writes it, and raises no flag: a
+//! launch of [`reduce`](crate::kernels::reduce) follows, in which all SMs add.
+//!
 //! The order of additions is fixed: the CTA that reduces has the last k-blocks, and adds
 //! the accumulators of its peers to its own in the order of K.
 //!
@@ -39,6 +42,15 @@ use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::{Schedule, TileScheduler};
 use crate::stream_k::{FixUp, StreamKScheduler};
 use crate::unroll::unroll;
+
+/// Bytes of the accumulators of 64 rows and 16 columns: two vectors of each thread, side by side.
+pub const GROUP_BYTES: u32 = 2 * 16 * WARPGROUP;
+
+/// Bytes of one CTA's part of the workspace, for M×N tiles: accumulators, and a cache line of
+/// flags.
+pub const fn part_bytes(m: u32, n: u32) -> u32 {
+    m / 64 * (n / 16) * GROUP_BYTES + 128
+}
 
 /// CTAs share the tiles of the last wave; consumers share the rows of a tile.
 pub struct StreamK;
@@ -123,7 +135,7 @@ unsafe fn consume<K: KernelTraits>(
             let origin = Origin::of::<K>(unit.tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
-            if fix_up::<K>(params.workspace, &mut accumulators, unit.fix_up, consumer) {
+            if fix_up::<K>(params, &mut accumulators, unit.fix_up, consumer) {
                 store.prepare(origin);
                 store.tile(&mut accumulators, origin);
             }
@@ -137,14 +149,14 @@ unsafe fn consume<K: KernelTraits>(
 }
 
 /// Writes the accumulators to the workspace, or adds the peers' accumulators to them, as
-/// `fix_up` says. Returns whether they now are the sums over all of K, for the caller to
-/// store.
+/// `fix_up` and the schedule say. Returns whether they now are the sums over all of K, for the
+/// caller to store.
 ///
 /// # Safety
 /// The whole warpgroup of `consumer` calls this; the accumulators are finished.
 #[inline(always)]
 unsafe fn fix_up<K: KernelTraits>(
-    workspace: u64,
+    params: &GemmParams,
     accumulators: &mut Accumulators<K>,
     fix_up: FixUp,
     consumer: Consumer,
@@ -152,7 +164,7 @@ unsafe fn fix_up<K: KernelTraits>(
     // Without `compute_here` LLVM would compute the workspace addresses before the first
     // tile, and they would take some 64 registers from the main loop.
     let cta = compute_here(thread::cta_index_x());
-    let workspace = compute_here_u64(workspace);
+    let workspace = compute_here_u64(params.workspace);
     let lane = compute_here(consumer.lane);
     // SAFETY: all threads of the warpgroup take the same branch. A flag is raised after
     // the barrier that follows the last store, and seen before the barrier that precedes
@@ -160,12 +172,13 @@ unsafe fn fix_up<K: KernelTraits>(
     unsafe {
         match fix_up {
             FixUp::None => true,
+            _ if matches!(params.schedule, Schedule::SplitK) => {
+                Workspace::<K>::of(workspace, cta, consumer.index, lane).write(accumulators);
+                false
+            }
             FixUp::Write => {
                 let part = Workspace::<K>::of(workspace, cta, consumer.index, lane);
-                part.write(&accumulators[0]);
-                if K::M64_TILES > 1 {
-                    part.second_m64().write(&accumulators[1]);
-                }
+                part.write(accumulators);
                 warpgroup::sync(consumer.barrier());
                 flag::raise_if(lane == 0, part.flag);
                 false
@@ -206,8 +219,8 @@ pub struct Workspace<K> {
 }
 
 impl<K: KernelTraits> Workspace<K> {
-    /// Bytes of one CTA's part: accumulators, and a cache line of flags.
-    pub const BYTES_PER_CTA: u32 = K::ACCUMULATOR_BYTES + 128;
+    /// Bytes of one CTA's part.
+    pub const BYTES_PER_CTA: u32 = part_bytes(K::BLOCK_M, K::BLOCK_N);
     /// Bytes between one vector of a thread and the next.
     const STRIDE: u64 = 16 * WARPGROUP as u64;
     /// Bytes of the accumulators of one m64 tile.
@@ -239,9 +252,22 @@ impl<K: KernelTraits> Workspace<K> {
     }
 
     /// # Safety
-    /// This is our CTA's part; the accumulator is finished.
+    /// This is our CTA's part; the accumulators are finished.
     #[inline(always)]
-    unsafe fn write(&self, accumulator: &K::Accumulator) {
+    unsafe fn write(&self, accumulators: &Accumulators<K>) {
+        // SAFETY: the caller's duty.
+        unsafe {
+            self.write_m64(&accumulators[0]);
+            if K::M64_TILES > 1 {
+                self.second_m64().write_m64(&accumulators[1]);
+            }
+        }
+    }
+
+    /// # Safety
+    /// See [`Workspace::write`].
+    #[inline(always)]
+    unsafe fn write_m64(&self, accumulator: &K::Accumulator) {
         unroll!(GROUP < 16, {
             if 16 * (GROUP as u32) < K::BLOCK_N {
                 // SAFETY: the caller's duty.

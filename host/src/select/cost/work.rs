@@ -28,7 +28,7 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
         (Family::TensorCore, DType::F16x3) => 490,
         (Family::TensorCore, _) => 2300,
         (Family::Tiled, _) => 160,
-        (Family::Naive | Family::Pack | Family::Split, _) => 20,
+        (Family::Naive | Family::Pack | Family::Split | Family::Reduce, _) => 20,
     }
 }
 
@@ -129,6 +129,14 @@ const ADDED_PER_CYCLE: u64 = 13;
 /// that a CTA writes and reduces: 1024×1024×8192 in 64 tiles takes 31.7 µs by 128 CTAs and 39.5 by
 /// 132 on an H200.
 const CROSSING: u64 = 8000;
+
+/// Cycles from the last store of a product under split-K to the first addition of the launch
+/// behind it, and the time of that launch without its loads. It includes what
+/// [`FIX_UP_LATENCY`] includes besides the fix-up.
+const REDUCE_LATENCY: u64 = 13_000;
+
+/// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
+const REDUCED_PER_CYCLE: u64 = 26;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -396,5 +404,25 @@ impl Work {
         };
         let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();
         best.expect("all is a count")
+    }
+    /// The fewest cycles under split-K, and the number of CTAs that achieves them, an equal number
+    /// for each tile; `None` where tiles are not cut: they fill the GPU, or have one k-block.
+    pub(super) fn split_k(&self) -> Option<(u64, u64)> {
+        if self.tiles == 0 || self.tiles > self.at_once {
+            return None;
+        }
+        let most = self.k_blocks.min((self.at_once / self.tiles).max(2));
+        let cycles = |each: u64| {
+            let ctas = each * self.tiles;
+            let dram = self.dram_time(self.tiles * self.tile_bytes, ctas.min(self.at_once));
+            let waves = ctas.div_ceil(self.at_once);
+            let multiply = (waves * self.k_blocks.div_ceil(each) * self.k_block).max(dram);
+            let write = waves * self.accumulators / STORED_PER_CYCLE;
+            let read = ctas * self.accumulators / (REDUCED_PER_CYCLE * self.sms.max(1));
+            multiply + write + REDUCE_LATENCY + read
+        };
+        (2..=most)
+            .map(|each| (cycles(each), each * self.tiles))
+            .min()
     }
 }

@@ -1,4 +1,4 @@
-//! Kernels for stream-K, and when they are chosen.
+//! Kernels for stream-K and split-K, and when they are chosen.
 
 use super::*;
 use crate::select::grid::stream_k_tiles;
@@ -50,6 +50,7 @@ fn is_chosen_where_the_last_wave_is_short() {
             choice.stream_k_ctas > 0,
             choice.schedule == Schedule::StreamK
         );
+        assert_eq!(choice.reduce, None, "the catalog has no kernel for split-K");
     }
 }
 
@@ -106,4 +107,68 @@ fn steps_are_counted_in_32_bits() {
             ..
         }
     ));
+}
+
+const REDUCES: &[KernelInfo] = &[TWINS[0], TWINS[1], reduce((128, 256))];
+
+const fn reduce((m, n): (u32, u32)) -> KernelInfo {
+    kernel("reduce", Family::Reduce, Arch::Sm90a, DType::F32, (m, n))
+}
+
+fn split(catalog: Catalog, problem: &Problem) -> Result<Choice, Error> {
+    let request = Request {
+        schedule: Some(Schedule::SplitK),
+        ..Request::default()
+    };
+    choose(catalog, problem, &H200, &request)
+}
+
+#[test]
+fn split_k_gives_each_tile_as_many_ctas() {
+    let catalog = Catalog {
+        kernels: REDUCES,
+        ..CATALOG
+    };
+    let choice = split(catalog, &problem(DType::F16, 512, 1024, 6400)).unwrap();
+    // 16 tiles.
+    assert_eq!(choice.kernel.name, "shared");
+    assert!(choice.stream_k_ctas >= 32 && choice.stream_k_ctas.is_multiple_of(16));
+    assert_eq!(choice.reduce.unwrap().name, "reduce");
+    assert_eq!(ctas(&choice, 132), (choice.stream_k_ctas, 1));
+    assert_eq!(stream_k_tiles(&choice, ctas(&choice, 132)), 16);
+    // Nothing to cut: one k-block, or more tiles than CTAs run at once. A CTA stores its tile.
+    for whole in [
+        problem(DType::F16, 512, 1024, 64),
+        problem(DType::F16, 4096, 4096, 640),
+    ] {
+        let choice = split(catalog, &whole).unwrap();
+        assert_eq!(choice.stream_k_ctas, choice.tiles());
+        assert_eq!(
+            (choice.reduce, ctas(&choice, 132).0),
+            (None, choice.tiles())
+        );
+        assert_eq!(stream_k_tiles(&choice, ctas(&choice, 132)), 0);
+    }
+    // Both schedules of a kernel are worth measuring.
+    let problem = problem(DType::F16, 512, 1024, 6400);
+    let open = Request::default();
+    let schedules: Vec<_> = choices(catalog, &problem, &H200, &open)
+        .unwrap()
+        .filter(|choice| choice.kernel.name == "shared")
+        .map(|choice| choice.schedule)
+        .collect();
+    assert!(schedules.contains(&Schedule::SplitK) && schedules.contains(&Schedule::StreamK));
+}
+
+#[test]
+fn split_k_needs_a_kernel_that_adds_and_pairs_in_one_launch() {
+    let plain = problem(DType::F16, 512, 1024, 6400);
+    let reason = |found: Result<Choice, Error>| match found {
+        Err(Error::NoKernel { rejected, .. }) => {
+            let of_shared = rejected.iter().find(|rejected| rejected.kernel == "shared");
+            of_shared.unwrap().reason.clone()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason(split(CATALOG, &plain)), Rejection::NotBuilt);
 }

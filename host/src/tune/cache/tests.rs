@@ -34,6 +34,7 @@ fn choice() -> Choice {
         order: TileOrder::GroupedM { size: 2 },
         schedule: Schedule::Persistent,
         stream_k_ctas: 0,
+        reduce: None,
     }
 }
 
