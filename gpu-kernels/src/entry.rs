@@ -152,6 +152,7 @@ macro_rules! for_each_entry {
             // A along M, which goes through registers: one m64 tile a consumer, no clusters.
             hopper_tf32_am {
                 128 256 32, 4, Cooperative, false, "";
+                128 192 32, 4, Cooperative, false, "";
                 128 128 32, 6, Cooperative, true, "";
                 128 64 32, 8, Cooperative, true, "";
                 64 64 32, 8, Cooperative, true, "";
@@ -159,6 +160,7 @@ macro_rules! for_each_entry {
             // The same with C along M, for plain products.
             hopper_tf32_am_cm {
                 128 256 32, 4, Cooperative, false, "";
+                128 192 32, 4, Cooperative, false, "";
                 128 128 32, 6, Cooperative, false, "";
                 128 64 32, 8, Cooperative, false, "";
                 64 64 32, 8, Cooperative, false, "";
