@@ -47,8 +47,8 @@ pub struct Case {
 
 impl Case {
     /// A product of `m`×`n`×`k` by `kernel`. A and B have the layouts that the kernel is
-    /// made for, with only the padding between lines that TMA needs; C is row-major and
-    /// has the input's type. Each CTA runs one tile, in row-major order, where the kernel
+    /// made for, with only the padding between lines that TMA needs; so has C, which is row-major
+    /// for most kernels, and has the input's type. Each CTA runs one tile, in row-major order, where the kernel
     /// can.
     pub fn new(kernel: &KernelInfo, m: u32, n: u32, k: u32) -> Case {
         let bytes = kernel.input.bytes();
@@ -91,7 +91,11 @@ impl Case {
             } else {
                 Placement::rows(n, bytes)
             },
-            c: Placement::rows(n, bytes),
+            c: if kernel.c_along_m {
+                Placement::columns(m, bytes)
+            } else {
+                Placement::rows(n, bytes)
+            },
             resident: 4,
             values: Values::Uniform,
             seed: 1,

@@ -48,10 +48,12 @@ impl Wish<'_> {
             Kernel::Entry(name) => {
                 let kernel = case::kernel(name).ok_or_else(|| format!("no kernel {name}"))?;
                 let along = |major: Option<Major>| major.unwrap_or(Major::K);
-                let stored = (
-                    along(kernel.a_major) == Major::Mn,
-                    along(kernel.b_major) == Major::K,
-                );
+                let (a, b) = (along(kernel.a_major), along(kernel.b_major));
+                // A kernel that writes C along M computes Cᵀ here, of Bᵀ and Aᵀ.
+                let stored = match kernel.c_along_m {
+                    true => (b == Major::Mn, a == Major::K),
+                    false => (a == Major::Mn, b == Major::K),
+                };
                 (kernel.input, stored)
             }
             Kernel::Family(_, dtype) => (dtype, (false, true)),

@@ -45,7 +45,9 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
     if number + 1 == EACH {
         [m, n, k] = [height, width, 3 * depth];
     }
-    if kernel.c_by_tma_only {
+    if kernel.c_along_m {
+        m = m.next_multiple_of(4);
+    } else if kernel.c_by_tma_only {
         n = n.next_multiple_of(8);
     }
     let mut case = Case::new(kernel, m, n, k);
@@ -217,6 +219,7 @@ fn hopper_kernels_are_right_in_any_order_of_events() {
         "hopper_f16_ak_bn_256x192x64_cluster1x2",
         "hopper_f16_am_bk_64x64x64_split4",
         "hopper_f16_ak_bk_128x128x64_streamk",
+        "hopper_tf32_am_bk_cm_128x128x32",
     ] {
         let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
         let (height, width) = kernel.cluster_tile();

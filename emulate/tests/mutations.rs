@@ -31,6 +31,8 @@ const CLUSTER: &str = "hopper_f16_ak_bk_128x256x64_cluster2x1";
 const SPLIT: &str = "hopper_f16_ak_bk_64x64x64_split2";
 /// Elements in two parts.
 const PARTS: &str = "hopper_f16x3_ak_bk_128x128x64";
+/// A goes through registers, and C is contiguous along M.
+const REGISTERS: &str = "hopper_tf32_am_bk_cm_128x128x32";
 /// CTAs share tiles.
 const STREAM_K: &str = "hopper_f16_ak_bk_128x128x64_streamk";
 
@@ -414,6 +416,55 @@ const MUTATIONS: &[Mutation] = &[
         change: |_, _| false,
     },
     Mutation {
+        what: "no wgmma.fence between the loads of A and the second half of a k-block",
+        kernel: REGISTERS,
+        instruction: Instruction::WgmmaFence,
+        change: |site, _| site.occurrence % 2 == 0,
+    },
+    Mutation {
+        what: "a stage is released before all lanes have loaded A",
+        kernel: REGISTERS,
+        instruction: Instruction::SyncWarp,
+        change: |_, _| false,
+    },
+    Mutation {
+        what: "a stage is released while the tensor cores read B",
+        kernel: REGISTERS,
+        instruction: Instruction::WgmmaWait,
+        change: |_, arguments| {
+            if arguments[0] == 1 {
+                arguments[0] = 2;
+            }
+            true
+        },
+    },
+    Mutation {
+        what: "one warp releases no stage",
+        kernel: REGISTERS,
+        instruction: Instruction::BarrierArrive,
+        change: |site, _| site.thread != WARPGROUP + 32,
+    },
+    Mutation {
+        what: "A is loaded unswizzled",
+        kernel: REGISTERS,
+        instruction: Instruction::LoadShared,
+        change: |_, arguments| {
+            let row = arguments[0] >> 7 & 7;
+            arguments[0] ^= row << 4;
+            true
+        },
+    },
+    Mutation {
+        what: "C along M is staged unswizzled",
+        kernel: REGISTERS,
+        instruction: Instruction::StoreShared,
+        change: |_, arguments| {
+            let row = arguments[0] >> 7 & 7;
+            arguments[0] ^= row << 4;
+            true
+        },
+    },
+    Mutation {
         what: "sums are never lent",
         kernel: STREAM_K,
         instruction: Instruction::RaiseFlag,
@@ -452,7 +503,9 @@ fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error
 
 #[test]
 fn without_faults_all_is_well() {
-    for kernel in [PLAIN, ALONG_N, PING_PONG, CLUSTER, SPLIT, PARTS, STREAM_K] {
+    for kernel in [
+        PLAIN, ALONG_N, PING_PONG, CLUSTER, SPLIT, PARTS, REGISTERS, STREAM_K,
+    ] {
         for seed in 0..3 {
             if let Err(error) = emulate(kernel, Vec::new(), seed) {
                 panic!("{kernel}, seed {seed}: {error}");

@@ -10,8 +10,8 @@
 //! - for the emulator, `FUNCTIONS`, the functions that the entry points call.
 //!
 //! A name gives the family, the element type, the layouts where they are fixed
-//! (`ak`/`am`: A contiguous along K or M; `bk`/`bn`: B along K or N) and the CTA tile,
-//! then the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K)
+//! (`ak`/`am`: A contiguous along K or M; `bk`/`bn`: B along K or N; `cm`: C along M, where the
+//! kernel writes no other) and the CTA tile, then the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K)
 //! or `streamk`; or `stages4`, where two kernels differ in nothing else; or `sm75`, where a
 //! family has kernels for a newer target.
 //!
@@ -152,6 +152,22 @@ macro_rules! for_each_entry {
                 64 64 32, 8, SplitK<2>, true, "_split2";
                 64 64 32, 8, SplitK<4>, true, "_split4";
             }
+            // A along M, which goes through registers: one m64 tile a consumer, no clusters.
+            hopper_tf32_am {
+                128 256 32, 4, Cooperative, false, "";
+                128 192 32, 4, Cooperative, false, "";
+                128 128 32, 6, Cooperative, true, "";
+                128 64 32, 8, Cooperative, true, "";
+                64 64 32, 8, Cooperative, true, "";
+            }
+            // The same with C along M, for plain products.
+            hopper_tf32_am_cm {
+                128 256 32, 4, Cooperative, false, "";
+                128 192 32, 4, Cooperative, false, "";
+                128 128 32, 6, Cooperative, false, "";
+                128 64 32, 8, Cooperative, false, "";
+                64 64 32, 8, Cooperative, false, "";
+            }
             // M N of every tile under stream-K
             reduce {
                 128 256;
@@ -175,6 +191,8 @@ macro_rules! for_each_entry {
         hopper_bn { $($hopper_bn:tt)* }
         hopper_f16x3 { $($hopper_f16x3:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
+        hopper_tf32_am { $($hopper_tf32_am:tt)* }
+        hopper_tf32_am_cm { $($hopper_tf32_am_cm:tt)* }
         reduce { $($reduce:tt)* }
     ) => {
         $crate::for_each_entry! {
@@ -198,6 +216,7 @@ macro_rules! for_each_entry {
             hopper {
                 ("hopper_f16x3_ak_bk_" F16x3, AlongK, AlongK) { $($hopper_f16x3)* }
                 ("hopper_tf32_ak_bk_" Tf32, AlongK, AlongK) { $($hopper_tf32)* }
+                ("hopper_tf32_am_bk_" Tf32, AlongMn, AlongK) { $($hopper_tf32_am)* }
                 ("hopper_f16_ak_bk_" F16, AlongK, AlongK) { $($hopper)* $($hopper_bk)* }
                 ("hopper_f16_ak_bn_" F16, AlongK, AlongMn) { $($hopper)* $($hopper_bn)* }
                 ("hopper_f16_am_bk_" F16, AlongMn, AlongK) { $($hopper)* $($hopper_bk)* }
@@ -206,6 +225,9 @@ macro_rules! for_each_entry {
                 ("hopper_bf16_ak_bn_" Bf16, AlongK, AlongMn) { $($hopper)* $($hopper_bn)* }
                 ("hopper_bf16_am_bk_" Bf16, AlongMn, AlongK) { $($hopper)* $($hopper_bk)* }
                 ("hopper_bf16_am_bn_" Bf16, AlongMn, AlongMn) { $($hopper)* $($hopper_bn)* }
+            }
+            hopper_cm {
+                ("hopper_tf32_am_bk_cm_" Tf32, AlongMn, AlongK) { $($hopper_tf32_am_cm)* }
             }
             reduce { $($reduce)* }
         }
@@ -237,6 +259,12 @@ macro_rules! for_each_entry {
             $(($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
                 $($hm:literal $hn:literal $hk:literal,
                   $h_stages:literal, $schedule:ty, $fused:literal, $suffix:literal;)*
+            })*
+        }
+        hopper_cm {
+            $(($m_name:literal $mt:ty, $ma:ty, $mb:ty) {
+                $($mm:literal $mn:literal $mk:literal,
+                  $m_stages:literal, $m_schedule:ty, $m_fused:literal, $m_suffix:literal;)*
             })*
         }
         reduce { $($rm:literal $rn:literal;)* }
@@ -284,6 +312,11 @@ macro_rules! for_each_entry {
                 $($(
                     ($h_name, $hm, "x", $hn, "x", $hk, $suffix):
                         Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule, $fused>;
+                )*)*
+                $($(
+                    ($m_name, $mm, "x", $mn, "x", $mk, $m_suffix): Hopper<
+                        $mt, $ma, $mb, $mm, $mn, $mk, $m_stages, $m_schedule, $m_fused, true,
+                    >;
                 )*)*
                 $(("reduce_", $rm, "x", $rn): Reduce<$rm, $rn>;)*
             }

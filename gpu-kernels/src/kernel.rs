@@ -137,8 +137,10 @@ pub struct KernelInfo {
     pub arch: Arch,
     /// Element type of A and B. C is that type or f32, chosen at launch.
     pub input: DType,
-    /// Whether C must have a 16-bit type and be stored through TMA.
+    /// Whether C must have elements as wide as those of A and B, and be stored through TMA.
     pub c_by_tma_only: bool,
+    /// Whether C must be contiguous along M. Such kernels also store through TMA only.
+    pub c_along_m: bool,
     /// Whether it takes every [`Form`](crate::Form). Other kernels compute single products
     /// that are stored as they are.
     pub fused: bool,
@@ -183,6 +185,7 @@ impl KernelInfo {
             arch,
             input,
             c_by_tma_only: false,
+            c_along_m: false,
             fused: true,
             block,
             a_major: None,

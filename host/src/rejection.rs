@@ -92,10 +92,15 @@ pub enum Rejection {
     Unsplit,
     /// The kernel cannot write C in its layout or type.
     #[error(
-        "it writes C in a 16-bit type only, through TMA: rows of elements side by side, \
-         their bytes, the bytes between them and the address multiples of 16"
+        "it writes C in types of {bytes} bytes only, through TMA: lines of elements side by side \
+         along {along}, their bytes, the bytes between them and the address multiples of 16"
     )]
-    Output,
+    Output {
+        /// Bytes of an element.
+        bytes: u32,
+        /// `M` or `N`.
+        along: &'static str,
+    },
     /// The kernel has no code for the epilogue.
     #[error("it computes no epilogue such as {epilogue}")]
     Epilogue {
@@ -144,7 +149,10 @@ impl Rejection {
             Rejection::NotBuilt => 5,
             Rejection::SharedMemory { .. } => 6,
             Rejection::Epilogue { .. } | Rejection::Gated | Rejection::Batches { .. } => 7,
-            Rejection::ZeroK | Rejection::Tma { .. } | Rejection::Unsplit | Rejection::Output => 8,
+            Rejection::ZeroK
+            | Rejection::Tma { .. }
+            | Rejection::Unsplit
+            | Rejection::Output { .. } => 8,
         }
     }
 }

@@ -14,7 +14,8 @@
 //!    kernel can run, the result is an error.
 //! 3. **Packing, transposition and layout.** The rule packs the fewest elements. A
 //!    hopper kernel writes C along its rows, so a column-major C is computed as
-//!    Cᵀ = Bᵀ·Aᵀ. Then the rule prefers kernels whose layouts match the contiguous
+//!    Cᵀ = Bᵀ·Aᵀ; some write C along its columns ([`KernelInfo::c_along_m`]), and compute a
+//!    row-major C so. Then the rule prefers kernels whose layouts match the contiguous
 //!    direction of most operands; for a packed operand, it prefers kernels that read
 //!    along K.
 //! 4. **Tile, cluster, split.** The rule takes the kernel with the fewest cycles by the
@@ -55,8 +56,8 @@
 //! owns. Operands are packed for hopper kernels only, where that repays the copy. Where tensor_core would read an
 //! operand element by element, because its lines are not multiples of 16 bytes apart or its
 //! elements are not adjacent, two closed forms of the time decide. Where the operands are only
-//! contiguous along another direction than the kernel reads, it is from K = 64 and 2048 columns
-//! (or rows) on. (The source of `select/pack.rs` has the formulas and the figures.)
+//! contiguous along another direction than the kernel reads, two others do. (The source of
+//! `select/pack.rs` has the formulas and the figures.)
 //! Where the caller forces the family or the kernel, operands are packed even if packing does
 //! not pay. With [`Packing::Never`], operands are never packed.
 

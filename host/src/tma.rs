@@ -10,25 +10,27 @@
 //! | operand | contiguous along | dims | box |
 //! |---|---|---|---|
 //! | A | K | K, M | W, BLOCK_M / cluster.n |
-//! | A | M | M, K | W, BLOCK_K |
+//! | A | M | M, K | W, W |
 //! | B | K | K, N | W, BLOCK_N / cluster.m |
-//! | B | N | N, K | W, BLOCK_K |
+//! | B | N | N, K | W, W |
 //! | C | N | N, M | W, 64 (16 where a cluster splits K) |
+//! | C | M | M, N | W, 32 |
 //!
 //! Where BLOCK_N is no multiple of 64, C has a second map, whose box is as wide as the columns
 //! past the last multiple of 64 ([`last_c_box`]). In shared memory its rows are 128 bytes apart
 //! all the same.
 //!
-//! `wgmma` reads 4-byte elements only if they are contiguous along K (PTX ISA, "`wgmma`",
-//! "Matrix major-ness"), so only the two rows along K apply to TF32 operands. Their maps have the
-//! type TFLOAT32, with which the copy engine rounds f32 to nearest even on the way.
+//! `wgmma` reads 4-byte elements from shared memory only if they are contiguous along K (PTX ISA,
+//! "`wgmma`", "Matrix major-ness"), so no kernel reads TF32 of B along N, and kernels that read A
+//! along M load it to registers. The maps of TF32 operands have the type TFLOAT32, with which the
+//! copy engine rounds f32 to nearest even on the way.
 //! Operands that TMA cannot read are packed: [`select`](crate::select).
 //!
 //! The CTAs of a cluster that need the same rows of A, or columns of B, each fetch a
 //! part and multicast it, hence the divisions in the table. Short operands take shorter
 //! boxes ([`box_rows`]).
 
-use gpu_kernels::kernels::hopper::{box_rows, last_box_rows, last_cols, store_rows};
+use gpu_kernels::kernels::hopper::{STORE_COLUMNS, box_rows, last_box_rows, last_cols, store_rows};
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use crate::problem::{Problem, Strides};
@@ -206,21 +208,28 @@ impl GlobalTensor {
         Ok(GlobalTensor { planes, ..matrix })
     }
 
-    /// C of `problem`, contiguous along N, if a hopper kernel can write it
-    /// through TMA. TMA clips a store to multiples of 16 bytes, not to elements, so it would
-    /// write past the end of a line that is not a multiple of 16 bytes long.
-    pub fn of_c(problem: &Problem) -> Option<GlobalTensor> {
-        GlobalTensor::like_c(problem, &problem.c)
+    /// C of `problem`, contiguous along N, or M where `kernel` writes it so, if a hopper kernel can
+    /// write it through TMA. TMA clips a store to multiples of 16 bytes, not to elements, so it
+    /// would write past the end of a line that is not a multiple of 16 bytes long.
+    pub fn of_c(problem: &Problem, kernel: &KernelInfo) -> Option<GlobalTensor> {
+        GlobalTensor::like_c(problem, &problem.c, kernel)
     }
 
     /// A matrix of the shape and the type of C with these strides: C itself, or a source.
-    pub(crate) fn like_c(problem: &Problem, strides: &Strides) -> Option<GlobalTensor> {
-        let cols = problem.c_cols();
+    pub(crate) fn like_c(
+        problem: &Problem,
+        strides: &Strides,
+        kernel: &KernelInfo,
+    ) -> Option<GlobalTensor> {
         let along_m = (problem.m, strides.row_stride, "M");
-        let along_n = (cols, strides.col_stride, "N");
+        let along_n = (problem.c_cols(), strides.col_stride, "N");
+        let (along, across) = match kernel.c_along_m {
+            true => (along_m, along_n),
+            false => (along_n, along_m),
+        };
         let bytes = output_dtype(problem).bytes();
-        let matrix = GlobalTensor::new(strides.alignment, bytes, along_n, along_m).ok()?;
-        let line = u64::from(cols) * u64::from(bytes);
+        let matrix = GlobalTensor::new(strides.alignment, bytes, along, across).ok()?;
+        let line = u64::from(along.0) * u64::from(bytes);
         let planes = Planes::of_batch(problem, strides, bytes, matrix.dims).ok()?;
         let tensor = GlobalTensor { planes, ..matrix };
         line.is_multiple_of(ALIGNMENT).then_some(tensor)
@@ -314,7 +323,11 @@ pub fn output_dtype(problem: &Problem) -> DType {
 /// The box of C, of elements `dtype`, that `kernel` writes at once, contiguous
 /// direction first.
 pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
-    [box_width(dtype), store_rows(kernel.cluster)]
+    let lines = match kernel.c_along_m {
+        true => STORE_COLUMNS,
+        false => store_rows(kernel.cluster),
+    };
+    [box_width(dtype), lines]
 }
 
 /// The box of C that `kernel` writes at the end of a row of a tile whose width is no multiple
@@ -348,6 +361,16 @@ mod tests {
         }
     }
 
+    /// Kernels that write C along N and along M.
+    fn c_kernels() -> [&'static KernelInfo; 2] {
+        [false, true].map(|along_m| {
+            let is = |kernel: &&KernelInfo| {
+                kernel.family == Family::Hopper && kernel.c_along_m == along_m
+            };
+            KERNELS.iter().find(is).unwrap()
+        })
+    }
+
     #[test]
     fn lines_follow_the_contiguous_direction() {
         let rows = problem((200, 1), (104, 1), (104, 1));
@@ -355,15 +378,26 @@ mod tests {
         assert_eq!((a.dims, a.pitch_bytes), ([200, 300], 400));
         let b = GlobalTensor::of_b(&rows, Major::Mn).unwrap();
         assert_eq!((b.dims, b.pitch_bytes), ([104, 200], 208));
-        let c = GlobalTensor::of_c(&rows).unwrap();
+        let [along_n, along_m] = c_kernels();
+        let c = GlobalTensor::of_c(&rows, along_n).unwrap();
         assert_eq!((c.dims, c.pitch_bytes), ([104, 300], 208));
+        assert_eq!(GlobalTensor::of_c(&rows, along_m), None);
 
         let columns = problem((1, 304), (1, 200), (1, 300));
         let a = GlobalTensor::of_a(&columns, Major::Mn).unwrap();
         assert_eq!((a.dims, a.pitch_bytes), ([300, 200], 608));
         let b = GlobalTensor::of_b(&columns, Major::K).unwrap();
         assert_eq!((b.dims, b.pitch_bytes), ([200, 104], 400));
-        assert_eq!(GlobalTensor::of_c(&columns), None);
+        assert_eq!(GlobalTensor::of_c(&columns, along_n), None);
+        let padded = Problem {
+            c: Strides::new(1, 304),
+            output: OutputType::F32,
+            ..columns
+        };
+        let c = GlobalTensor::of_c(&padded, along_m).unwrap();
+        assert_eq!((c.dims, c.pitch_bytes), ([300, 104], 1216));
+        let ragged = Problem { m: 299, ..padded };
+        assert_eq!(GlobalTensor::of_c(&ragged, along_m), None, "1196 bytes");
     }
 
     #[test]
@@ -407,9 +441,10 @@ mod tests {
     fn c_is_written_through_tma_in_lines_of_multiples_of_16_bytes() {
         let mut problem = problem((200, 1), (104, 1), (104, 1));
         problem.n = 100;
-        assert_eq!(GlobalTensor::of_c(&problem), None, "200 bytes");
+        let [kernel, _] = c_kernels();
+        assert_eq!(GlobalTensor::of_c(&problem, kernel), None, "200 bytes");
         problem.output = OutputType::F32;
-        let c = GlobalTensor::of_c(&problem).unwrap();
+        let c = GlobalTensor::of_c(&problem, kernel).unwrap();
         assert_eq!((c.dims, c.pitch_bytes), ([100, 300], 416));
     }
 
@@ -460,6 +495,10 @@ mod tests {
             assert_eq!(a_box(kernel, Major::Mn, 4096), [64, 64], "{name}");
             assert_eq!(b_box(kernel, Major::Mn, &wide()), [64, 64], "{name}");
         }
+        let tf32 = named("hopper_tf32_am_bk_cm_128x256x32");
+        assert_eq!(a_box(tf32, Major::Mn, 4096), [32, 32]);
+        assert_eq!(last_a_box(tf32, Major::Mn, 4095), None);
+        assert_eq!(c_box(tf32, DType::F32), [32, 32]);
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn hopper_tf32(device: &Device) -> Gemm {
 fn operands_are_packed_before_the_product() {
     let device = small();
     let mut random = Random::new(22);
-    // Operands contiguous along K, with lines that are or are not multiples of 16 bytes.
+    // Operands contiguous along K or not, with lines that are or are not multiples of 16 bytes.
     for a_strides in [(36, 1), (33, 1), (1, 70), (1, 72)] {
         for b_strides in [(1, 36), (1, 33), (52, 1)] {
             for c_strides in [(52, 1), (1, 70), (1, 72)] {
@@ -241,14 +241,25 @@ fn pack_and_multiply(
         .plan(matrices[0].view(), b.view(), c.view_mut())
         .unwrap();
     let info = *plan.info().gpu().unwrap();
-    assert_eq!(info.transposed, c_strides.1 != 1);
-    // Columns of A, and lines that are no multiple of 16 bytes.
-    let reads_a = a_strides == (36, 1);
-    let reads_b = b_strides == (1, 36);
-    assert_eq!((info.packed_a, info.packed_b), (!reads_a, !reads_b));
+    // Whether TMA reads them along K, and across.
+    let (along_a, across_a) = (a_strides == (36, 1), a_strides == (1, 72));
+    let (along_b, across_b) = (b_strides == (1, 36), b_strides == (52, 1));
+    let by_rows = c_strides.1 == 1;
+    // What is packed, and whether Cᵀ is computed: with both along K, with B through registers,
+    // and with A through registers.
+    let ways = [
+        (!along_a, !along_b, !by_rows),
+        (!along_a, !across_b, true),
+        (!across_a, !along_b, false),
+    ];
+    let lines = |&(a, b, _): &(bool, bool, bool)| if a { m } else { 0 } + if b { n } else { 0 };
+    let least = ways.into_iter().min_by_key(lines).unwrap();
+    let (packs_a, packs_b, transposed) = least;
+    assert_eq!(info.transposed, transposed);
+    assert_eq!((info.packed_a, info.packed_b), (packs_a, packs_b));
     // 33 elements, rounded up to 128 bytes.
     let pitch = 64 * size_of::<f32>();
-    let lines = if reads_a { 0 } else { m } + if reads_b { 0 } else { n };
+    let lines = lines(&least);
     assert_eq!(info.workspace_bytes, (lines * pitch) as u64);
     // Each run packs the operands that it is given.
     for a in &matrices {

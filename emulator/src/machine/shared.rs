@@ -37,6 +37,7 @@ pub fn load<const N: usize>(address: u32) -> [u32; N] {
         let cta = cluster.threads[thread as usize].cta;
         cluster.count_access(thread, address, 4 * N as u32);
         cluster.load_shared(thread, (cta, address), words.as_flattened_mut())?;
+        cluster.note_loaded(thread);
         Ok(words.map(u32::from_le_bytes))
     })
 }

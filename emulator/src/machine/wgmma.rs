@@ -33,6 +33,8 @@ pub(super) struct Warpgroup {
     committed: u32,
     /// Whether a `wgmma.fence` has followed the last use of the registers.
     fenced: bool,
+    /// Whether a thread has loaded registers from shared memory since the last `wgmma.fence`.
+    loaded: bool,
     /// The accumulator's registers that the threads give to a multiply, by thread.
     brought: Vec<Vec<f32>>,
 }
@@ -50,11 +52,20 @@ struct Accumulator {
 struct Multiply {
     accumulator: u32,
     dtype: Format,
-    majors: [Major; 2],
-    descriptors: [Descriptor; 2],
+    a: Source,
+    b: Source,
     accumulates: bool,
     group: u32,
     knowledge: Knowledge,
+}
+
+/// Where a multiply reads A or B.
+#[derive(Debug)]
+enum Source {
+    /// Shared memory, contiguous in this direction.
+    Shared(Descriptor, Major),
+    /// Registers, whose values are those at the time of issue.
+    Registers(Factor),
 }
 
 impl Warpgroup {
@@ -66,6 +77,7 @@ impl Warpgroup {
             pending: VecDeque::new(),
             committed: 0,
             fenced: false,
+            loaded: false,
             brought: vec![Vec::new(); WARPGROUP as usize],
         }
     }
@@ -91,7 +103,9 @@ pub fn undefined<const N: usize>() -> [u32; N] {
 
 /// `wgmma.fence`.
 pub fn fence() {
-    mark(Instruction::WgmmaFence, |warpgroup| warpgroup.fenced = true);
+    mark(Instruction::WgmmaFence, |warpgroup| {
+        (warpgroup.fenced, warpgroup.loaded) = (true, false);
+    });
 }
 
 /// `wgmma.commit_group`.
@@ -138,10 +152,62 @@ pub fn multiply(
     [a, b]: [u64; 2],
     accumulate: u32,
 ) {
-    let instruction = Instruction::WgmmaMultiply;
-    let Some([a, b, accumulate]) = issue(instruction, [a, b, accumulate.into()]) else {
+    if let Some([a, b, accumulate]) = issue(INSTRUCTION, [a, b, accumulate.into()]) {
+        issue_together(registers, b, accumulate as u32, halves(a), |all, b| {
+            if all.iter().any(|a| a != &all[0]) {
+                return Err(Broken::new(Check::InvalidArgument, DIFFERENT));
+            }
+            let [low, high] = all[0];
+            let a = Descriptor::decode(u64::from(low) | u64::from(high) << 32)?;
+            let [a, b] = [Source::Shared(a, majors[0]), Source::Shared(b, majors[1])];
+            Ok((dtype, a, b))
+        });
+    }
+}
+
+/// The same with A in registers, for elements of 4 bytes; B is contiguous along K. Registers that
+/// were loaded since the last `wgmma.fence` are taken to be those of A.
+pub fn multiply_registers(
+    registers: &mut [u32],
+    dtype: Format,
+    a: [u32; wgmma::A_REGISTERS],
+    b: u64,
+    accumulate: u32,
+) {
+    let Some([b, accumulate]) = issue(INSTRUCTION, [b, accumulate.into()]) else {
         return;
     };
+    // Rows past the edge of an operand may never be written, as in `Cluster::factor`.
+    if a.contains(&UNDEFINED) && with(|cluster, _| cluster.checks()) {
+        let detail = "A is in registers that nothing has written";
+        fail(Broken::new(Check::Uninitialized, detail));
+    }
+    issue_together(registers, b, accumulate as u32, a, |all, b| {
+        let threads: &[_; wgmma::THREADS] = all.try_into().expect("a warpgroup");
+        let a = Source::Registers(wgmma::a_from_registers(dtype, threads));
+        Ok((dtype, a, Source::Shared(b, Major::K)))
+    });
+}
+
+const INSTRUCTION: Instruction = Instruction::WgmmaMultiply;
+
+/// The report of threads that disagree.
+const DIFFERENT: &str = "the warpgroup's threads give different operands";
+
+fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
+}
+
+/// Issues a multiply once all threads of the warpgroup have arrived. `a` is this thread's part
+/// of A, and `factors` makes the element type, A and B of the parts of all threads and of the
+/// descriptor of B.
+fn issue_together<const A: usize>(
+    registers: &mut [u32],
+    b: u64,
+    accumulate: u32,
+    a: [u32; A],
+    factors: impl FnOnce(&[[u32; A]], Descriptor) -> Result<(Format, Source, Source), Broken>,
+) {
     let held = ticket(registers[0]).unwrap_or(0);
     let undefined = accumulate != 0 && registers[0] == UNDEFINED;
     if undefined && with(|cluster, _| cluster.checks()) {
@@ -156,16 +222,19 @@ pub fn multiply(
             place.extend(registers.iter().copied().map(f32::from_bits));
         });
     }
-    let halves = |value: u64| [value as u32, (value >> 32) as u32];
-    let ([a0, a1], [b0, b1]) = (halves(a), halves(b));
+    let [b0, b1] = halves(b);
     let columns = 2 * registers.len() as u32;
-    let mine = operands([a0, a1, b0, b1, accumulate as u32, held, columns]);
+    let mut mine = operands([b0, b1, accumulate, held, columns]);
+    mine[COMMON..COMMON + A].copy_from_slice(&a);
     let [number, ..] = gather(
         Scope::Warpgroup,
-        instruction,
+        INSTRUCTION,
         mine,
         |cluster, group, all| {
-            let number = cluster.issue_multiply(group, dtype, majors, all)?;
+            let parts: Vec<[u32; A]> = (all.iter())
+                .map(|operands| std::array::from_fn(|i| operands[COMMON + i]))
+                .collect();
+            let number = cluster.issue_multiply(group, all, |b| factors(&parts, b))?;
             all.fill(operands([number]));
             Ok(())
         },
@@ -176,6 +245,9 @@ pub fn multiply(
         }
     }
 }
+
+/// Operands that all threads of a warpgroup give alike: they precede A.
+const COMMON: usize = 5;
 
 /// `wgmma.wait_group`; puts the accumulator into the registers, if none of the `pending` groups
 /// that may be unfinished writes it.
@@ -227,22 +299,22 @@ impl Cluster<'_> {
     fn issue_multiply(
         &mut self,
         group: u32,
-        dtype: Format,
-        majors: [Major; 2],
         all: &[Operands],
+        factors: impl FnOnce(Descriptor) -> Result<(Format, Source, Source), Broken>,
     ) -> Result<u32, Broken> {
-        if all.iter().any(|operands| operands[..5] != all[0][..5]) {
-            let detail = "the warpgroup's threads give different operands";
-            return Err(Broken::new(Check::InvalidArgument, detail));
+        if all.iter().any(|operands| operands[..3] != all[0][..3]) {
+            return Err(Broken::new(Check::InvalidArgument, DIFFERENT));
         }
-        if all.iter().any(|operands| operands[5..7] != all[0][5..7]) {
+        let accumulators = 3..COMMON;
+        if (all.iter())
+            .any(|operands| operands[accumulators.clone()] != all[0][accumulators.clone()])
+        {
             let detail = "the warpgroup's threads give different accumulators";
             return Err(Broken::new(Check::InvalidArgument, detail));
         }
-        let [a0, a1, b0, b1, accumulate, held, columns, ..] = all[0];
-        let descriptor =
-            |low: u32, high: u32| Descriptor::decode(u64::from(low) | u64::from(high) << 32);
-        let descriptors = [descriptor(a0, a1)?, descriptor(b0, b1)?];
+        let [b0, b1, accumulate, held, columns, ..] = all[0];
+        let b = Descriptor::decode(u64::from(b0) | u64::from(b1) << 32)?;
+        let (dtype, a, b) = factors(b)?;
         let mut knowledge: Option<Knowledge> = None;
         for thread in group * WARPGROUP..(group + 1) * WARPGROUP {
             let own = self.release(thread);
@@ -253,6 +325,10 @@ impl Cluster<'_> {
         }
         let checks = self.checks();
         let warpgroup = &mut self.warpgroups[group as usize];
+        if checks && warpgroup.loaded && matches!(a, Source::Registers(_)) {
+            let detail = "no wgmma.fence since A's registers were loaded";
+            return Err(Broken::new(Check::AccumulatorInUse, detail));
+        }
         let number = match held {
             0 => {
                 if checks && !warpgroup.fenced {
@@ -280,8 +356,8 @@ impl Cluster<'_> {
         let multiply = Multiply {
             accumulator: number,
             dtype,
-            majors,
-            descriptors,
+            a,
+            b,
             accumulates: accumulate != 0,
             group: warpgroup.committed + 1,
             knowledge: knowledge.unwrap_or_default(),
@@ -321,8 +397,8 @@ impl Cluster<'_> {
             return Err(Broken::new(Check::AccumulatorInUse, detail));
         };
         let columns = accumulator.tile.len() / wgmma::ROWS;
-        let a = self.factor(group, multiply, 0, wgmma::ROWS)?;
-        let b = self.factor(group, multiply, 1, columns)?;
+        let a = self.factor(group, multiply.dtype, &multiply.a, wgmma::ROWS)?;
+        let b = self.factor(group, multiply.dtype, &multiply.b, columns)?;
         if !multiply.accumulates {
             accumulator.tile.fill(0.0);
         }
@@ -353,9 +429,11 @@ impl Cluster<'_> {
             proxy: Proxy::Async,
         };
         let cta = self.threads[(group * WARPGROUP) as usize].cta;
-        for (which, lines) in [wgmma::ROWS, columns].into_iter().enumerate() {
-            let major = multiply.majors[which];
-            for chunk in multiply.descriptors[which].chunks(multiply.dtype, major, lines)? {
+        for (source, lines) in [(&multiply.a, wgmma::ROWS), (&multiply.b, columns)] {
+            let &Source::Shared(descriptor, major) = source else {
+                continue;
+            };
+            for chunk in descriptor.chunks(multiply.dtype, major, lines)? {
                 let offset = self.locate((cta, chunk.address), 16, 16)?;
                 self.engine_reads(cta, offset, access)?;
             }
@@ -363,22 +441,33 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A (0) or B (1), read from shared memory.
+    /// A or B, read where it is.
     fn factor(
         &self,
         group: u32,
-        multiply: &Multiply,
-        which: usize,
+        dtype: Format,
+        source: &Source,
         lines: usize,
     ) -> Result<Factor, Broken> {
         let cta = self.threads[(group * WARPGROUP) as usize].cta;
-        let (descriptor, major) = (multiply.descriptors[which], multiply.majors[which]);
-        descriptor.read(multiply.dtype, major, lines, |address| {
-            let offset = self.locate((cta, address), 16, 16)?;
-            // Rows past the edge of an operand may never be written: they reach only
-            // elements of D that no thread stores.
-            Ok(self.engine_data(cta, offset).unwrap_or(poison::CHUNK))
-        })
+        match source {
+            Source::Shared(descriptor, major) => descriptor.read(dtype, *major, lines, |address| {
+                let offset = self.locate((cta, address), 16, 16)?;
+                // Rows past the edge of an operand may never be written: they reach only
+                // elements of D that no thread stores.
+                Ok(self.engine_data(cta, offset).unwrap_or(poison::CHUNK))
+            }),
+            Source::Registers(factor) => Ok(factor.clone()),
+        }
+    }
+}
+
+impl Cluster<'_> {
+    /// Notes that `thread` has loaded registers from shared memory.
+    pub(super) fn note_loaded(&mut self, thread: u32) {
+        if let Some(warpgroup) = self.warpgroups.get_mut((thread / WARPGROUP) as usize) {
+            warpgroup.loaded = true;
+        }
     }
 }
 

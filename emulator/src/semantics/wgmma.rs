@@ -1,10 +1,13 @@
-//! `wgmma.mma_async`: which elements of D the registers of a warpgroup hold (PTX
-//! ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
+//! `wgmma.mma_async`: which elements of D and A the registers of a warpgroup hold (PTX
+//! ISA, "Register Fragments for wgmma.mma_async.m64nNk16" and ".m64nNk8").
 //!
 //! D is 64×N in f32, N / 2 registers in each of 128 threads; A and B lie in shared
-//! memory, where [`descriptor`](super::descriptor) finds them, and
+//! memory, where [`descriptor`](super::descriptor) finds them, or A in registers, and
 //! [`dot::multiply_add`](super::dot::multiply_add) is the product. Between a
 //! warpgroup's first multiply and its wait, the emulator keeps D as a tile, 64 rows of N.
+
+use super::factor::Factor;
+use super::format::Format;
 
 /// Rows of A and D.
 pub const ROWS: usize = 64;
@@ -17,6 +20,28 @@ pub const fn d_element(thread: usize, register: usize) -> (usize, usize) {
     let (warp, lane) = (thread / 32, thread % 32);
     let row = 16 * warp + lane / 4 + 8 * (register / 2 % 2);
     (row, 8 * (register / 4) + 2 * (lane % 4) + register % 2)
+}
+
+/// Registers in which a thread gives its elements of A, of 4 bytes each.
+pub const A_REGISTERS: usize = 4;
+
+/// (row, k) of A, of 4-byte elements, that `register` of `thread` (of 128) holds.
+pub const fn a_element(thread: usize, register: usize) -> (usize, usize) {
+    let (warp, lane) = (thread / 32, thread % 32);
+    let row = 16 * warp + lane / 4 + 8 * (register % 2);
+    (row, lane % 4 + 4 * (register / 2))
+}
+
+/// A, of 4-byte elements, from the registers of each of 128 threads.
+pub fn a_from_registers(dtype: Format, threads: &[[u32; A_REGISTERS]; THREADS]) -> Factor {
+    let mut factor = Factor::zeros(dtype, ROWS);
+    for (thread, registers) in threads.iter().enumerate() {
+        for (register, bits) in registers.iter().enumerate() {
+            let (row, k) = a_element(thread, register);
+            factor.set(row, k, *bits);
+        }
+    }
+    factor
 }
 
 /// D as a tile, row by row, from the registers of each of 128 threads.
@@ -67,6 +92,25 @@ mod tests {
                 (below, 13)
             ]
         );
+    }
+
+    #[test]
+    fn a_in_registers_is_that_of_the_figure_in_the_isa() {
+        // a0..a3 of thread 38: warp 1, group 1, third in its group.
+        let found: Vec<_> = (0..4).map(|register| a_element(38, register)).collect();
+        assert_eq!(found, [(17, 2), (25, 2), (17, 6), (25, 6)]);
+        let element = |thread, register| {
+            let (row, k) = a_element(thread, register);
+            ((8 * row + k) as f32).to_bits()
+        };
+        let threads: [[u32; A_REGISTERS]; THREADS] =
+            std::array::from_fn(|thread| std::array::from_fn(|register| element(thread, register)));
+        let factor = a_from_registers(Format::Tf32, &threads);
+        for row in 0..ROWS {
+            for k in 0..8 {
+                assert_eq!(factor.value(row, k), (8 * row + k) as f32);
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! D (64×N, f32, in the registers of 128 threads) += A (64×16) · B (16×N), for
 //! TF32 A (64×8) · B (8×N). The instruction reads A and B from shared memory,
-//! each through a *descriptor*. It is asynchronous: D, A and B belong to the
+//! each through a *descriptor*, or A from registers. It is asynchronous: D, A and B belong to the
 //! tensor cores from `multiply` until a wait.
 
 use crate::dtype::ElementType;
@@ -105,6 +105,17 @@ pub trait Accumulator: Copy {
         b: u64,
         accumulate: u32,
     );
+
+    /// [`Accumulator::multiply`] of TF32 with A in registers, and B contiguous along K. With `l`
+    /// the lane and `w` the warp of the warpgroup, `a` has the elements (`16·w + l/4`, `l % 4`),
+    /// that row + 8, and the same two rows four columns further (PTX ISA, "Register Fragments for
+    /// wgmma.mma_async.m64nNk8").
+    ///
+    /// # Safety
+    /// See [`Accumulator::multiply`]. The last load of `a` precedes the [`fence`], and nothing
+    /// else is loaded to the same registers before a [`wait`] for the group: ptxas takes care of
+    /// that where the next load of this place in the source comes after the wait.
+    unsafe fn multiply_registers(&mut self, a: [u32; 4], b: u64, accumulate: u32);
 
     /// `wgmma.wait_group 0`, tied to the registers, so that the compiler cannot move a
     /// read of D before it.
@@ -219,6 +230,34 @@ macro_rules! accumulators {
                         T::DTYPE.into(),
                         [A::MAJOR.into(), B::MAJOR.into()],
                         [a, b],
+                        accumulate,
+                    )
+                )
+            }
+
+            #[inline(always)]
+            unsafe fn multiply_registers(&mut self, a: [u32; 4], b: u64, accumulate: u32) {
+                instruction!(
+                    // SAFETY: the caller's duty.
+                    ptx = unsafe {
+                        asm!(
+                            "{{ .reg .pred p; setp.ne.b32 p, {accumulate}, 0;",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k8.f32.tf32.tf32"),
+                            concat!("{{{0}", $(",{", $i, "}",)* "}},"),
+                            "{{{a0}, {a1}, {a2}, {a3}}}, {b}, p, 1, 1;",
+                            " }}",
+                            inout(reg32) self[0], $(inout(reg32) self[$i],)*
+                            a0 = in(reg32) a[0], a1 = in(reg32) a[1],
+                            a2 = in(reg32) a[2], a3 = in(reg32) a[3],
+                            b = in(reg64) b, accumulate = in(reg32) accumulate,
+                            options(nostack)
+                        )
+                    },
+                    emulated = machine::wgmma::multiply_registers(
+                        self,
+                        crate::dtype::DType::Tf32.into(),
+                        a,
+                        b,
                         accumulate,
                     )
                 )

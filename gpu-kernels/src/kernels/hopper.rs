@@ -34,6 +34,7 @@
 //! | [`pipeline`] | the ring of stages, and its signals between producer and consumers |
 //! | [`tma_load`] | the boxes that fill a stage |
 //! | [`parts`] | the main loop for f32 elements in two parts |
+//! | [`registers`] | the main loop for TF32 where A is contiguous along M |
 //! | [`epilogue`] | from accumulators to C |
 //! | [`fusion`] | the formula of the epilogue, on a lane's accumulators |
 //!
@@ -48,6 +49,7 @@ pub mod fusion;
 pub mod parts;
 pub mod ping_pong;
 pub mod pipeline;
+pub mod registers;
 pub mod shared_memory;
 pub mod split_k;
 pub mod stream_k;
@@ -66,17 +68,18 @@ use traits::{Columns, KernelSchedule, KernelTraits, Width};
 
 pub use cluster::Clusters;
 pub use cooperative::Cooperative;
-pub use epilogue::store_rows;
+pub use epilogue::{STORE_COLUMNS, store_rows};
 pub use ping_pong::PingPong;
 pub use split_k::SplitK;
 pub use stream_k::StreamK;
 pub use tma_load::{box_rows, last_box_rows};
 pub use traits::last_cols;
 
-/// The Hopper kernel. `T` is f16, bf16, TF32 or f16x3 (the last two require both operands
-/// contiguous along K); `A` and `B` are the layouts of the operands; a CTA computes `M`×`N` of C in
-/// k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the kernel schedule;
-/// `FUSED` says whether it has the whole epilogue.
+/// The Hopper kernel. `T` is f16, bf16, TF32 (which requires B contiguous along K) or f16x3 (which
+/// requires both operands contiguous along K); `A` and `B` are the layouts of the operands; a CTA
+/// computes `M`×`N` of C in k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the
+/// kernel schedule; `FUSED` says whether it has the whole epilogue, and `C_ALONG_M` whether C is
+/// contiguous along M.
 pub struct Hopper<
     T,
     A,
@@ -87,10 +90,21 @@ pub struct Hopper<
     const STAGES: u32,
     S = Cooperative,
     const FUSED: bool = true,
+    const C_ALONG_M: bool = false,
 >(PhantomData<(T, A, B, S)>);
 
-impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S, const FUSED: bool>
-    KernelTraits for Hopper<T, A, B, M, N, K, STAGES, S, FUSED>
+impl<
+    T,
+    A,
+    B,
+    const M: u32,
+    const N: u32,
+    const K: u32,
+    const STAGES: u32,
+    S,
+    const FUSED: bool,
+    const C_ALONG_M: bool,
+> KernelTraits for Hopper<T, A, B, M, N, K, STAGES, S, FUSED, C_ALONG_M>
 where
     T: ElementType,
     A: Contiguous,
@@ -108,10 +122,21 @@ where
     const BLOCK_K: u32 = K;
     const STAGES: u32 = STAGES;
     const FUSED: bool = FUSED;
+    const C_ALONG_M: bool = C_ALONG_M;
 }
 
-impl<T, A, B, const M: u32, const N: u32, const K: u32, const STAGES: u32, S, const FUSED: bool>
-    Kernel for Hopper<T, A, B, M, N, K, STAGES, S, FUSED>
+impl<
+    T,
+    A,
+    B,
+    const M: u32,
+    const N: u32,
+    const K: u32,
+    const STAGES: u32,
+    S,
+    const FUSED: bool,
+    const C_ALONG_M: bool,
+> Kernel for Hopper<T, A, B, M, N, K, STAGES, S, FUSED, C_ALONG_M>
 where
     T: ElementType,
     A: Contiguous,
@@ -123,6 +148,7 @@ where
         let () = <Self as KernelTraits>::VALID;
         KernelInfo {
             c_by_tma_only: Self::STORES_BY_TMA_ONLY,
+            c_along_m: C_ALONG_M,
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
             cluster: S::CLUSTER,

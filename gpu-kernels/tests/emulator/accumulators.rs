@@ -213,3 +213,75 @@ fn all_threads_give_the_same_descriptors() {
     });
     assert_eq!(differing, Some(Check::InvalidArgument));
 }
+
+/// A warpgroup that multiplies TF32 with A in registers, all 1 but for what `body` does with
+/// them, and B in shared memory, whose bits are those of two f16 of 1.
+fn with_a_in_registers(body: impl Fn(&mut Sums, [u32; 4], u64) + Sync) -> Option<Check> {
+    warpgroup(|| {
+        let mut sums = Sums::undefined();
+        let b = wgmma::descriptor(Major::K, at(B));
+        body(&mut sums, [1.0_f32.to_bits(); 4], b);
+    })
+}
+
+#[test]
+fn a_may_come_from_registers() {
+    let product = with_a_in_registers(|sums, mut a, b| {
+        // Row 0 is twice as large, and only thread 0 has its first element.
+        if tid() == 0 {
+            a[0] = 2.0_f32.to_bits();
+        }
+        // SAFETY: emulated.
+        unsafe {
+            wgmma::fence();
+            sums.multiply_registers(a, b, 0);
+            sums.multiply_registers(a, b, 1);
+            wgmma::commit();
+            sums.finish();
+        }
+        // Of TF32, the low 13 bits do not count.
+        let one = f32::from_bits(0x3c00_2000);
+        let row_0 = if tid() < 4 { 18.0 } else { 16.0 };
+        assert_eq!(f32::from_bits(sums[0]), row_0 * one);
+        assert_eq!(f32::from_bits(sums[2]), 16.0 * one);
+    });
+    assert_eq!(product, None);
+}
+
+#[test]
+fn a_fence_stands_after_the_loads_of_a() {
+    let product = |fence_last: bool| {
+        with_a_in_registers(move |sums, mut a, b| {
+            // SAFETY: emulated.
+            unsafe {
+                if !fence_last {
+                    wgmma::fence();
+                }
+                a[3] = shared::load_u32(at(4 * tid()));
+                if fence_last {
+                    wgmma::fence();
+                }
+                sums.multiply_registers(a, b, 0);
+                wgmma::commit();
+                sums.finish();
+            }
+        })
+    };
+    assert_eq!(
+        (product(true), product(false)),
+        (None, Some(Check::AccumulatorInUse))
+    );
+}
+
+#[test]
+fn something_is_in_the_registers_of_a() {
+    let undefined = with_a_in_registers(|sums, _, b| {
+        let other = Sums::undefined();
+        // SAFETY: emulated.
+        unsafe {
+            wgmma::fence();
+            sums.multiply_registers([other[0]; 4], b, 0);
+        }
+    });
+    assert_eq!(undefined, Some(Check::Uninitialized));
+}

@@ -17,9 +17,7 @@ use crate::tma::{self, GlobalTensor};
 /// The maps of one plan, in the order of [`MapOf`](gpu_kernels::problem::MapOf).
 #[derive(Debug)]
 pub(crate) struct HopperMaps {
-    kernel: &'static str,
-    /// Whether the kernel can write C through TMA only.
-    c_by_tma_only: bool,
+    kernel: KernelInfo,
     a: TensorMapSpec,
     b: TensorMapSpec,
     /// `None` when C cannot be written through TMA.
@@ -74,18 +72,15 @@ impl HopperMaps {
         let a = GlobalTensor::of_a(problem, a_major).map_err(unreadable(Operand::A))?;
         let b = GlobalTensor::of_b(problem, b_major).map_err(unreadable(Operand::B))?;
         // The alignment of C is left out here, because `encode` checks each new address.
-        let c = GlobalTensor::of_c(&Problem {
-            c: Strides {
-                alignment: CACHE_LINE,
-                ..problem.c
-            },
-            ..*problem
-        });
+        let aligned = Strides {
+            alignment: CACHE_LINE,
+            ..problem.c
+        };
+        let c = GlobalTensor::like_c(problem, &aligned, kernel);
         let c_dtype = tma::output_dtype(problem);
         let c_box = tma::c_box(kernel, c_dtype);
         Ok(HopperMaps {
-            kernel: kernel.name,
-            c_by_tma_only: kernel.c_by_tma_only,
+            kernel: *kernel,
             a: spec(
                 kernel.input.factor(),
                 a,
@@ -122,14 +117,14 @@ impl HopperMaps {
         let through_tma = [
             (Operand::A, a, true),
             (Operand::B, b, true),
-            (Operand::C, c, self.c_by_tma_only),
+            (Operand::C, c, self.kernel.c_by_tma_only),
         ];
         for (operand, address, always) in through_tma {
             if always && !address.is_multiple_of(tma::ALIGNMENT) {
                 return Err(Error::Misaligned {
                     operand,
                     address,
-                    kernel: self.kernel,
+                    kernel: self.kernel.name,
                 });
             }
         }
@@ -170,7 +165,7 @@ impl HopperMaps {
             alignment: Strides::alignment_of(address),
             ..strides
         };
-        let tensor = GlobalTensor::like_c(&self.problem, &strides)?;
+        let tensor = GlobalTensor::like_c(&self.problem, &strides, &self.kernel)?;
         let dtype = tma::output_dtype(&self.problem);
         Some((spec(dtype, tensor, self.c_box), address))
     }

@@ -81,9 +81,13 @@ fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
         return Err(Rejection::ZeroK);
     }
     if kernel.c_by_tma_only
-        && (problem.output_dtype().bytes() != 2 || tma::GlobalTensor::of_c(problem).is_none())
+        && (problem.output_dtype().bytes() != kernel.input.bytes()
+            || tma::GlobalTensor::of_c(problem, kernel).is_none())
     {
-        return Err(Rejection::Output);
+        return Err(Rejection::Output {
+            bytes: kernel.input.bytes(),
+            along: if kernel.c_along_m { "M" } else { "N" },
+        });
     }
     let tma = |operand, reason| Rejection::Tma { operand, reason };
     tma::GlobalTensor::of_a(problem, a_major(kernel, problem))

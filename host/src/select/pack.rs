@@ -16,10 +16,11 @@
 //!   deep ones are packed (9×9×4410: 109 and 16), and so are large ones (667×3767×123: 24 and
 //!   19). (`docs/perf-log.md`, "A rule from a sweep".)
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper needs it in another
-//!   direction (TF32 that is not contiguous along K), two times are estimated too. Fitted to 38
-//!   products on an H200, cold, of 64 to 4096 in M and N: the path chosen takes 0.02 % longer
-//!   than the faster one, 0.7 % at most. With row-major operands, 4096³ takes 391 µs packed and
-//!   784 by tensor_core, 64×4096×4096 takes 77 and 59. (`docs/perf-log.md`, "TMA rounds to TF32".)
+//!   direction (TF32 that is not contiguous along K, where no kernel that takes it through registers
+//!   computes the rest of the product), two times are estimated too. Fitted to 38 products on an
+//!   H200, cold, of 64 to 4096 in M and N: the path chosen takes 0.02 % longer than the faster one,
+//!   0.7 % at most. With row-major operands, 4096³ takes 391 µs packed and 784 by tensor_core,
+//!   64×4096×4096 takes 77 and 59. (`docs/perf-log.md`, "TMA rounds to TF32".)
 
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 

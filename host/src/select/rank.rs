@@ -11,7 +11,7 @@ use super::cost::{self, Cost, Task};
 use super::grid::tile_grid;
 use super::{pack, place};
 use crate::error::Error;
-use crate::problem::{Catalog, Problem, Target, serves};
+use crate::problem::{Catalog, Problem, Strides, Target, serves};
 use crate::rejection::{Rejected, Rejection};
 use crate::sum_order::SumOrder;
 
@@ -46,7 +46,22 @@ pub(super) fn ranked(
     let has_an_order =
         problem.epilogue.row_scale && problem.epilogue.col_scale || problem.input == DType::F16x3;
     let may_flip = !(request.batch_invariant && has_an_order);
-    let flips = may_flip && problem.c.col_stride != 1 && flipped.c.col_stride == 1;
+    // A hopper kernel writes C along N, or along M, so it computes one of the two.
+    let flips = |kernel: &KernelInfo| {
+        let (
+            Strides {
+                col_stride,
+                row_stride,
+                ..
+            },
+            along_m,
+        ) = (problem.c, kernel.c_along_m);
+        let (along, across) = match along_m {
+            true => (row_stride, col_stride),
+            false => (col_stride, row_stride),
+        };
+        kernel.family == Family::Hopper && may_flip && along != 1 && across == 1
+    };
     let accepted = SumOrder::invariant(catalog, problem.input, problem.k, target);
     let allows = |kernel: &KernelInfo| {
         check::check_request(kernel, request)?;
@@ -68,7 +83,7 @@ pub(super) fn ranked(
     let fit = |kernel: &KernelInfo| -> Result<Fit, Rejection> {
         allows(kernel)?;
         let as_it_is = seen(kernel, false);
-        if kernel.family != Family::Hopper || !flips {
+        if !flips(kernel) {
             return as_it_is;
         }
         match (seen(kernel, true), as_it_is) {
@@ -104,7 +119,7 @@ pub(super) fn ranked(
     if best == Some(Family::Hopper) && may_flip && problem.m.min(problem.n) <= NARROW {
         let other_ways = kernels.iter().filter_map(|kernel| {
             allows(kernel).ok()?;
-            let other = seen(kernel, !flips).ok()?;
+            let other = seen(kernel, !flips(kernel)).ok()?;
             let is_usual = fit(kernel).is_ok_and(|fit| fit.transposed == other.transposed);
             let wanted = kernel.family == Family::Hopper && !other.packed.any() && !is_usual;
             wanted.then(|| rank(kernel, other, false))
@@ -210,8 +225,9 @@ struct Rank {
     usual: bool,
     /// Number of packed elements; fewer are better.
     packed: Reverse<u64>,
-    /// Whether C is written along its rows, which is fastest for hopper kernels.
-    writes_along_rows: bool,
+    /// Whether C is contiguous in the direction in which hopper kernels write it, which is fastest
+    /// for them.
+    writes_along_lines: bool,
     /// Number of operands whose contiguous direction matches the kernel's.
     layouts: u32,
     cost: Reverse<Cost>,
@@ -236,7 +252,11 @@ impl Rank {
             arch: kernel.arch,
             usual,
             packed: Reverse(packed.elements(problem)),
-            writes_along_rows: kernel.family != Family::Hopper || problem.c.col_stride == 1,
+            writes_along_lines: match (kernel.family, kernel.c_along_m) {
+                (Family::Hopper, false) => problem.c.col_stride == 1,
+                (Family::Hopper, true) => problem.c.row_stride == 1,
+                _ => true,
+            },
             layouts: matches(kernel.a_major, problem.a_major(), packed.a)
                 + matches(kernel.b_major, problem.b_major(), packed.b),
             cost: Reverse(cost::under(

@@ -224,7 +224,7 @@ fn all_tiles_that_may_be_taken_have_the_same_bits() {
         every_kernel::<f32>(&hopper, Family::Hopper, DType::Tf32)
             .same
             .len(),
-        9
+        19
     );
     let parts = every_kernel::<f32>(&hopper, Family::Hopper, DType::F16x3);
     assert_eq!((parts.same.len(), parts.refused.len()), (4, 2));

@@ -109,7 +109,7 @@ fn check_family(family: Family, seed: u64, count: usize) -> (usize, usize) {
             Err(Error::KernelCannotRun { reason, .. }) => {
                 let may_refuse = match reason {
                     // These depend on the layouts and on what a hopper kernel is made for.
-                    Rejection::Output | Rejection::Tma { .. } | Rejection::ZeroK => true,
+                    Rejection::Output { .. } | Rejection::Tma { .. } | Rejection::ZeroK => true,
                     Rejection::Epilogue { .. } | Rejection::Batches { .. } => true,
                     _ => false,
                 };

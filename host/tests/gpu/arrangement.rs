@@ -99,6 +99,28 @@ impl Arrangement {
         }
     }
 
+    /// The same with rows and columns exchanged.
+    pub fn turned(self) -> Arrangement {
+        use Arrangement::*;
+        match self {
+            Rows => Cols,
+            Cols => Rows,
+            RowsPadded => ColsPadded,
+            ColsPadded => RowsPadded,
+            RowsOdd => ColsOdd,
+            ColsOdd => RowsOdd,
+            RowsShifted => ColsShifted,
+            ColsShifted => RowsShifted,
+            RowsSliced => ColsSliced,
+            ColsSliced => RowsSliced,
+            Scattered => ScatteredCols,
+            ScatteredCols => Scattered,
+            OneRow => OneCol,
+            OneCol => OneRow,
+            OneElement => OneElement,
+        }
+    }
+
     /// The name used in the names of cases.
     pub fn name(self) -> &'static str {
         match self {

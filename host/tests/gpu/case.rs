@@ -151,10 +151,21 @@ impl Case {
         reads && (!is_hopper || self.shape.2 > 0 && writes)
     }
 
-    /// A column-major C may be computed as Cᵀ = Bᵀ·Aᵀ.
+    /// Whether the kernel writes C along M, of the product that it computes.
+    fn writes_along_m(&self) -> bool {
+        self.kernel.is_some_and(|kernel| kernel.c_along_m)
+    }
+
+    /// A C that is contiguous in the other direction than the kernel writes may be computed as
+    /// Cᵀ = Bᵀ·Aᵀ.
     fn may_turn(&self) -> bool {
         let [_, _, c] = self.placements();
-        c.layout.col_stride != 1 && c.layout.row_stride == 1
+        let strides = (c.layout.col_stride, c.layout.row_stride);
+        let (along, across) = match (self.writes_along_m(), strides) {
+            (true, (columns, rows)) => (rows, columns),
+            (false, strides) => strides,
+        };
+        along != 1 && across == 1
     }
 
     /// Whether the kernel can write C, or, `turned`, Cᵀ.
@@ -163,9 +174,13 @@ impl Case {
             return true;
         }
         let ([_, _, c], (m, n, _)) = (self.placements(), self.shape);
-        let (c, along) = if turned { (c.transposed(), m) } else { (c, n) };
+        let (c, along) = if turned != self.writes_along_m() {
+            (c.transposed(), m)
+        } else {
+            (c, n)
+        };
         let bytes = self.input.bytes() as usize;
-        self.output.dtype(self.input).bytes() == 2
+        self.output.dtype(self.input).bytes() == self.input.bytes()
             && c.tma_reads(Major::K, bytes)
             && (along * bytes).is_multiple_of(16)
     }

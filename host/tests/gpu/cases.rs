@@ -123,7 +123,7 @@ pub fn unforced() -> Vec<Planned> {
     planned
 }
 
-/// Layouts of A and B that the fast path of `kernel` reads.
+/// Layouts of A and B that the fast path of `kernel` reads for a row-major C.
 pub fn aligned(kernel: &KernelInfo) -> [Arrangement; 2] {
     use Arrangement::{ColsPadded, RowsPadded};
     let a = match kernel.a_major {
@@ -134,7 +134,11 @@ pub fn aligned(kernel: &KernelInfo) -> [Arrangement; 2] {
         Some(Major::K) => ColsPadded,
         _ => RowsPadded,
     };
-    [a, b]
+    match kernel.c_along_m {
+        // It computes Cᵀ, of Bᵀ and Aᵀ.
+        true => [b.turned(), a.turned()],
+        false => [a, b],
+    }
 }
 
 /// For f32 inputs, both output types are f32, so only the first is tested.
@@ -330,7 +334,15 @@ impl Generator {
     /// Gives kernels that write C only through TMA a C that they can write.
     fn push(&mut self, shape: (usize, usize, usize), arrangements: [Arrangement; 3], data: Data) {
         let ((m, n, k), [a, b, _]) = (shape, arrangements);
-        if self.kernel.c_by_tma_only {
+        if self.kernel.c_along_m {
+            // M and N are those of the kernel: a column-major C, or a row-major one as Cᵀ.
+            let m = m.next_multiple_of(4);
+            let (shape, arrangements) = match self.random.random() {
+                true => ((m, n, k), [b.turned(), a.turned(), Arrangement::ColsPadded]),
+                false => ((n, m, k), [a, b, Arrangement::RowsPadded]),
+            };
+            self.push_as_it_is(shape, arrangements, OutputType::Input, data);
+        } else if self.kernel.c_by_tma_only {
             let arrangements = [a, b, Arrangement::RowsPadded];
             let shape = (m, n.next_multiple_of(8), k);
             self.push_as_it_is(shape, arrangements, OutputType::Input, data);

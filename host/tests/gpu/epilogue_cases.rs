@@ -88,10 +88,11 @@ fn seeded(name: &str) -> StdRng {
 
 fn output(random: &mut StdRng, kernel: Option<&KernelInfo>, input: DType) -> OutputType {
     use OutputType::{Bf16, F16, F32};
-    let output = if kernel.is_some_and(|kernel| kernel.c_by_tma_only) {
-        choose(random, &[F16, Bf16])
-    } else {
-        choose(random, &[F16, Bf16, F32])
+    let only_tma = kernel.filter(|kernel| kernel.c_by_tma_only);
+    let output = match only_tma.map(|kernel| kernel.input.bytes()) {
+        Some(2) => choose(random, &[F16, Bf16]),
+        Some(_) => F32,
+        None => choose(random, &[F16, Bf16, F32]),
     };
     // The type of A and B has a name of its own.
     if output.dtype(input) == OutputType::Input.dtype(input) {

@@ -112,7 +112,13 @@ fn make_picky(random: &mut StdRng, case: &mut Case) {
         _ => (),
     }
     let (m, n, k) = case.shape;
-    let c = choose(random, &[Arrangement::Rows, Arrangement::RowsPadded]);
+    let mut c = choose(random, &[Arrangement::Rows, Arrangement::RowsPadded]);
+    if kernel.c_along_m && random.random() {
+        // Cᵀ, of Bᵀ and Aᵀ.
+        factors = [factors[1].turned(), factors[0].turned()];
+    } else if kernel.c_along_m {
+        c = c.turned();
+    }
     let candidate = Case {
         kernel: Some(kernel),
         input: kernel.input,

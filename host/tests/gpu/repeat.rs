@@ -43,7 +43,11 @@ pub fn a_hundred_times(case: &Case, device: &Shared, seed: u64) -> Result<Outcom
 /// A product for [`a_hundred_times`] on a GPU of `sms` SMs: ragged at both ends, in a persistent
 /// launch of which every CTA has two tiles or more.
 pub fn in_many_tiles(kernel: &'static KernelInfo, sms: u32) -> Case {
-    let (height, width) = kernel.cluster_tile();
+    let (mut height, mut width) = kernel.cluster_tile();
+    if kernel.c_along_m {
+        // It computes a row-major C as Cᵀ.
+        (height, width) = (width, height);
+    }
     let clusters = (sms * resident(kernel) / kernel.cluster.ctas()).max(1);
     // Two tiles for all and a third for some, in a nearly square C. Of stream-K,
     // so many that those left over do not each begin with a run of steps.

@@ -251,6 +251,9 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
         unsafe {
             if K::PARTS > 1 {
                 self.multiply_parts(accumulators, k_blocks);
+            } else if K::A_IN_REGISTERS {
+                let last = self.multiply_registers(accumulators, k_blocks);
+                self.finish(accumulators, last);
             } else {
                 let last = self.multiply(accumulators, k_blocks);
                 self.finish(accumulators, last);

@@ -23,7 +23,10 @@
 //!
 //! Where a cluster splits K, each warp begins, fills and sends its 16 rows by itself,
 //! because some warps of its warpgroup have no rows to store.
+//!
+//! A C that is contiguous along M leaves in the same way, transposed (`epilogue/along_m.rs`).
 
+mod along_m;
 mod transfer;
 
 use core::marker::PhantomData;
@@ -47,6 +50,9 @@ use crate::unroll::unroll;
 pub const fn store_rows(cluster: Cluster) -> u32 {
     if cluster.k > 1 { 16 } else { 64 }
 }
+
+/// Columns of C, along N, that one TMA store of a C along M writes.
+pub const STORE_COLUMNS: u32 = 32;
 
 /// Stores the rows of one consumer warpgroup.
 pub struct TileStore<'a, K: KernelTraits> {
@@ -165,7 +171,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// Whether C has 32-bit elements.
     #[inline(always)]
     fn is_wide(&self) -> bool {
-        !K::STORES_BY_TMA_ONLY && self.params.form.output.bytes() == 4
+        K::C_ALONG_M || !K::STORES_BY_TMA_ONLY && self.params.form.output.bytes() == 4
     }
 
     /// Whether there is a source, and it comes by TMA.
@@ -329,7 +335,9 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         let [a, b, c, d, e, f, g, h] = values;
         // SAFETY: the caller's duty.
         unsafe {
-            if self.is_wide() {
+            if K::C_ALONG_M {
+                self.fill_along_m(place, values);
+            } else if self.is_wide() {
                 let chunk = place.group * 4 + fragment.chunk;
                 let [upper, lower] = [fragment.row, fragment.row + 8];
                 shared::store_f32x2(tile.chunk(upper, chunk) + fragment.half, [a, b]);

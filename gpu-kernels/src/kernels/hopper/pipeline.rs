@@ -91,8 +91,11 @@ pub unsafe fn set_up<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>, r
             while stage < K::STAGES {
                 // The one arrival is the producer's; the bytes are counted separately.
                 smem.full(stage).init(1);
-                // Each consumer of each CTA that reads the stage arrives once.
-                smem.empty(stage).init(K::CONSUMERS_PER_TILE * readers);
+                // Each consumer of each CTA that reads the stage arrives once; each of its warps
+                // where they load A to registers.
+                let arrivals = if K::A_IN_REGISTERS { WARPGROUP / 32 } else { 1 };
+                smem.empty(stage)
+                    .init(K::CONSUMERS_PER_TILE * readers * arrivals);
                 stage += 1;
             }
             let mut consumer = 0;
@@ -183,7 +186,8 @@ pub trait Peers: Copy {
     /// Tells every producer that writes to `stage` that the warpgroup has read it.
     ///
     /// # Safety
-    /// The whole warpgroup calls this; the multiplies that read the stage have finished.
+    /// The whole warpgroup calls this; the multiplies that read the stage have finished. Where
+    /// the warps load A to registers, a barrier of each warp stands after these loads.
     unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32);
 }
 
@@ -209,7 +213,12 @@ impl Peers for NoPeers {
     #[inline(always)]
     unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
         // Compared anew each time: kept, the result would take a register.
-        let first = compute_here(lane) == 0;
+        let lane = compute_here(lane);
+        let first = if K::A_IN_REGISTERS {
+            lane.is_multiple_of(32)
+        } else {
+            lane == 0
+        };
         // SAFETY: the caller's duty.
         unsafe { smem.empty(stage).arrive_if(first) }
     }

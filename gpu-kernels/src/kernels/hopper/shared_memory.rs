@@ -12,7 +12,8 @@
 //! zero             ping-pong alone: a word (`SharedMemory::zero`)
 //! ```
 //!
-//! An operand tile is a stack of m64 tiles (of B: 64 columns), 64 rows of 128 bytes each.
+//! An operand tile is a stack of m64 tiles (of B: 64 columns), 64 rows of 128 bytes each. Where
+//! 4-byte elements are contiguous along M, an m64 tile is two boxes of 32 rows of A.
 
 use core::marker::PhantomData;
 

@@ -95,12 +95,12 @@ impl TileLoads {
         origin: Origin,
     ) -> Self {
         let gated = is_gated::<K>(params);
-        let a = Tile::new(
+        let a = Tile::new::<K>(
             (K::A::MAJOR, K::BLOCK_M),
             peers.share_of_a(),
             (params.m, origin.row),
         );
-        let b = Tile::new(
+        let b = Tile::new::<K>(
             (K::B::MAJOR, K::BLOCK_N),
             peers.share_of_b(),
             (params.n, origin.col),
@@ -170,6 +170,8 @@ struct Tile {
     rows: u32,
     /// Whether the boxes are those of a ragged tile.
     is_cut: bool,
+    /// Rows of a box, for an operand contiguous along M or N, and its depth: a swizzle atom.
+    edge: u32,
     /// Address of the tensor map with these boxes.
     map: u64,
     /// First row.
@@ -183,7 +185,11 @@ struct Tile {
 impl Tile {
     /// The `extent` rows from `first` on of an operand with `rows` rows, still without a map.
     #[inline(always)]
-    fn new((major, extent): (Major, u32), share: Share, (rows, first): (u32, u32)) -> Self {
+    fn new<K: KernelTraits>(
+        (major, extent): (Major, u32),
+        share: Share,
+        (rows, first): (u32, u32),
+    ) -> Self {
         let left = rows.saturating_sub(first);
         let is_alone = matches!(major, Major::K) && share.of == 1;
         Tile {
@@ -193,9 +199,10 @@ impl Tile {
                 Major::K if is_alone => left.min(extent).next_multiple_of(8).min(extent),
                 Major::K => extent,
                 // Whole boxes, whose columns past the tile no multiply reads.
-                Major::Mn => left.min(extent).next_multiple_of(64),
+                Major::Mn => left.min(extent).next_multiple_of(K::ATOM_K),
             },
             is_cut: is_alone && rows > extent && left < extent,
+            edge: K::ATOM_K,
             map: 0,
             first,
             plane: None,
@@ -234,15 +241,16 @@ impl Tile {
                         self.load_box(destination, (k, first + skip), self.plane, full);
                     }
                 }
-                // Boxes 64 elements of M or N wide, with one row for each k of the atom.
+                // Boxes 128 bytes of M or N wide, with one row for each k of the atom.
                 Major::Mn => {
-                    let mut m64 = share.index;
-                    while m64 < self.extent.div_ceil(64) {
-                        let destination = tile.address() + m64 * M64_TILE_BYTES;
-                        if m64 * 64 < self.rows {
-                            self.load_box(destination, (first + m64 * 64, k), self.plane, full);
+                    let mut index = share.index;
+                    while index < self.extent.div_ceil(self.edge) {
+                        let skip = index * self.edge;
+                        let destination = tile.address() + skip * ROW_BYTES;
+                        if skip < self.rows {
+                            self.load_box(destination, (first + skip, k), self.plane, full);
                         }
-                        m64 += share.of;
+                        index += share.of;
                     }
                 }
             }

@@ -64,13 +64,19 @@ pub trait KernelTraits {
     /// tiles that suit many products have it; and not those with more than 128 accumulators
     /// a thread, which leave no registers for it.
     const FUSED: bool;
+    /// Whether C is contiguous along M, and not along N.
+    const C_ALONG_M: bool;
 
     /// CTAs of a cluster.
     const CLUSTER: Cluster = Self::Schedule::CLUSTER;
     /// Parts of an operand's elements: a k-block takes as many stages, one for each part.
     const PARTS: u32 = Self::Element::DTYPE.parts();
-    /// Depth of a swizzle atom, in elements.
+    /// Elements of a row of a swizzle atom: its depth where the operand is contiguous along K.
     const ATOM_K: u32 = ROW_BYTES / Self::Element::DTYPE.factor().bytes();
+    /// Whether the consumers load A from shared memory to registers for `wgmma`, which reads
+    /// 4-byte elements from shared memory only if they are contiguous along K.
+    const A_IN_REGISTERS: bool =
+        matches!(Self::A::MAJOR, Major::Mn) && Self::Element::DTYPE.factor().bytes() == 4;
     /// Swizzle atoms along K of a k-block.
     const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
 
@@ -91,19 +97,20 @@ pub trait KernelTraits {
     /// Bytes of the accumulators of a CTA's tile.
     const ACCUMULATOR_BYTES: u32 = Self::BLOCK_M * Self::BLOCK_N * 4;
 
-    /// Whether C must have a 16-bit type and a layout that TMA can store. With more than
-    /// 128 accumulators a thread there are no registers for the other store paths, and widths
-    /// between multiples of 64 have none of them.
-    const STORES_BY_TMA_ONLY: bool =
-        Self::M64_TILES * Self::BLOCK_N > 256 || !Self::BLOCK_N.is_multiple_of(64);
+    /// Whether C must have elements as wide as those of A and B, and a layout that TMA can store.
+    /// With more than 128 accumulators a thread there are no registers for the other store paths,
+    /// and widths between multiples of 64 and a C along M have none of them.
+    const STORES_BY_TMA_ONLY: bool = Self::M64_TILES * Self::BLOCK_N > 256
+        || !Self::BLOCK_N.is_multiple_of(64)
+        || Self::C_ALONG_M;
 
     /// Refuses at compile time parameters that the kernels cannot run with.
     const VALID: () = {
         // PTX ISA, "wgmma.mma_async": only 16-bit operands can be transposed.
         assert!(match Self::Element::DTYPE {
             DType::F16 | DType::Bf16 => true,
-            DType::Tf32 | DType::F16x3 =>
-                matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)),
+            DType::Tf32 => matches!(Self::B::MAJOR, Major::K),
+            DType::F16x3 => matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)),
             DType::F32 => false,
         });
         assert!(
@@ -115,6 +122,15 @@ pub trait KernelTraits {
                     && !Self::Schedule::STREAM_K
                     && Self::BLOCK_K == crate::f16x3::PROMOTED,
             "a consumer has one m64 tile, sums it by k-blocks, and unscales the sums"
+        );
+        assert!(
+            !Self::A_IN_REGISTERS
+                || Self::ATOMS == 1
+                    && Self::M64_TILES == 1
+                    && Self::CLUSTER.ctas() == 1
+                    && !Self::Schedule::PING_PONG
+                    && !Self::Schedule::STREAM_K,
+            "with A in registers, a consumer has one m64 tile and shares its stages with no CTA"
         );
         assert!(
             Self::BLOCK_M == 64 * Self::CONSUMERS_PER_TILE * Self::M64_TILES
@@ -130,8 +146,12 @@ pub trait KernelTraits {
             Self::BLOCK_N.is_multiple_of(16),
             "C is staged in groups of 16 columns"
         );
-        assert!(!Self::STORES_BY_TMA_ONLY || Self::Element::DTYPE.bytes() == 2);
+        assert!(
+            Self::C_ALONG_M == (Self::STORES_BY_TMA_ONLY && Self::Element::DTYPE.bytes() == 4),
+            "4-byte elements are stored through TMA alone along M, and others are not"
+        );
         assert!(!Self::STORES_BY_TMA_ONLY || !Self::FUSED);
+        assert!(!Self::C_ALONG_M || Self::CLUSTER.k == 1);
         assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
         assert!(
             Self::CLUSTER.ctas() <= 8,

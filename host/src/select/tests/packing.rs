@@ -84,6 +84,61 @@ fn tf32_is_packed_where_it_is_not_along_k() {
 }
 
 #[test]
+fn tf32_along_m_goes_through_registers() {
+    // The library's kernel for these layouts of A, B and C (row-major or not), whether it
+    // computes Cᵀ, and the operands that are packed.
+    let of = |size: u32, a: bool, b: bool, c: bool| {
+        let strides = |rows: bool| match rows {
+            true => Strides::new(size.into(), 1),
+            false => Strides::new(1, size.into()),
+        };
+        let problem = Problem {
+            a: strides(a),
+            b: strides(b),
+            c: strides(c),
+            ..problem(DType::Tf32, size, size, size)
+        };
+        let choice = choose(LIBRARY, &problem, &H200, &Request::default()).unwrap();
+        let name = choice.kernel.name.trim_start_matches("hopper_tf32_");
+        let layouts = name[..name.rfind('_').unwrap()].to_owned();
+        let Packed { a, b } = choice.packed;
+        (layouts, choice.transposed, [a, b])
+    };
+    let expect = |layouts: &str, transposed, packed| (layouts.to_owned(), transposed, packed);
+    for size in [256, 4096] {
+        // nn, nt, tt, tn, into a row-major C.
+        let cm = expect("am_bk_cm", true, [false; 2]);
+        assert_eq!(of(size, true, true, true), cm);
+        let ak = of(size, true, false, true);
+        assert!(ak.0.starts_with("ak_bk") && ak.2 == [false; 2], "{ak:?}");
+        let am = expect("am_bk", false, [false; 2]);
+        assert_eq!(of(size, false, false, true), am);
+        // The same into a column-major C, as Cᵀ.
+        let am = expect("am_bk", true, [false; 2]);
+        assert_eq!(of(size, true, true, false), am);
+        let cm = expect("am_bk_cm", false, [false; 2]);
+        assert_eq!(of(size, false, false, false), cm);
+    }
+    let (_, _, packed) = of(4096, false, true, true);
+    assert!(packed[0] != packed[1], "one of two");
+    // Lines of C that are no multiples of 16 bytes: then B's are none either.
+    let (layouts, ..) = of(4097, true, true, true);
+    assert!(layouts.starts_with("ak_bk"), "{layouts}");
+}
+
+#[test]
+fn tf32_along_m_is_packed_for_what_only_other_kernels_compute() {
+    let rows = problem(DType::Tf32, 4096, 4096, 512);
+    let batch = Problem { batches: 2, ..rows };
+    let mut odd_c = rows;
+    odd_c.c = Strides::new(4097, 1);
+    for problem in [batch, odd_c] {
+        let choice = choose(LIBRARY, &problem, &H200, &Request::default()).unwrap();
+        assert!(!choice.kernel.c_along_m && choice.packed.b);
+    }
+}
+
+#[test]
 fn packing_must_pay() {
     // Like products measured on an H200 (`docs/perf-log.md`, "A rule from a sweep"): both
     // operands of odd pitches, at least 15 % apart.

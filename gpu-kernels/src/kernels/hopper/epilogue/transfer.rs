@@ -94,23 +94,12 @@ impl<K: KernelTraits> TileStore<'_, K> {
             if K::STORES_BY_TMA_ONLY || self.params.store_by_tma != 0 {
                 tma::fence_shared();
                 self.sync();
-                let plane = plane::<K>(self.params, &self.params.c, origin.batch);
-                let width = if self.is_wide() { 32 } else { 64 };
-                let first_row = self.first_row();
                 let mut tile = 0;
                 while tile < batch {
-                    let from = self.buffer(tile).row(first_row);
-                    let (x, y) = (origin.col + tile * width, origin.row + first_row);
-                    let is_whole =
-                        K::BLOCK_N.is_multiple_of(64) || col + (tile + 1) * 64 <= K::BLOCK_N;
-                    let map = self.maps.of(if is_whole {
-                        MapOf::C
+                    if K::C_ALONG_M {
+                        self.send_along_m(tile, origin);
                     } else {
-                        MapOf::LAST_COLUMNS
-                    });
-                    match plane {
-                        None => tma::store_if(self.sends(), map, from, x, y),
-                        Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
+                        self.send_along_n(tile, origin, col);
                     }
                     tile += 1;
                 }
@@ -127,6 +116,33 @@ impl<K: KernelTraits> TileStore<'_, K> {
         self.first += batch;
         if self.first == Self::BUFFERS {
             self.first = 0;
+        }
+    }
+
+    /// Starts the TMA store of buffer `tile` of the batch at `origin`, which is column `col` of
+    /// C's tile.
+    ///
+    /// # Safety
+    /// See [`TileStore::send`]: the buffer is filled, and a barrier stands before.
+    #[inline(always)]
+    unsafe fn send_along_n(&self, tile: u32, origin: Origin, col: u32) {
+        let plane = plane::<K>(self.params, &self.params.c, origin.batch);
+        let width = if self.is_wide() { 32 } else { 64 };
+        let first_row = self.first_row();
+        let from = self.buffer(tile).row(first_row);
+        let (x, y) = (origin.col + tile * width, origin.row + first_row);
+        let is_whole = K::BLOCK_N.is_multiple_of(64) || col + (tile + 1) * 64 <= K::BLOCK_N;
+        let map = self.maps.of(if is_whole {
+            MapOf::C
+        } else {
+            MapOf::LAST_COLUMNS
+        });
+        // SAFETY: the caller's duty.
+        unsafe {
+            match plane {
+                None => tma::store_if(self.sends(), map, from, x, y),
+                Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
+            }
         }
     }
 
