@@ -12,8 +12,9 @@ function showSweep({ sweep: outcomes, sweep_summaries: summaries }) {
   byId("sweep-machine").textContent =
     `Measured on ${devices.join("; ")}: every kernel on each problem, beside the best of cuBLASLt’s first eight ` +
     "heuristics. The kernel that the library chooses is that of this page’s build. Constants of its estimate were " +
-    "fitted on every second problem, and the others held out.";
-  const shown = [...summaries].filter(({ problems }) => problems > 0).sort((a, b) => groupPlace(a) - groupPlace(b));
+    "fitted on problems of even index first; those of odd index are called held out, and the README of the sweep says " +
+    "which of them a later fit has seen.";
+  const shown = summaries.filter(({ problems }) => problems > 0).sort((a, b) => groupPlace(a) - groupPlace(b));
   const name = ({ regime, group }) => `${regime}, ${group}`;
   byId("sweep-content").append(
     chosen("The choice, problem by problem", "Problems", shown.map(name), (text) => {

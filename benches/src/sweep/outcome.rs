@@ -27,7 +27,8 @@ pub struct Outcome {
     pub best_ms: f64,
     /// The time of the best of cuBLASLt's first heuristics, ms.
     pub cublaslt_ms: Option<f64>,
-    /// Whether the constants of the rule were not fitted on the problem.
+    /// Whether the index of the problem is odd. `docs/sweep/README.md` says which of these a later
+    /// fit of the constants has seen.
     pub held_out: bool,
     /// Whether the pitches of all operands are multiples of 16 bytes.
     pub aligned: bool,

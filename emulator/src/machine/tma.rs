@@ -1,5 +1,5 @@
-//! TMA: loads and stores of boxes. A thread starts a copy, and the
-//! [copy engine](super::copy_engine) performs it when the scheduler chooses.
+//! TMA: loads and stores of boxes. A thread starts a copy, and the copy engine
+//! (`copy_engine.rs`) performs it when the scheduler chooses.
 
 use super::copy_engine::Start;
 use super::{Wait, checked, issue, wait_until, with};
