@@ -33,7 +33,8 @@ NOW = {
     "LATENCY.1": 6259, "LOADED_PER_CYCLE_OF_POWER": 480, "ALONE": 40, "COUPLED": 214,
     "FILL": 2115, "STAGED_IN_PARTS": 470, "STORED_PER_CYCLE": 23, "BETWEEN_TILES": 320,
     "ORDER_BARRIER": 530, "EXCHANGE_LATENCY": 5397, "FIX_UP_LATENCY": 13000,
-    "CLUSTER_LATENCY": 789, "ADDED_PER_CYCLE": 13, "CROSSING": 8000, "FROM_DRAM.0": 15, "FROM_DRAM.1": 21,
+    "CLUSTER_LATENCY": 789, "ADDED_PER_CYCLE": 13, "CROSSING": 8000, "REDUCE_LATENCY": 13000,
+    "REDUCED_PER_CYCLE": 26, "FROM_DRAM.0": 15, "FROM_DRAM.1": 21,
     "READ_AGAIN": 0.29, "STREAM_K_MARGIN": 0.05,
 }  # fmt: skip
 
@@ -68,15 +69,16 @@ def ceil(a, b):
     return -(-a // b)
 
 
-def features(tile, m, n, k, layout):
-    """What the estimate needs to know of one kernel on one product."""
+def features(tile, m, n, k, layout, split_k=False):
+    """What the estimate needs to know of one kernel on one product; of a stream-K kernel, under
+    one of its two schedules."""
     height, width, depth, stages, schedule, arguments = tile
     a_along_k, b_along_k = layout[0] == "n", layout[1] == "t"
     # CTAs along N (across) share A, CTAs along M (down) share B.
     down, across = arguments if schedule == "Clusters" else (1, 1)
     parts = arguments[0] if schedule == "SplitK" else 1
     ping_pong = schedule == "PingPong"
-    consumers = 1 if height == 64 and not ping_pong else 2
+    consumers = 3 if height == 192 else 1 if height == 64 and not ping_pong else 2
     m64 = height // 64 // (1 if ping_pong else consumers)
     tiles_m, tiles_n = ceil(m, height * down), ceil(n, width * across)
     ctas = across * down * parts
@@ -93,7 +95,12 @@ def features(tile, m, n, k, layout):
     again = (tiles_n - 1) * a * (a > L2_BYTES / 2) + (tiles_m - 1) * b * (b > L2_BYTES / 2)
     counts = []
     left = tiles_all % at_once
-    if schedule == "StreamK" and left:
+    if split_k and tiles_all <= at_once:
+        # CTAs, and waves of them.
+        most = min(k_blocks, max(at_once // tiles_all, 2))
+        each = [count * tiles_all for count in range(2, most + 1)]
+        counts = [(count, ceil(count, at_once)) for count in each]
+    elif schedule == "StreamK" and left and not split_k:
         each = [count * left for count in range(2, min(k_blocks, at_once // left) + 1)]
         for count in each + [min(at_once, left * k_blocks)]:
             peers = count // left - 1 if count % left == 0 else ceil(count, left)
@@ -107,11 +114,11 @@ def features(tile, m, n, k, layout):
         "shares_both": across > 1 and down > 1,
         "part": height * width / parts, "parts": parts,
         "in_parts": max(staged, 2) * 8192 * consumers < consumers * 64 * width * 2,
-        "ping_pong": ping_pong, "stream_k": schedule == "StreamK", "tiles": tiles_all,
+        "ping_pong": ping_pong, "stream_k": schedule == "StreamK", "split_k": split_k, "tiles": tiles_all,
         "at_once": at_once, "k_blocks": k_blocks, "accumulators": 4 * height * width,
         "pipeline": stages * stage, "stages": stages, "counts": counts,
         "ctas": ctas, "bytes_of_tile": (a + b + c) / tiles_all, "again": again / tiles_all,
-        "possible": schedule != "StreamK" or left != 0,
+        "possible": schedule != "StreamK" or (bool(counts) if split_k else left != 0),
     }  # fmt: skip
 
 
@@ -167,7 +174,14 @@ def estimate(c, t):
     fix_up = fix_up + t["peers"] * t["accumulators"][:, None] / c["ADDED_PER_CYCLE"]
     last = np.where(t["peers"] == 0, last_wave[:, None], share + fix_up)
     last = np.nan_to_num(np.fmin.reduce(last, axis=1), nan=np.inf)
-    shared = (waves * wave + last) / (1 - c["STREAM_K_MARGIN"])
+    # Under split-K, all tiles in parts, and `peers` waves of CTAs.
+    each = np.ceil((t["k_blocks"] / (t["count"].T / t["tiles"])).T)
+    dram = from_dram((t["tiles"] * t["bytes_of_tile"])[:, None], np.minimum(t["count"].T, t["at_once"]).T)
+    parts = np.maximum(t["peers"] * each * k_block[:, None], dram)
+    parts = parts + t["peers"] * t["accumulators"][:, None] / c["STORED_PER_CYCLE"] + c["REDUCE_LATENCY"]
+    parts = parts + t["count"] * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
+    parts = np.nan_to_num(np.fmin.reduce(parts, axis=1), nan=np.inf)
+    shared = np.where(t["split_k"], parts, waves * wave + last) / (1 - c["STREAM_K_MARGIN"])
     fill = c["FILL"] * np.maximum(0, 196608 - t["pipeline"]) / 196608
     cycles = np.where(t["stream_k"], shared, whole) + fill + t["clusters"] * c["CLUSTER_LATENCY"]
     return np.where(t["possible"], cycles, np.inf)
@@ -191,7 +205,8 @@ def read(paths):
             if row["implementation"].startswith("cuBLASLt"):
                 product[2].append(float(row["cold_ms"]))
             elif name in kernels:
-                product[0].append(features(kernels[name], m, n, k, layout))
+                split_k = row["schedule"] == "split-k"
+                product[0].append(features(kernels[name], m, n, k, layout, split_k))
                 product[1].append(float(row["cold_ms"]))
     return [product for product in products.values() if product[2] and len(product[0]) > 5]
 
@@ -200,7 +215,7 @@ def read(paths):
 # products, of which a cold sweep says little.
 FREE = [
     "LATENCY.0", "LATENCY.1", "FROM_DRAM.0", "FROM_DRAM.1", "READ_AGAIN", "FIX_UP_LATENCY",
-    "ADDED_PER_CYCLE", "EXCHANGE_LATENCY", "COUPLED", "FILL", "CLUSTER_LATENCY",
+    "ADDED_PER_CYCLE", "REDUCE_LATENCY", "REDUCED_PER_CYCLE", "EXCHANGE_LATENCY", "COUPLED", "FILL", "CLUSTER_LATENCY",
     "STREAM_K_MARGIN", "MADE_ONCE", "LOADED_PER_CYCLE", "ASKING.0",
 ]  # fmt: skip
 FRACTIONS = ("MADE_ONCE", "READ_AGAIN", "STREAM_K_MARGIN")

@@ -88,6 +88,12 @@ macro_rules! for_each_entry {
                 256 128 64, 3, Cooperative, false, "";
                 256 192 64, 3, Cooperative, false, "";
                 256 192 64, 3, Clusters<1, 2>, false, "_cluster1x2";
+                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
+                256 160 64, 3, Clusters<2, 1>, false, "_cluster2x1";
+                256 128 64, 4, Clusters<1, 2>, false, "_cluster1x2";
+                192 192 64, 3, Clusters<2, 1>, false, "_cluster2x1";
+                192 128 64, 4, Cooperative, false, "";
+                192 128 64, 4, Clusters<1, 2>, false, "_cluster1x2";
                 128 192 64, 4, Cooperative, false, "";
                 128 192 64, 4, Clusters<2, 1>, false, "_cluster2x1";
                 128 192 64, 4, PingPong, false, "_pingpong";
@@ -106,8 +112,12 @@ macro_rules! for_each_entry {
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 10, PingPong, true, "_pingpong";
                 64 64 64, 10, StreamK, true, "_streamk";
+                64 64 64, 12, Clusters<2, 4>, false, "_cluster2x4";
+                64 64 64, 12, Clusters<4, 2>, false, "_cluster4x2";
                 64 64 64, 8, SplitK<2>, true, "_split2";
                 64 64 64, 8, SplitK<4>, true, "_split4";
+                64 64 64, 8, SplitK<8>, true, "_split8";
+                128 64 64, 6, SplitK<4>, false, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
             }
             // B along K: tiles with a width between multiples of 64, and as many stages as fit.
@@ -118,6 +128,7 @@ macro_rules! for_each_entry {
                 128 144 64, 5, Cooperative, false, "";
                 128 96 64, 6, Cooperative, false, "";
                 128 80 64, 7, Cooperative, false, "";
+                128 80 64, 7, Clusters<1, 2>, false, "_cluster1x2";
                 64 96 64, 10, Cooperative, false, "";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
@@ -151,6 +162,7 @@ macro_rules! for_each_entry {
                 64 64 64, 6, Cooperative, true, "";
                 64 64 32, 8, SplitK<2>, true, "_split2";
                 64 64 32, 8, SplitK<4>, true, "_split4";
+                64 64 32, 8, SplitK<8>, true, "_split8";
             }
             // A along M, which goes through registers: one m64 tile a consumer, no clusters.
             hopper_tf32_am {

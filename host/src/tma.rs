@@ -10,9 +10,9 @@
 //! | operand | contiguous along | dims | box |
 //! |---|---|---|---|
 //! | A | K | K, M | W, BLOCK_M / cluster.n |
-//! | A | M | M, K | W, W |
+//! | A | M | M, K | W, [`box_depth`] |
 //! | B | K | K, N | W, BLOCK_N / cluster.m |
-//! | B | N | N, K | W, W |
+//! | B | N | N, K | W, [`box_depth`] |
 //! | C | N | N, M | W, 64 (16 where a cluster splits K) |
 //! | C | M | M, N | W, 32 |
 //!
@@ -30,7 +30,9 @@
 //! part and multicast it, hence the divisions in the table. Short operands take shorter
 //! boxes ([`box_rows`]).
 
-use gpu_kernels::kernels::hopper::{STORE_COLUMNS, box_rows, last_box_rows, last_cols, store_rows};
+use gpu_kernels::kernels::hopper::{
+    STORE_COLUMNS, box_depth, box_rows, last_box_rows, last_cols, store_rows,
+};
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use crate::problem::{Problem, Strides};
@@ -275,7 +277,7 @@ pub fn a_box(kernel: &KernelInfo, major: Major, m: u32) -> [u32; 2] {
             box_width(kernel.input),
             box_rows(kernel.block.m, kernel.cluster.n, m),
         ],
-        Major::Mn => [box_width(kernel.input), box_width(kernel.input)],
+        Major::Mn => box_along_mn(kernel.input, kernel.block.m, kernel.cluster.n),
     }
 }
 
@@ -306,8 +308,15 @@ pub fn b_box(kernel: &KernelInfo, major: Major, problem: &Problem) -> [u32; 2] {
             box_width(kernel.input),
             box_rows(kernel.block.n, kernel.cluster.m, problem.n),
         ],
-        Major::Mn => [box_width(kernel.input), box_width(kernel.input)],
+        Major::Mn => box_along_mn(kernel.input, kernel.block.n, kernel.cluster.m),
     }
+}
+
+/// The box of an operand contiguous along M or N, whose `tile` rows or columns `sharing` CTAs load
+/// together.
+fn box_along_mn(input: DType, tile: u32, sharing: u32) -> [u32; 2] {
+    let width = box_width(input);
+    [width, box_depth(tile, sharing, width)]
 }
 
 /// Number of elements of type `dtype` across a box.

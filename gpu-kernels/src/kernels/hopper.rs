@@ -9,7 +9,7 @@
 //!   pipeline of STAGES × (A tile, B tile) in shared memory, 128-byte swizzle
 //!       full[s]: the bytes have landed      empty[s]: all have read them
 //!                 │ wgmma, accumulators in registers
-//!   consumers ────┤                 one or two warpgroups
+//!   consumers ────┤                 one to three warpgroups
 //!                 ▼
 //!   staging ── some tiles of C at a time ── TMA store, or masked stores
 //! ```
@@ -72,7 +72,7 @@ pub use epilogue::{STORE_COLUMNS, store_rows};
 pub use ping_pong::PingPong;
 pub use split_k::SplitK;
 pub use stream_k::StreamK;
-pub use tma_load::{box_rows, last_box_rows};
+pub use tma_load::{box_depth, box_rows, last_box_rows};
 pub use traits::last_cols;
 
 /// The Hopper kernel. `T` is f16, bf16, TF32 (which requires B contiguous along K) or f16x3 (which

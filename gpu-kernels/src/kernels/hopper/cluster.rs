@@ -19,11 +19,11 @@
 
 use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, PRODUCER_REGISTERS, Peers, Share};
+use super::pipeline::{self, Consumer, Peers, Share};
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits, Origin};
 use crate::isa::warpgroup::WARPGROUP;
-use crate::isa::{cluster, dependency, thread, warpgroup};
+use crate::isa::{cluster, dependency, thread};
 use crate::kernel::Cluster;
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
@@ -59,12 +59,12 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
             cluster::wait();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
-                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
                     produce(params, maps, smem, peers, k_blocks);
                 }
             } else {
-                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                pipeline::claim_registers::<K>();
                 consume(params, maps, smem, peers, k_blocks);
             }
             // A peer may still signal this CTA's barriers, or write its stages.

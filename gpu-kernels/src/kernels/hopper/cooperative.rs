@@ -13,9 +13,7 @@
 //! Each other rung changes one of these parts and takes the rest from here.
 
 use super::epilogue::TileStore;
-use super::pipeline::{
-    self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS, Peers, PipelineState,
-};
+use super::pipeline::{self, Consumer, NoPeers, Peers, PipelineState};
 use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
 use super::tma_load::TileLoads;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
@@ -23,7 +21,7 @@ use crate::dtype::Contiguous;
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
-use crate::isa::{dependency, thread, warpgroup, wgmma};
+use crate::isa::{dependency, thread, wgmma};
 use crate::order::{TileGrid, ceil_div};
 use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::{CtaPosition, Schedule, TileScheduler};
@@ -47,12 +45,12 @@ impl KernelSchedule for Cooperative {
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
-                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
                     produce(params, maps, smem, k_blocks);
                 }
             } else {
-                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                pipeline::claim_registers::<K>();
                 consume(params, maps, smem, k_blocks);
             }
         }

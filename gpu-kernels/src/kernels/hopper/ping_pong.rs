@@ -22,12 +22,12 @@
 
 use super::cooperative::{MainLoop, produce, tiles, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
+use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits, Origin};
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
-use crate::isa::{dependency, thread, warpgroup};
+use crate::isa::{dependency, thread};
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 
@@ -48,12 +48,12 @@ impl KernelSchedule for PingPong {
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
-                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
                     produce(params, maps, smem, k_blocks);
                 }
             } else {
-                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                pipeline::claim_registers::<K>();
                 consume(params, maps, smem, k_blocks);
             }
         }

@@ -13,15 +13,41 @@ use super::shared_memory::SharedMemory;
 use super::traits::KernelTraits;
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
-use crate::isa::{mbarrier, shared, thread, tma};
+use crate::isa::{mbarrier, shared, thread, tma, warpgroup};
 use crate::problem::{MapAddress, MapOf};
 
-/// Registers that a thread of the producer's warpgroup keeps.
-pub const PRODUCER_REGISTERS: u32 = 40;
+/// Leaves the producer's warpgroup 40 registers a thread, or 32 beside three consumers.
+///
+/// # Safety
+/// All threads of the warpgroup call this, once.
+#[inline(always)]
+pub unsafe fn release_registers<K: KernelTraits>() {
+    // SAFETY: the caller's duty.
+    unsafe {
+        if K::CONSUMERS > 2 {
+            warpgroup::release_registers::<32>();
+        } else {
+            warpgroup::release_registers::<40>();
+        }
+    }
+}
 
-/// Registers of a consumer's thread. The roles together have the registers that the CTA
-/// starts with: 3 · 168 = 40 + 2 · 232.
-pub const CONSUMER_REGISTERS: u32 = 232;
+/// Claims 232 registers a thread for a consumer, or 160 where there are three. The roles together
+/// have the registers that the CTA starts with: 3 · 168 = 40 + 2 · 232, and 4 · 128 = 32 + 3 · 160.
+///
+/// # Safety
+/// All threads of the warpgroup call this, once, and the producer's call [`release_registers`].
+#[inline(always)]
+pub unsafe fn claim_registers<K: KernelTraits>() {
+    // SAFETY: the caller's duty.
+    unsafe {
+        if K::CONSUMERS > 2 {
+            warpgroup::claim_registers::<160>();
+        } else {
+            warpgroup::claim_registers::<232>();
+        }
+    }
+}
 
 /// A position in the ring: a stage, and the parity of the round.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 //! ```text
 //! stage 0          swizzle atom 0: A tile, B tile │ swizzle atom 1, if there is one: …
 //! stage 1 …        1024-byte aligned, as the 128-byte swizzle requires
-//! staging          of consumer 0 │ of consumer 1: C tiles on their way to memory
+//! staging          of consumer 0 │ of consumer 1 …: C tiles on their way to memory
 //! exchange         split-K alone: two sets of peers' accumulators
 //! vectors          of each group of threads that stores together: its bias, its scales
 //! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
@@ -81,9 +81,11 @@ impl<K: KernelTraits> SharedMemory<K> {
     /// Bytes of the C tiles of all consumers.
     pub const STAGING_BYTES: u32 = K::CONSUMERS * Self::STAGING_TILES * M64_TILE_BYTES;
 
+    /// CTAs of a cluster that splits K which own rows of the tile: each at least those of one warp.
+    pub const OWNERS: u32 = if K::CLUSTER.k > 4 { 4 } else { K::CLUSTER.k };
     /// Bytes that a CTA receives from its peers along K for one tile: each peer sends it
     /// the accumulators of the rows that the CTA owns.
-    pub const EXCHANGE_BYTES: u32 = (K::CLUSTER.k - 1) * (K::ACCUMULATOR_BYTES / K::CLUSTER.k);
+    pub const EXCHANGE_BYTES: u32 = (K::CLUSTER.k - 1) * (K::ACCUMULATOR_BYTES / Self::OWNERS);
 
     /// Order barriers: one a consumer, where the consumers alternate.
     pub const ORDER_BARRIERS: u32 = if K::Schedule::PING_PONG {

@@ -2,7 +2,8 @@
 //! compute one tile, each over its part of K, and then add up their accumulators by a
 //! reduce-scatter through distributed shared memory.
 //!
-//! Each CTA owns the rows of `4 / k` of each consumer's four warps. With two CTAs:
+//! Each CTA owns the rows of `4 / k` of each consumer's four warps; of eight CTAs, the first four
+//! own a warp's rows each, and the others none. With two CTAs:
 //!
 //! ```text
 //!           CTA 0                     CTA 1
@@ -32,7 +33,7 @@
 //! ```
 //!
 //! **Order of additions.** The sums are pairwise: (s₀ + s₁) + (s₂ + s₃), where sᵢ is the
-//! partial sum of CTA i. The choice of the CTA that adds changes only the order of the
+//! partial sum of CTA i; of eight, the sum of the first four and that of the last four. The choice of the CTA that adds changes only the order of the
 //! operands, and addition commutes, so results are the same bit for bit from run to run
 //! and in every row. The reduction needs no workspace, no atomics and no second kernel.
 //!
@@ -45,12 +46,12 @@ use core::marker::PhantomData;
 
 use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
+use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits, Origin};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
-use crate::isa::{cluster, dependency, shared, thread, warpgroup};
+use crate::isa::{cluster, dependency, shared, thread};
 use crate::kernel::Cluster;
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
@@ -78,12 +79,12 @@ impl<const CTAS: u32> KernelSchedule for SplitK<CTAS> {
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
-                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
                     produce(params, maps, smem, rank, k_blocks);
                 }
             } else {
-                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                pipeline::claim_registers::<K>();
                 consume(params, maps, smem, rank, k_blocks);
             }
         }
@@ -196,7 +197,7 @@ impl<K: KernelTraits> Exchange<K> {
                 + lane % PeerBuffer::<K>::THREADS * 16,
             other: SharedMemory::<K>::EXCHANGE_BYTES as i32,
             rank,
-            owner: warp * K::CLUSTER.k / 4,
+            owner: warp * SharedMemory::<K>::OWNERS / 4,
             first_row: warp * 16,
             kernel: PhantomData,
         }
@@ -231,14 +232,19 @@ impl<K: KernelTraits> Exchange<K> {
                         sums.add(GROUP, first.received(GROUP as u32));
                     }
                 });
-                if K::CLUSTER.k == 4 {
-                    let (second, third) = (self.peer(2), self.peer(3));
+                if K::CLUSTER.k > 2 {
                     unroll!(GROUP < 16, {
                         if 16 * (GROUP as u32) < K::BLOCK_N {
-                            let [a, b, c, d, e, f, g, h] = second.received(GROUP as u32);
-                            let [i, j, k, l, m, n, o, p] = third.received(GROUP as u32);
-                            let both = [a + i, b + j, c + k, d + l, e + m, f + n, g + o, h + p];
-                            sums.add(GROUP, both);
+                            sums.add(GROUP, self.received_pair(2, GROUP as u32));
+                        }
+                    });
+                }
+                if K::CLUSTER.k > 4 {
+                    unroll!(GROUP < 16, {
+                        if 16 * (GROUP as u32) < K::BLOCK_N {
+                            let low = self.received_pair(4, GROUP as u32);
+                            let high = self.received_pair(6, GROUP as u32);
+                            sums.add(GROUP, added(low, high));
                         }
                     });
                 }
@@ -247,6 +253,22 @@ impl<K: KernelTraits> Exchange<K> {
         self.buffer = self.buffer.wrapping_add_signed(self.other);
         self.other = -self.other;
         inside && ours
+    }
+
+    /// The sum of a group of columns from the peers whose ranks differ from the receiver's by
+    /// `difference` and by `difference + 1`, an even number and the next.
+    ///
+    /// # Safety
+    /// See [`PeerBuffer::received`].
+    #[inline(always)]
+    unsafe fn received_pair(&self, difference: u32, group: u32) -> [f32; 8] {
+        // SAFETY: the caller's duty.
+        unsafe {
+            added(
+                self.peer(difference).received(group),
+                self.peer(difference + 1).received(group),
+            )
+        }
     }
 
     /// The part of the buffer for the peer whose rank is the receiver's rank XOR
@@ -260,6 +282,11 @@ impl<K: KernelTraits> Exchange<K> {
     }
 }
 
+#[inline(always)]
+fn added([a, b, c, d, e, f, g, h]: [f32; 8], [i, j, k, l, m, n, o, p]: [f32; 8]) -> [f32; 8] {
+    [a + i, b + j, c + k, d + l, e + m, f + n, g + o, h + p]
+}
+
 /// One thread's accumulators from one peer: the eight values of a group of columns as two
 /// 16-byte vectors, neighbouring threads side by side.
 struct PeerBuffer<K> {
@@ -269,9 +296,9 @@ struct PeerBuffer<K> {
 
 impl<K: KernelTraits> PeerBuffer<K> {
     /// Threads whose accumulators fill the buffer.
-    const THREADS: u32 = WARPGROUP / K::CLUSTER.k;
+    const THREADS: u32 = WARPGROUP / SharedMemory::<K>::OWNERS;
     /// Bytes of the buffer: one consumer's accumulators of the rows that the receiver owns.
-    const BYTES: u32 = K::ACCUMULATOR_BYTES / (K::CONSUMERS * K::CLUSTER.k);
+    const BYTES: u32 = K::ACCUMULATOR_BYTES / (K::CONSUMERS * SharedMemory::<K>::OWNERS);
 
     #[inline(always)]
     fn vector(&self, index: u32) -> u32 {

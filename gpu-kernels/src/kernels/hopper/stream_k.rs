@@ -30,7 +30,7 @@ use core::marker::PhantomData;
 
 use super::cooperative::{MainLoop, Producer, tiles, tiles_here, undefined};
 use super::epilogue::TileStore;
-use super::pipeline::{self, CONSUMER_REGISTERS, Consumer, NoPeers, PRODUCER_REGISTERS};
+use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here, compute_here_u64};
@@ -69,12 +69,12 @@ impl KernelSchedule for StreamK {
             thread::sync_cta();
             dependency::wait();
             if thread::thread_index() < WARPGROUP {
-                warpgroup::release_registers::<PRODUCER_REGISTERS>();
+                pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
                     produce(params, maps, smem, k_blocks);
                 }
             } else {
-                warpgroup::claim_registers::<CONSUMER_REGISTERS>();
+                pipeline::claim_registers::<K>();
                 consume(params, maps, smem, k_blocks);
             }
         }

@@ -41,6 +41,19 @@ pub const fn last_box_rows(tile: u32, sharing: u32, extent: u32) -> Option<u32> 
     }
 }
 
+/// Depth along K of a box, for an operand contiguous along M or N, whose boxes are `edge` rows (of
+/// B; columns) wide. The tile has `tile` rows, and `sharing` CTAs load it together.
+///
+/// The CTAs divide the boxes among them, and where that does not come out even, each loads its part
+/// of the depth of every box: each CTA then asks for as many lines as the others.
+pub const fn box_depth(tile: u32, sharing: u32, edge: u32) -> u32 {
+    if tile.div_ceil(edge).is_multiple_of(sharing) {
+        edge
+    } else {
+        edge / sharing
+    }
+}
+
 /// Whether the launch has pairs of columns: the first half of B's tile comes from the first
 /// plane of its tensor map, the other from the second plane.
 #[inline(always)]
@@ -241,16 +254,23 @@ impl Tile {
                         self.load_box(destination, (k, first + skip), self.plane, full);
                     }
                 }
-                // Boxes 128 bytes of M or N wide, with one row for each k of the atom.
+                // Boxes 128 bytes of M or N wide, with one row for each k of the atom or of
+                // this CTA's part of it.
                 Major::Mn => {
-                    let mut index = share.index;
+                    let depth = box_depth(self.extent, share.of, self.edge);
+                    let (mut index, step, down) = if depth == self.edge {
+                        (share.index, share.of, 0)
+                    } else {
+                        (0, 1, share.index * depth)
+                    };
                     while index < self.extent.div_ceil(self.edge) {
                         let skip = index * self.edge;
-                        let destination = tile.address() + skip * ROW_BYTES;
+                        let destination = tile.address() + (skip + down) * ROW_BYTES;
+                        let at = (first + skip, k + down);
                         if skip < self.rows {
-                            self.load_box(destination, (first + skip, k), self.plane, full);
+                            self.load_box(destination, at, self.plane, full);
                         }
-                        index += share.of;
+                        index += step;
                     }
                 }
             }

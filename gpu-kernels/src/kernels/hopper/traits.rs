@@ -81,9 +81,11 @@ pub trait KernelTraits {
     const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
 
     /// Consumer warpgroups of a CTA. One warpgroup cannot hold 128×256 accumulators in its
-    /// registers, so two share a tile of 128 or 256 rows, or alternate at tiles.
+    /// registers, so two share a tile of 128 or 256 rows, or alternate at tiles; three share one
+    /// of 192.
     const CONSUMERS: u32 = match Self::BLOCK_M {
         64 if !Self::Schedule::PING_PONG => 1,
+        192 => 3,
         _ => 2,
     };
     /// Consumers that work on the same tile, and read the same stages.
@@ -135,7 +137,11 @@ pub trait KernelTraits {
         assert!(
             Self::BLOCK_M == 64 * Self::CONSUMERS_PER_TILE * Self::M64_TILES
                 && Self::M64_TILES <= 2,
-            "BLOCK_M is 64, 128 or 256; for ping-pong, 64 or 128"
+            "BLOCK_M is 64, 128, 192 or 256; for ping-pong, 64 or 128"
+        );
+        assert!(
+            Self::CONSUMERS <= 2 || Self::BLOCK_N <= 208,
+            "accumulators must fit in 160 registers"
         );
         assert!(
             // Of elements in parts there are sums, products and corrections.
@@ -154,6 +160,10 @@ pub trait KernelTraits {
         assert!(!Self::C_ALONG_M || Self::CLUSTER.k == 1);
         assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
         assert!(
+            !Self::FUSED || Self::CLUSTER.m == 1 || matches!(Self::B::MAJOR, Major::K),
+            "the loads of pairs of columns do not divide boxes along K"
+        );
+        assert!(
             Self::CLUSTER.ctas() <= 8,
             "the largest cluster every Hopper GPU can launch"
         );
@@ -162,8 +172,8 @@ pub trait KernelTraits {
             "CTAs that split K share no loads, and their consumers have one m64 tile each"
         );
         assert!(
-            matches!(Self::CLUSTER.k, 1 | 2 | 4),
-            "CTAs that split K own as many of a consumer's four warps each"
+            matches!(Self::CLUSTER.k, 1 | 2 | 4 | 8),
+            "CTAs that split K own as many of a consumer's four warps each, or the first four do"
         );
         assert!(
             Self::BLOCK_K == Self::ATOMS * Self::ATOM_K && matches!(Self::ATOMS, 1 | 2),
