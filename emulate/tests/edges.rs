@@ -217,13 +217,17 @@ fn hopper_kernels_are_right_in_any_order_of_events() {
         "hopper_f16_ak_bk_128x128x64",
         "hopper_bf16_am_bn_128x256x64_cluster2x1",
         "hopper_f16_ak_bn_256x192x64_cluster1x2",
+        "hopper_f16_am_bn_64x64x64_cluster4x2",
         "hopper_f16_am_bk_64x64x64_split4",
+        "hopper_bf16_ak_bn_192x128x64",
         "hopper_f16_ak_bk_128x128x64_streamk",
         "hopper_tf32_am_bk_cm_128x128x32",
     ] {
         let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
         let (height, width) = kernel.cluster_tile();
-        let mut case = Case::new(kernel, height + 40, width + 24, 9 * kernel.block.k);
+        // The last CTA of a cluster may lie past both edges, and the stages are filled twice.
+        let depth = (kernel.stages + 9) * kernel.block.k;
+        let mut case = Case::new(kernel, height + 40, width + 24, depth);
         if kernel.runs_under(Schedule::Persistent) {
             case.choice.schedule = Schedule::Persistent;
         }

@@ -120,6 +120,11 @@ impl Cluster {
         self.m * self.n * self.k
     }
 
+    /// Whether CTAs share loads of A and loads of B, each with other CTAs.
+    pub const fn shares_both(self) -> bool {
+        self.m > 1 && self.n > 1
+    }
+
     /// CTAs whose loads are shared.
     pub const fn sharing(self) -> u32 {
         self.m * self.n

@@ -216,8 +216,16 @@ impl Target {
 
     /// Number of clusters of `kernel` that run at once; for a kernel without clusters, the
     /// number of CTAs.
+    ///
+    /// Clusters of four and more do not fit into all SMs of a GPC: an H200 runs 30 clusters of
+    /// four and 15 of eight (`cuOccupancyMaxActiveClusters`), which is 10/11 of its 132 SMs.
     pub(crate) fn clusters_at_once(&self, kernel: &KernelInfo) -> u32 {
-        (self.sms * kernel.ctas_per_sm / kernel.cluster.ctas()).max(1)
+        let ctas = self.sms * kernel.ctas_per_sm;
+        let clusters = match kernel.cluster.ctas() {
+            few @ 1..4 => ctas / few,
+            many => ctas * 10 / 11 / many,
+        };
+        clusters.max(1)
     }
 }
 

@@ -67,11 +67,11 @@ use work::{Work, fill};
 pub use task::{MidLine, Task};
 
 /// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: u64 = 789;
+const CLUSTER_LATENCY: u64 = 530;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
-const STREAM_K_MARGIN: u64 = 5;
+const STREAM_K_MARGIN: u64 = 3;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

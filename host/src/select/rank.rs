@@ -243,8 +243,17 @@ impl Rank {
         schedule: Option<Schedule>,
     ) -> Rank {
         let grid = tile_grid(kernel, problem.m, problem.n);
-        let matches = |reads: Option<Major>, is: Major, packed| {
-            let best = if packed { Major::K } else { is };
+        // A copy in the direction of an operand's lines is faster than one that turns them. Elements
+        // without lines are copied along K, and so are those of 4 bytes, which `wgmma` reads along
+        // K alone.
+        let wide = problem.input.factor().bytes() == 4;
+        let matches = |reads: Option<Major>, is: Major, packed, strides: Strides| {
+            let has_lines = strides.row_stride == 1 || strides.col_stride == 1;
+            let best = if packed && (wide || !has_lines) {
+                Major::K
+            } else {
+                is
+            };
             u32::from(reads == Some(best))
         };
         Rank {
@@ -257,8 +266,8 @@ impl Rank {
                 (Family::Hopper, true) => problem.c.row_stride == 1,
                 _ => true,
             },
-            layouts: matches(kernel.a_major, problem.a_major(), packed.a)
-                + matches(kernel.b_major, problem.b_major(), packed.b),
+            layouts: matches(kernel.a_major, problem.a_major(), packed.a, problem.a)
+                + matches(kernel.b_major, problem.b_major(), packed.b, problem.b),
             cost: Reverse(cost::under(
                 schedule,
                 kernel,

@@ -96,12 +96,10 @@ fn replays<T: Element, O: Output<T>>(
         // The first run of a plan for stream-K clears its flags.
         resident.run(&mut plan)?;
         let graph = Graph::captured(device, || Ok(resident.run(&mut plan)?))?;
-        // The product, and a copy for each operand that is packed, or one launch that splits both.
-        let packed = |gpu: &GpuPlanInfo| match gpu.kernel.input {
-            DType::F16x3 => 1,
-            _ => usize::from(gpu.packed_a) + usize::from(gpu.packed_b),
-        };
-        let launches = 1 + plan.info().gpu().map_or(0, packed);
+        // The product, and one launch that packs the operands or splits both.
+        let prepared =
+            |gpu: &GpuPlanInfo| gpu.kernel.input == DType::F16x3 || gpu.packed_a || gpu.packed_b;
+        let launches = 1 + usize::from(plan.info().gpu().is_some_and(prepared));
         if graph.nodes()? != launches {
             return Err(Failure::Wrong(format!(
                 "captured {} nodes, not {launches}",

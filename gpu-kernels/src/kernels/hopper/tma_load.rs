@@ -211,7 +211,9 @@ impl Tile {
             rows: match major {
                 Major::K if is_alone => left.min(extent).next_multiple_of(8).min(extent),
                 Major::K => extent,
-                // Whole boxes, whose columns past the tile no multiply reads.
+                // Whole boxes, whose columns past the tile no multiply reads; and all of them
+                // where a peer must not run ahead.
+                Major::Mn if K::CLUSTER.shares_both() => extent.next_multiple_of(K::ATOM_K),
                 Major::Mn => left.min(extent).next_multiple_of(K::ATOM_K),
             },
             is_cut: is_alone && rows > extent && left < extent,

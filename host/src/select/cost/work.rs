@@ -34,7 +34,7 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
 
 /// Tenths of a cycle that the SM needs to request 128 bytes: first where they are one
 /// cache line, then where they straddle two, which limits most kernels.
-const ASKING: (u64, u64) = (10, 42);
+const ASKING: (u64, u64) = (4, 42);
 
 /// Tenths of a cycle to request 128 bytes of f32 that straddle two cache lines: at 3000³ on an
 /// H200, a k-block of 128×192 tiles takes 1,060 cycles, for 320 such rows. It and
@@ -47,17 +47,17 @@ const ASKING_WIDE: u64 = 34;
 /// they meet (`docs/tile-order.md`). Counted on an H200, 0.4 to 0.65 of the bytes reach
 /// L2, 0.66 to 0.88 with one tile per CTA. Requests of clusters hardly meet, because the
 /// clusters are distributed over all GPCs: 0.86 to 1.0.
-const MADE_ONCE: (u64, u64) = (4, 5);
+const MADE_ONCE: (u64, u64) = (79, 100);
 
 /// Bytes per cycle that L2 delivers to one SM, counting only the requests that reach L2.
-const LOADED_PER_CYCLE: u64 = 52;
+const LOADED_PER_CYCLE: u64 = 51;
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, while all SMs ask for
 /// operands, and the further cycles if all of its bytes come from DRAM. Every stage is filled
 /// once in this time, so what an SM gets grows with the stages that it keeps in flight (Little's
 /// law). Of 56 linear layers, 128×144 tiles with five stages instead of four take 8 % less time
 /// cold, 128×160 in clusters 8 %, under stream-K 5 %.
-const LATENCY: (u64, u64) = (1430, 6259);
+const LATENCY: (u64, u64) = (1666, 4284);
 
 /// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
 /// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
@@ -71,25 +71,25 @@ const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 
 /// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
 /// it waits for a stage and releases one.
-const ALONE: u64 = 40;
+const ALONE: u64 = 28;
 
 /// Cycles per k-block that CTAs with shared loads wait for each other.
-const COUPLED: u64 = 214;
+const COUPLED: u64 = 119;
 
 /// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
 /// it delivers to one SM. Fitted to the sweep and to 40 products of 1 to 256 rows with the weights
 /// of linear layers: an H200 reads such weights at 4.1 TB/s by 128 CTAs, 3.6 by 80 and 2.9 by 56.
-const FROM_DRAM: (u64, u64) = (15, 21);
+const FROM_DRAM: (u64, u64) = (17, 24);
 
 /// The part of an operand larger than L2 that comes from DRAM again for each tile that reads
 /// it at a time of its own, in percent.
-const READ_AGAIN: u64 = 29;
+const READ_AGAIN: u64 = 27;
 
 /// Extra cycles that the first tiles wait for their operands, which come from DRAM. A
 /// pipeline that fills shared memory costs none of these cycles, a pipeline without
 /// stages would cost all of them, and [`fill`] interpolates. At 2048³ on an H200, 128×256
 /// tiles with four stages instead of three are 2 % faster cold.
-const FILL: u64 = 2115;
+const FILL: u64 = 3038;
 
 /// Bytes of a pipeline that fills shared memory.
 const FULL_PIPELINE: u64 = 192 << 10;
@@ -108,11 +108,11 @@ const BETWEEN_TILES: u64 = 320;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
 /// consumer to the first of the other.
-const ORDER_BARRIER: u64 = 530;
+const ORDER_BARRIER: u64 = 658;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
 /// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 5397;
+const EXCHANGE_LATENCY: u64 = 4225;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them. It, [`ADDED_PER_CYCLE`] and the margin of stream-K make the loss of the choice
@@ -120,7 +120,7 @@ const EXCHANGE_LATENCY: u64 = 5397;
 /// takes by itself (5,700 cycles, and 1,000 to 1,800 for each peer of a 128×128 tile), because the
 /// estimate of the main loop is short for these products (`docs/perf-log.md`, "What a fix-up
 /// costs").
-const FIX_UP_LATENCY: u64 = 13_000;
+const FIX_UP_LATENCY: u64 = 12_070;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
 const ADDED_PER_CYCLE: u64 = 13;
@@ -128,15 +128,15 @@ const ADDED_PER_CYCLE: u64 = 13;
 /// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
 /// that a CTA writes and reduces: 1024×1024×8192 in 64 tiles takes 31.7 µs by 128 CTAs and 39.5 by
 /// 132 on an H200.
-const CROSSING: u64 = 8000;
+const CROSSING: u64 = 19_020;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads. It includes what
 /// [`FIX_UP_LATENCY`] includes besides the fix-up.
-const REDUCE_LATENCY: u64 = 13_000;
+const REDUCE_LATENCY: u64 = 23_280;
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
-const REDUCED_PER_CYCLE: u64 = 26;
+const REDUCED_PER_CYCLE: u64 = 19;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -219,6 +219,10 @@ pub(super) struct Work {
     pub(super) loads: u64,
     /// Time from a tile's last k-block to its last byte of C.
     store: u64,
+    /// Time in which the SM requests a tile's operands and stores its C, one after the other: the
+    /// store of one tile is not hidden by the loads of the next where both straddle lines
+    /// (15824×12216×160 on an H200: 243 µs by ping-pong in 128×192 tiles, 175 by 256×192).
+    requests: u64,
     /// Whether the main loop of the next tile hides the store.
     ping_pong: bool,
     /// Bytes of a tile's accumulators.
@@ -279,11 +283,7 @@ impl Work {
             _ => (ASKING.1, LOADED_PER_CYCLE_OF_POWER),
         };
         let asking = |mid_line| if mid_line { straddling } else { ASKING.0 };
-        // Boxes that CTAs share both ways gain nothing where lines straddle: 2656×696×12488 takes
-        // 133 µs in clusters of 2×2 on an H200, 95 in clusters of 2×1 and 101 in none (128×128).
-        let shares_in_vain = cluster.m > 1 && cluster.n > 1 && (mid_line.a || mid_line.b);
-        let asked = (rows * asking(mid_line.a) + columns * asking(mid_line.b))
-            * if shares_in_vain { 2 } else { 1 };
+        let asked = rows * asking(mid_line.a) + columns * asking(mid_line.b);
         let taken = |lines, neighbours: u32| match (cluster.ctas(), neighbours) {
             (1, 2..) => lines * MADE_ONCE.0 / MADE_ONCE.1,
             _ => lines,
@@ -327,6 +327,8 @@ impl Work {
                 + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
                 + epilogue::cycles(kernel, &task.epilogue)
                 + exchange,
+            requests: k_blocks * (asked * bytes / (10 * CACHE_LINE))
+                + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE,
             ping_pong: kernel.ping_pong,
             accumulators: 4 * m * n,
             tile_bytes,
@@ -348,7 +350,7 @@ impl Work {
         let dram = self.dram_time(tiles * self.tile_bytes, tiles);
         let multiply = (self.k_blocks * self.k_block).max(dram);
         if self.ping_pong {
-            multiply.max(self.store) + ORDER_BARRIER
+            multiply.max(self.store).max(self.requests) + ORDER_BARRIER
         } else {
             multiply + self.store
         }

@@ -55,9 +55,9 @@ fn only_what_tma_cannot_read_is_packed() {
     let mut gaps = half;
     gaps.b = Strides::new(2 * 4096, 2);
     assert_eq!(unforced(gaps), ("hopper_kk", false, true));
-    // Nothing fits TMA.
+    // Nothing fits TMA: both keep their directions.
     let primes = problem(DType::F16, 4095, 4097, 4099);
-    assert_eq!(unforced(primes), ("hopper_kk", true, true));
+    assert_eq!(unforced(primes), ("hopper_kn", true, true));
     // bf16 is packed by the same kernel; there is none for f32.
     assert_eq!(
         pack::kernel_for(CATALOG, DType::Bf16, &H200).unwrap().name,
@@ -180,7 +180,7 @@ fn what_is_forced_is_packed_whatever_it_costs() {
         family: Some(Family::Hopper),
         ..Request::default()
     };
-    assert_eq!(packs(small, &family), ("hopper_kk", true, true));
+    assert_eq!(packs(small, &family), ("hopper_kn_64", true, true));
     // A kernel of other layouts gets its own.
     let half = problem(DType::F16, 4096, 4096, 4096);
     assert_eq!(packs(half, &named("hopper_mk")), ("hopper_mk", true, true));
