@@ -4,10 +4,15 @@
 //! waves   = clusters that have a tile / clusters that run at once, rounded up
 //! asked   = cycles that one CTA takes to request its bytes
 //! loads   = bytes that one CTA takes from L2, without the bytes that a neighbour requests too
-//! k_block = max(arithmetic, asked, loads, latency / stages) + waits + power     BLOCK_K of one tile
+//! arrives = max(asked, loads, (latency + asked) / (stages − 1))
+//! k_block = max(arithmetic, arrives) + waits + power     BLOCK_K of one tile
 //! wave    = max(k_blocks · k_block, DRAM) + store
-//! cycles  = start + waves · wave
+//! ahead   = half of min(k_blocks, stages) · (k_block − arithmetic), or of store
+//! cycles  = start + waves · wave − (waves − 1) · ahead
 //! ```
+//!
+//! `ahead` is what the producer of a persistent CTA loads for the next tile while the consumers
+//! store this one.
 //!
 //! DRAM is the time for a wave's share of A, B and C, each read or written once. A wave that
 //! leaves SMs idle cannot ask for all that DRAM delivers.
@@ -17,8 +22,11 @@
 //! An order barrier separates the main loops of the two consumers:
 //!
 //! ```text
-//! cycles = start + waves · (max(k_blocks · k_block, DRAM, store) + order_barrier) + store
+//! wave   = max(k_blocks · k_block, store, k_blocks · asked + stored) + order_barrier
+//! cycles = start + waves · max(wave, DRAM) + store
 //! ```
+//!
+//! Loads and stores pass the same queue to L2, one after the other.
 //!
 //! Under stream-K, the number of waves is rounded down, and the remaining tiles are cut
 //! along K and shared among some of the CTAs. The other CTAs write the accumulators of
@@ -67,11 +75,11 @@ use work::{Work, fill};
 pub use task::{MidLine, Task};
 
 /// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: u64 = 530;
+const CLUSTER_LATENCY: u64 = 917;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
-const STREAM_K_MARGIN: u64 = 3;
+const STREAM_K_MARGIN: u64 = 2;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

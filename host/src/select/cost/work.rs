@@ -47,17 +47,17 @@ const ASKING_WIDE: u64 = 34;
 /// they meet (`docs/tile-order.md`). Counted on an H200, 0.4 to 0.65 of the bytes reach
 /// L2, 0.66 to 0.88 with one tile per CTA. Requests of clusters hardly meet, because the
 /// clusters are distributed over all GPCs: 0.86 to 1.0.
-const MADE_ONCE: (u64, u64) = (79, 100);
+const MADE_ONCE: (u64, u64) = (77, 100);
 
 /// Bytes per cycle that L2 delivers to one SM, counting only the requests that reach L2.
-const LOADED_PER_CYCLE: u64 = 51;
+const LOADED_PER_CYCLE: u64 = 49;
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, while all SMs ask for
 /// operands, and the further cycles if all of its bytes come from DRAM. Every stage is filled
 /// once in this time, so what an SM gets grows with the stages that it keeps in flight (Little's
 /// law). Of 56 linear layers, 128×144 tiles with five stages instead of four take 8 % less time
 /// cold, 128×160 in clusters 8 %, under stream-K 5 %.
-const LATENCY: (u64, u64) = (1666, 4284);
+const LATENCY: (u64, u64) = (1415, 3826);
 
 /// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
 /// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
@@ -71,25 +71,25 @@ const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 
 /// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
 /// it waits for a stage and releases one.
-const ALONE: u64 = 28;
+const ALONE: u64 = 14;
 
 /// Cycles per k-block that CTAs with shared loads wait for each other.
-const COUPLED: u64 = 119;
+const COUPLED: u64 = 135;
 
 /// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
 /// it delivers to one SM. Fitted to the sweep and to 40 products of 1 to 256 rows with the weights
 /// of linear layers: an H200 reads such weights at 4.1 TB/s by 128 CTAs, 3.6 by 80 and 2.9 by 56.
-const FROM_DRAM: (u64, u64) = (17, 24);
+const FROM_DRAM: (u64, u64) = (14, 21);
 
 /// The part of an operand larger than L2 that comes from DRAM again for each tile that reads
 /// it at a time of its own, in percent.
-const READ_AGAIN: u64 = 27;
+const READ_AGAIN: u64 = 26;
 
 /// Extra cycles that the first tiles wait for their operands, which come from DRAM. A
 /// pipeline that fills shared memory costs none of these cycles, a pipeline without
 /// stages would cost all of them, and [`fill`] interpolates. At 2048³ on an H200, 128×256
 /// tiles with four stages instead of three are 2 % faster cold.
-const FILL: u64 = 3038;
+const FILL: u64 = 1894;
 
 /// Bytes of a pipeline that fills shared memory.
 const FULL_PIPELINE: u64 = 192 << 10;
@@ -108,11 +108,11 @@ const BETWEEN_TILES: u64 = 320;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
 /// consumer to the first of the other.
-const ORDER_BARRIER: u64 = 658;
+const ORDER_BARRIER: u64 = 530;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
 /// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 4225;
+const EXCHANGE_LATENCY: u64 = 3071;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them. It, [`ADDED_PER_CYCLE`] and the margin of stream-K make the loss of the choice
@@ -120,23 +120,23 @@ const EXCHANGE_LATENCY: u64 = 4225;
 /// takes by itself (5,700 cycles, and 1,000 to 1,800 for each peer of a 128×128 tile), because the
 /// estimate of the main loop is short for these products (`docs/perf-log.md`, "What a fix-up
 /// costs").
-const FIX_UP_LATENCY: u64 = 12_070;
+const FIX_UP_LATENCY: u64 = 6983;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
-const ADDED_PER_CYCLE: u64 = 13;
+const ADDED_PER_CYCLE: u64 = 11;
 
 /// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
 /// that a CTA writes and reduces: 1024×1024×8192 in 64 tiles takes 31.7 µs by 128 CTAs and 39.5 by
 /// 132 on an H200.
-const CROSSING: u64 = 19_020;
+const CROSSING: u64 = 27_750;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads. It includes what
 /// [`FIX_UP_LATENCY`] includes besides the fix-up.
-const REDUCE_LATENCY: u64 = 23_280;
+const REDUCE_LATENCY: u64 = 20_950;
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
-const REDUCED_PER_CYCLE: u64 = 19;
+const REDUCED_PER_CYCLE: u64 = 37;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -225,6 +225,8 @@ pub(super) struct Work {
     requests: u64,
     /// Whether the main loop of the next tile hides the store.
     ping_pong: bool,
+    /// Time of the loads that the producer makes for the next tile while this one is stored.
+    ahead: u64,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
     /// The share of one cluster tile in the bytes of A, B and C, each once.
@@ -295,17 +297,18 @@ impl Work {
         let operands = Bytes::of(kernel, task);
         let tile_bytes = operands.all() / tiles.max(1);
         let k_blocks = u64::from(k).div_ceil(depth).div_ceil(cluster.k.into());
+        let requested = asked * bytes / (10 * CACHE_LINE);
         let in_flight = match kernel.family {
             Family::Hopper => {
                 let loaded = k_blocks * (rows + columns) * bytes * u64::from(cluster.ctas());
                 let from_dram = LATENCY.1 * tile_bytes.min(loaded) / loaded.max(1);
-                (LATENCY.0 + from_dram) / u64::from(kernel.stages.max(1))
+                // The stage that is multiplied is not in flight.
+                let stages = u64::from(kernel.stages.max(2)) - 1;
+                (LATENCY.0 + from_dram + requested) / stages
             }
             _ => 0,
         };
-        let arrived = (asked * bytes / (10 * CACHE_LINE))
-            .max(loads / LOADED_PER_CYCLE)
-            .max(in_flight);
+        let arrived = requested.max(loads / LOADED_PER_CYCLE).max(in_flight);
         let k_block = arithmetic.max(arrived) + waits + loads / per_cycle_of_power;
 
         // Each CTA stores one part of the tile, and sends the other parts away as f32.
@@ -327,9 +330,15 @@ impl Work {
                 + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
                 + epilogue::cycles(kernel, &task.epilogue)
                 + exchange,
-            requests: k_blocks * (asked * bytes / (10 * CACHE_LINE))
+            requests: k_blocks * requested
                 + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE,
             ping_pong: kernel.ping_pong,
+            ahead: match kernel.family {
+                Family::Hopper => {
+                    k_blocks.min(kernel.stages.into()) * k_block.saturating_sub(arithmetic)
+                }
+                _ => 0,
+            },
             accumulators: 4 * m * n,
             tile_bytes,
             bytes_again: operands.again(grid, target) / tiles.max(1),
@@ -348,11 +357,11 @@ impl Work {
     /// Time of a wave of `tiles` whole tiles.
     fn wave(&self, tiles: u64) -> u64 {
         let dram = self.dram_time(tiles * self.tile_bytes, tiles);
-        let multiply = (self.k_blocks * self.k_block).max(dram);
+        let multiply = self.k_blocks * self.k_block;
         if self.ping_pong {
-            multiply.max(self.store).max(self.requests) + ORDER_BARRIER
+            (multiply.max(self.store).max(self.requests) + ORDER_BARRIER).max(dram)
         } else {
-            multiply + self.store
+            multiply.max(dram) + self.store
         }
     }
 
@@ -362,7 +371,14 @@ impl Work {
         let last = if left > 0 { self.wave(left) } else { 0 };
         // The store of the last tile, which no multiply hides.
         let store = if self.ping_pong { self.store } else { 0 };
-        waves * self.wave(self.at_once) + last + store
+        // Half of the shorter of the two is hidden, by the sweeps.
+        let ahead = if self.ping_pong {
+            0
+        } else {
+            self.ahead.min(self.store) / 2
+        };
+        let later_waves = (waves + u64::from(left > 0)).saturating_sub(1);
+        waves * self.wave(self.at_once) + last + store - later_waves * ahead
     }
 
     /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
