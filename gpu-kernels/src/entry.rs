@@ -101,7 +101,6 @@ macro_rules! for_each_entry {
                 128 128 64, 5, PingPong, true, "_pingpong";
                 128 128 64, 6, StreamK, true, "_streamk";
                 128 128 64, 6, Clusters<2, 1>, false, "_cluster2x1";
-                128 128 64, 6, Clusters<2, 2>, false, "_cluster2x2";
                 128 112 64, 6, Cooperative, false, "";
                 64 256 64, 4, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";

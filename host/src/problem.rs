@@ -1,6 +1,6 @@
 //! The input of the selection: a product, a GPU, and a catalog of kernels.
 
-use gpu_kernels::{DType, Form, KernelInfo, Major, OutputType, TensorRef};
+use gpu_kernels::{DType, Family, Form, KernelInfo, Major, OutputType, TensorRef};
 
 use crate::epilogue_form::{EpilogueForm, Gated};
 use crate::l2::Machine;
@@ -236,4 +236,15 @@ pub struct Catalog<'a> {
     pub kernels: &'a [KernelInfo],
     /// Whether this build has the PTX of the kernel with this name.
     pub is_built: fn(&str) -> bool,
+}
+
+impl<'a> Catalog<'a> {
+    /// The kernel that finishes the tiles of `kernel` under split-K, if this build has it.
+    pub(crate) fn reduce_for(&self, kernel: &KernelInfo) -> Option<&'a KernelInfo> {
+        self.kernels.iter().find(|reduce| {
+            reduce.family == Family::Reduce
+                && (reduce.block.m, reduce.block.n) == (kernel.block.m, kernel.block.n)
+                && (self.is_built)(reduce.name)
+        })
+    }
 }

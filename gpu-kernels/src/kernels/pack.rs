@@ -12,8 +12,8 @@
 //!
 //! | lines of the operand and of its copy | how |
 //! |---|---|
-//! | in the same direction | in registers, 16 bytes of the copy at a time. An operand of 16-bit elements may begin between two words: a thread then loads words and shifts ([`lines`]) |
-//! | in different directions, or elements apart | through shared memory: reading along the operand's lines and writing along the copy's, so that both sides are coalesced ([`turned`]; the transpose of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++") |
+//! | in the same direction | in registers, 16 bytes of the copy at a time. An operand of 16-bit elements may begin between two words: a thread then loads words and shifts (`pack/lines.rs`) |
+//! | in different directions, or elements apart | through shared memory: reading along the operand's lines and writing along the copy's, so that both sides are coalesced (`pack/turned.rs`; the transpose of NVIDIA's "An Efficient Matrix Transpose in CUDA C/C++") |
 
 mod lines;
 mod turned;

@@ -1,4 +1,4 @@
-//! Not a step of the ladder: `reduce` finishes a launch under [`Schedule::SplitK`]. It adds the
+//! Not a step of the ladder: `reduce` finishes a launch under [`Schedule::SplitK`](crate::Schedule::SplitK). It adds the
 //! sums that the CTAs of a tile have left in the workspace, applies the epilogue, and stores C.
 //!
 //! A CTA has 64 rows and 16 columns of a tile, and so as many threads work on a tile as the tile

@@ -4,7 +4,6 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{DType, Family, KernelInfo, Major, Schedule};
 
 use super::choice::Request;
-use super::place;
 use crate::operand::Operand;
 use crate::problem::{Catalog, Problem, Target, serves};
 use crate::rejection::Rejection;
@@ -142,7 +141,7 @@ pub(super) fn check_split_k(
     if request.schedule != Some(Schedule::SplitK) {
         return Ok(());
     }
-    match place::reduce_for(catalog, kernel) {
+    match catalog.reduce_for(kernel) {
         _ if problem.epilogue.gated.is_some() => Err(Rejection::Gated),
         None => Err(Rejection::NotBuilt),
         Some(_) => Ok(()),

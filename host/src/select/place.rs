@@ -73,7 +73,7 @@ pub(super) fn choices(
             order,
             schedule,
             stream_k_ctas,
-            reduce: reduce_for(catalog, &kernel).filter(|_| is_split).copied(),
+            reduce: catalog.reduce_for(&kernel).filter(|_| is_split).copied(),
         }
     };
     let orders = match (schedule, request.order) {
@@ -112,20 +112,11 @@ fn shared_schedules(
     let grid = tile_grid(kernel, problem.m, problem.n);
     let task = cost::Task::of(kernel, problem, grid, fit.packed);
     match cost::prefers_split_k(kernel, &task, target) {
-        _ if reduce_for(catalog, kernel).is_none() => (Schedule::StreamK, Schedule::StreamK),
+        _ if catalog.reduce_for(kernel).is_none() => (Schedule::StreamK, Schedule::StreamK),
         None => (Schedule::StreamK, Schedule::StreamK),
         Some(true) => (Schedule::SplitK, Schedule::StreamK),
         Some(false) => (Schedule::StreamK, Schedule::SplitK),
     }
-}
-
-/// The kernel that finishes the tiles of `kernel` under split-K, if this build has it.
-pub(super) fn reduce_for<'a>(catalog: Catalog<'a>, kernel: &KernelInfo) -> Option<&'a KernelInfo> {
-    catalog.kernels.iter().find(|reduce| {
-        reduce.family == Family::Reduce
-            && (reduce.block.m, reduce.block.n) == (kernel.block.m, kernel.block.n)
-            && (catalog.is_built)(reduce.name)
-    })
 }
 
 /// An M×N×K product by `kernel` (of Cᵀ if the kernel computes Cᵀ), as the model of L2

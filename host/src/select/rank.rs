@@ -9,7 +9,7 @@ use super::check;
 use super::choice::{Packed, Request};
 use super::cost::{self, Cost, Task};
 use super::grid::tile_grid;
-use super::{pack, place};
+use super::pack;
 use crate::error::Error;
 use crate::problem::{Catalog, Problem, Strides, Target, serves};
 use crate::rejection::{Rejected, Rejection};
@@ -94,7 +94,7 @@ pub(super) fn ranked(
             (turned, straight) => turned.or(straight),
         }
     };
-    let schedule = |kernel: &KernelInfo| match place::reduce_for(catalog, kernel) {
+    let schedule = |kernel: &KernelInfo| match catalog.reduce_for(kernel) {
         None if kernel.stream_k_bytes > 0 => Some(Schedule::StreamK),
         _ => request.schedule,
     };

@@ -10,7 +10,7 @@
 //! A stage is empty when the consumers of *all* CTAs that read it have released it, so a
 //! consumer arrives at the `empty` barrier of each CTA that loads data for it.
 //!
-//! Where CTAs share both ways (2×2, 2×4), a CTA's readers are not the readers of its peers. A peer
+//! Where CTAs share both ways (2×4, 4×2), a CTA's readers are not the readers of its peers. A peer
 //! that needs none of the CTA's bytes could release a stage twice before another reader does so
 //! once, and the CTA would load over data that is still read. So every CTA loads a part of every
 //! shared tile there, also past the edges of A and B: no CTA then starts a round of the stages

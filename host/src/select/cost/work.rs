@@ -1,10 +1,10 @@
 //! The quantities that an estimate is made from, and the rates of an SM.
 //!
-//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 429
+//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 502
 //! products whose pitches are multiples of 16 bytes, each measured with every kernel. Together
 //! these constants make the loss of the kernel chosen against the fastest one small, among those
 //! that choose the kernels known to be fast on the suite `hopper`. They were judged on products
-//! drawn afterwards (`docs/perf-log.md`, "In-flight bytes decide short products").
+//! drawn afterwards (`docs/perf-log.md`, "What cuBLASLt runs, and the tiles that were missing").
 
 use gpu_kernels::{DType, Family, KernelInfo, Major, TileGrid};
 

@@ -166,7 +166,7 @@ fn split_k_needs_a_kernel_that_adds_and_pairs_in_one_launch() {
     let reason = |found: Result<Choice, Error>| match found {
         Err(Error::NoKernel { rejected, .. }) => {
             let of_shared = rejected.iter().find(|rejected| rejected.kernel == "shared");
-            of_shared.unwrap().reason.clone()
+            of_shared.unwrap().reason
         }
         other => panic!("{other:?}"),
     };
