@@ -210,7 +210,7 @@ fn all_tiles_that_may_be_taken_have_the_same_bits() {
             .iter()
             .filter(|name| name.contains("split"))
             .count(),
-        12
+        20
     );
     assert!(f16.refused.iter().any(|name| name.ends_with("streamk")));
     assert_eq!(
