@@ -60,20 +60,18 @@ impl<T: ElementType> Kernel for Pack<T> {
 
     #[inline(always)]
     unsafe fn run(params: &GemmParams, _: MapAddress) {
-        let (a, b) = (Operand::a(params), Operand::b(params));
         let position = thread::cta_position();
-        // Operands are lines apart in the grid: the tiles of A, then those of B.
-        let of_b = CtaPosition {
-            x: position.x.wrapping_sub(a.tiles()),
-            ..position
+        // The tiles of A, then those of B: a CTA has one, or some of the one operand that is
+        // copied. One walk for both takes half of the registers of two.
+        let a = Operand::a(params);
+        let before = a.tiles();
+        let (operand, x) = if position.x < before {
+            (a, position.x)
+        } else {
+            (Operand::b(params), position.x - before)
         };
         // SAFETY: all threads of the CTA run the same tiles.
-        unsafe {
-            a.copy_tiles::<T>(params, position);
-            if position.x >= a.tiles() {
-                b.copy_tiles::<T>(params, of_b);
-            }
-        }
+        unsafe { operand.copy_tiles::<T>(params, CtaPosition { x, ..position }) }
     }
 }
 
