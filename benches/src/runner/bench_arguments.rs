@@ -73,7 +73,7 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',')]
     pub orders: Vec<TileOrder>,
 
-    /// Schedules: grid2d, grid1d, persistent, stream-k (hopper only).
+    /// Schedules: grid2d, grid1d, persistent; stream-k, split-k (hopper only).
     /// [default: persistent against grid1d]
     #[arg(long, value_delimiter = ',', value_parser = names::parse_schedule)]
     pub schedules: Vec<Schedule>,
