@@ -48,8 +48,8 @@ pub struct Case {
 impl Case {
     /// A product of `m`×`n`×`k` by `kernel`. A and B have the layouts that the kernel is
     /// made for, with only the padding between lines that TMA needs; so has C, which is row-major
-    /// for most kernels, and has the input's type. Each CTA runs one tile, in row-major order, where the kernel
-    /// can.
+    /// for most kernels, and has the input's type. Each CTA runs one tile, in row-major order,
+    /// where the kernel can.
     pub fn new(kernel: &KernelInfo, m: u32, n: u32, k: u32) -> Case {
         let bytes = kernel.input.bytes();
         let packs = kernel.family == Family::Pack;

@@ -65,6 +65,21 @@ fn is_turn_barrier(address: u64) -> bool {
     (0..2).any(|consumer| u64::from(shared.order(consumer).address()) == address)
 }
 
+/// Waits until two groups are in flight, where one may be.
+fn leaves_two_in_flight(_: &Site, arguments: &mut [u64]) -> bool {
+    if arguments[0] == 1 {
+        arguments[0] = 2;
+    }
+    true
+}
+
+/// An access to shared memory at the address before the 128-byte swizzle.
+fn undoes_the_swizzle(_: &Site, arguments: &mut [u64]) -> bool {
+    let row = arguments[0] >> 7 & 7;
+    arguments[0] ^= row << 4;
+    true
+}
+
 const MUTATIONS: &[Mutation] = &[
     Mutation {
         what: "no wgmma.fence",
@@ -236,12 +251,7 @@ const MUTATIONS: &[Mutation] = &[
         what: "a stage is released while the tensor cores read it",
         kernel: PLAIN,
         instruction: Instruction::WgmmaWait,
-        change: |_, arguments| {
-            if arguments[0] == 1 {
-                arguments[0] = 2;
-            }
-            true
-        },
+        change: leaves_two_in_flight,
     },
     Mutation {
         what: "sums are read before they are finished",
@@ -271,11 +281,7 @@ const MUTATIONS: &[Mutation] = &[
         what: "C is staged unswizzled",
         kernel: PLAIN,
         instruction: Instruction::StoreMatrix,
-        change: |_, arguments| {
-            let row = arguments[0] >> 7 & 7;
-            arguments[0] ^= row << 4;
-            true
-        },
+        change: undoes_the_swizzle,
     },
     Mutation {
         what: "the CTA ends while its stores read shared memory",
@@ -392,12 +398,7 @@ const MUTATIONS: &[Mutation] = &[
         what: "products are added while they may be in flight",
         kernel: PARTS,
         instruction: Instruction::WgmmaWait,
-        change: |_, arguments| {
-            if arguments[0] == 1 {
-                arguments[0] = 2;
-            }
-            true
-        },
+        change: leaves_two_in_flight,
     },
     Mutation {
         what: "low and high parts change places",
@@ -431,12 +432,7 @@ const MUTATIONS: &[Mutation] = &[
         what: "a stage is released while the tensor cores read B",
         kernel: REGISTERS,
         instruction: Instruction::WgmmaWait,
-        change: |_, arguments| {
-            if arguments[0] == 1 {
-                arguments[0] = 2;
-            }
-            true
-        },
+        change: leaves_two_in_flight,
     },
     Mutation {
         what: "one warp releases no stage",
@@ -448,21 +444,13 @@ const MUTATIONS: &[Mutation] = &[
         what: "A is loaded unswizzled",
         kernel: REGISTERS,
         instruction: Instruction::LoadShared,
-        change: |_, arguments| {
-            let row = arguments[0] >> 7 & 7;
-            arguments[0] ^= row << 4;
-            true
-        },
+        change: undoes_the_swizzle,
     },
     Mutation {
         what: "C along M is staged unswizzled",
         kernel: REGISTERS,
         instruction: Instruction::StoreShared,
-        change: |_, arguments| {
-            let row = arguments[0] >> 7 & 7;
-            arguments[0] ^= row << 4;
-            true
-        },
+        change: undoes_the_swizzle,
     },
     Mutation {
         what: "sums are never lent",

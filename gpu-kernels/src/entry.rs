@@ -11,9 +11,9 @@
 //!
 //! A name gives the family, the element type, the layouts where they are fixed
 //! (`ak`/`am`: A contiguous along K or M; `bk`/`bn`: B along K or N; `cm`: C along M, where the
-//! kernel writes no other) and the CTA tile, then the kernel schedule, `pingpong`, `cluster2x1` (down × across), `split2` (along K)
-//! or `streamk`; or `stages4`, where two kernels differ in nothing else; or `sm75`, where a
-//! family has kernels for a newer target.
+//! kernel writes no other) and the CTA tile, then the kernel schedule, `pingpong`, `cluster2x1`
+//! (down × across), `split2` (along K) or `streamk`; or `stages4`, where two kernels differ in
+//! nothing else; or `sm75`, where a family has kernels for a newer target.
 //!
 //! # How to add
 //!

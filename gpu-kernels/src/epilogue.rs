@@ -22,5 +22,5 @@ pub mod apply;
 pub mod store;
 
 pub use crate::form::{Activation, BiasAxis, EpilogueArguments, Form, SourceUse};
-pub use apply::{Epilogue, Terms, times};
+pub use apply::{Epilogue, Terms, plus, times};
 pub use store::{c_of, pack_pair, pack_pair_sm75, store, store_4x4};

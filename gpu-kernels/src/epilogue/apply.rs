@@ -232,6 +232,15 @@ impl<'a> Epilogue<'a> {
     }
 }
 
+/// Sums of a lane's eight values, element by element.
+#[inline(always)]
+pub fn plus(mut values: [f32; 8], addends: [f32; 8]) -> [f32; 8] {
+    unroll!(I < 8, {
+        values[I] += addends[I];
+    });
+    values
+}
+
 /// Products, element by element.
 #[inline(always)]
 pub fn times<const N: usize>(mut values: [f32; N], factors: [f32; N]) -> [f32; N] {

@@ -1,5 +1,6 @@
-//! Not a step of the ladder: `reduce` finishes a launch under [`Schedule::SplitK`](crate::Schedule::SplitK). It adds the
-//! sums that the CTAs of a tile have left in the workspace, applies the epilogue, and stores C.
+//! Not a step of the ladder: `reduce` finishes a launch under
+//! [`Schedule::SplitK`](crate::Schedule::SplitK). It adds the sums that the CTAs of a tile have left
+//! in the workspace, applies the epilogue, and stores C.
 //!
 //! A CTA has 64 rows and 16 columns of a tile, and so as many threads work on a tile as the tile
 //! has elements, divided by eight: products that are split have few tiles, and all SMs add. The
@@ -16,7 +17,7 @@
 use super::hopper::fusion::Fragment;
 use super::hopper::stream_k::{GROUP_BYTES, part_bytes};
 use crate::dtype::DType;
-use crate::epilogue::{self, Epilogue, pack_pair};
+use crate::epilogue::{self, Epilogue, pack_pair, plus};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{dependency, global, thread};
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
@@ -145,15 +146,6 @@ impl Sums {
             [a, b, c, d, e, f, g, h]
         }
     }
-}
-
-/// Sums, element by element.
-#[inline(always)]
-fn plus(mut sums: [f32; 8], addends: [f32; 8]) -> [f32; 8] {
-    unroll!(I < 8, {
-        sums[I] += addends[I];
-    });
-    sums
 }
 
 /// The epilogue, and C of one product.

@@ -49,6 +49,7 @@ use super::epilogue::TileStore;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits, Origin};
+use crate::epilogue::plus;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{cluster, dependency, shared, thread};
@@ -244,7 +245,7 @@ impl<K: KernelTraits> Exchange<K> {
                         if 16 * (GROUP as u32) < K::BLOCK_N {
                             let low = self.received_pair(4, GROUP as u32);
                             let high = self.received_pair(6, GROUP as u32);
-                            sums.add(GROUP, added(low, high));
+                            sums.add(GROUP, plus(low, high));
                         }
                     });
                 }
@@ -264,7 +265,7 @@ impl<K: KernelTraits> Exchange<K> {
     unsafe fn received_pair(&self, difference: u32, group: u32) -> [f32; 8] {
         // SAFETY: the caller's duty.
         unsafe {
-            added(
+            plus(
                 self.peer(difference).received(group),
                 self.peer(difference + 1).received(group),
             )
@@ -280,11 +281,6 @@ impl<K: KernelTraits> Exchange<K> {
             kernel: PhantomData,
         }
     }
-}
-
-#[inline(always)]
-fn added([a, b, c, d, e, f, g, h]: [f32; 8], [i, j, k, l, m, n, o, p]: [f32; 8]) -> [f32; 8] {
-    [a + i, b + j, c + k, d + l, e + m, f + n, g + o, h + p]
 }
 
 /// One thread's accumulators from one peer: the eight values of a group of columns as two
