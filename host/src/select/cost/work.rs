@@ -116,7 +116,7 @@ const EXCHANGE_LATENCY: u64 = 3071;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them. It, [`ADDED_PER_CYCLE`] and the margin of stream-K make the loss of the choice
-/// small on 33 deep products with every kernel and on the sweeps. Their sum is more than a fix-up
+/// small on the sweeps. Their sum is more than a fix-up
 /// takes by itself (5,700 cycles, and 1,000 to 1,800 for each peer of a 128×128 tile), because the
 /// estimate of the main loop is short for these products (`docs/perf-log.md`, "What a fix-up
 /// costs").
