@@ -29,7 +29,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     let bytes = (WARPS * MATRIX_BYTES) as usize;
     [
         ("probe_ldmatrix", "`ldmatrix.x4`, as stored and `.trans`", 2),
-        ("probe_stmatrix", "`stmatrix.x4`", 1),
+        ("probe_stmatrix", "`stmatrix.x4`, as stored and `.trans`", 2),
     ]
     .map(|(name, subject, results)| {
         let mut launch = Launch::new(name, WARPS);

@@ -46,7 +46,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
         [m, n, k] = [height, width, 3 * depth];
     }
     if kernel.c_along_m {
-        m = m.next_multiple_of(4);
+        m = m.next_multiple_of(16 / kernel.input.bytes());
     } else if kernel.c_by_tma_only {
         n = n.next_multiple_of(8);
     }
@@ -192,8 +192,8 @@ fn every_kernel_is_right_at_edge_shapes() {
 fn a_seed_does_the_same_on_any_number_of_host_threads() {
     for (name, seed) in [
         ("tensor_core_f16_ak_bk_64x64x64", 3),
-        ("hopper_f16_ak_bk_128x256x64_cluster2x1", 0),
-        ("hopper_f16_ak_bk_128x256x64_cluster2x1", 9),
+        ("hopper_f16_ak_bk_128x192x64_cluster2x1", 0),
+        ("hopper_f16_ak_bk_128x192x64_cluster2x1", 9),
     ] {
         let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
         let case = Case::new(kernel, 300, 600, 200);
@@ -215,7 +215,7 @@ fn a_seed_does_the_same_on_any_number_of_host_threads() {
 fn hopper_kernels_are_right_in_any_order_of_events() {
     for name in [
         "hopper_f16_ak_bk_128x128x64",
-        "hopper_bf16_am_bn_128x256x64_cluster2x1",
+        "hopper_bf16_am_bn_128x192x64_cluster2x1",
         "hopper_f16_ak_bn_256x192x64_cluster1x2",
         "hopper_f16_am_bn_64x64x64_cluster4x2",
         "hopper_f16_am_bk_64x64x64_split4",

@@ -26,7 +26,7 @@ const ALONG_N: &str = "hopper_f16_ak_bn_128x128x64";
 /// Two consumers take turns.
 const PING_PONG: &str = "hopper_f16_ak_bk_128x128x64_pingpong";
 /// Two CTAs share their loads of B.
-const CLUSTER: &str = "hopper_f16_ak_bk_128x256x64_cluster2x1";
+const CLUSTER: &str = "hopper_f16_ak_bk_128x192x64_cluster2x1";
 /// Two CTAs share K.
 const SPLIT: &str = "hopper_f16_ak_bk_64x64x64_split2";
 /// Elements in two parts.

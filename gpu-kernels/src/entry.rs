@@ -84,12 +84,8 @@ macro_rules! for_each_entry {
                 128 256 64, 3, Cooperative, true, "";
                 128 256 64, 4, Cooperative, false, "_stages4";
                 128 256 64, 3, StreamK, false, "_streamk";
-                128 256 64, 3, Clusters<2, 1>, false, "_cluster2x1";
-                256 128 64, 3, Cooperative, false, "";
                 256 192 64, 3, Cooperative, false, "";
                 256 192 64, 3, Clusters<1, 2>, false, "_cluster1x2";
-                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
-                256 160 64, 3, Clusters<2, 1>, false, "_cluster2x1";
                 256 128 64, 4, Clusters<1, 2>, false, "_cluster1x2";
                 192 192 64, 3, Clusters<2, 1>, false, "_cluster2x1";
                 192 128 64, 4, Cooperative, false, "";
@@ -102,15 +98,12 @@ macro_rules! for_each_entry {
                 128 128 64, 6, StreamK, true, "_streamk";
                 128 128 64, 6, Clusters<2, 1>, false, "_cluster2x1";
                 128 112 64, 6, Cooperative, false, "";
-                64 256 64, 4, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
-                64 128 64, 8, Clusters<2, 1>, false, "_cluster2x1";
                 128 64 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
                 128 64 64, 8, StreamK, true, "_streamk";
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 10, PingPong, true, "_pingpong";
-                64 64 64, 10, StreamK, true, "_streamk";
                 64 64 64, 12, Clusters<2, 4>, false, "_cluster2x4";
                 64 64 64, 12, Clusters<4, 2>, false, "_cluster4x2";
                 64 64 64, 8, SplitK<2>, true, "_split2";
@@ -127,7 +120,6 @@ macro_rules! for_each_entry {
                 128 144 64, 5, Cooperative, false, "";
                 128 96 64, 6, Cooperative, false, "";
                 128 80 64, 7, Cooperative, false, "";
-                128 80 64, 7, Clusters<1, 2>, false, "_cluster1x2";
                 64 96 64, 10, Cooperative, false, "";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
@@ -137,6 +129,15 @@ macro_rules! for_each_entry {
                 128 160 64, 4, StreamK, false, "_streamk";
                 128 144 64, 4, Cooperative, false, "";
                 64 96 64, 8, Cooperative, false, "";
+            }
+            // B along K, and C along M, for plain products: few rows of a row-major C, which are
+            // columns here, make tiles of as many columns.
+            hopper_cm {
+                256 112 64, 4, Cooperative, false, "";
+                128 160 64, 5, Clusters<4, 1>, false, "_cluster4x1";
+                128 80 64, 7, Cooperative, false, "";
+                64 48 64, 14, Cooperative, false, "";
+                64 32 64, 16, Cooperative, false, "";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
@@ -185,7 +186,6 @@ macro_rules! for_each_entry {
                 128 160;
                 128 128;
                 128 64;
-                64 64;
             }
         }
     };
@@ -200,6 +200,7 @@ macro_rules! for_each_entry {
         hopper { $($hopper:tt)* }
         hopper_bk { $($hopper_bk:tt)* }
         hopper_bn { $($hopper_bn:tt)* }
+        hopper_cm { $($hopper_cm:tt)* }
         hopper_f16x3 { $($hopper_f16x3:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
         hopper_tf32_am { $($hopper_tf32_am:tt)* }
@@ -239,6 +240,10 @@ macro_rules! for_each_entry {
             }
             hopper_cm {
                 ("hopper_tf32_am_bk_cm_" Tf32, AlongMn, AlongK) { $($hopper_tf32_am_cm)* }
+                ("hopper_f16_ak_bk_cm_" F16, AlongK, AlongK) { $($hopper_cm)* }
+                ("hopper_f16_am_bk_cm_" F16, AlongMn, AlongK) { $($hopper_cm)* }
+                ("hopper_bf16_ak_bk_cm_" Bf16, AlongK, AlongK) { $($hopper_cm)* }
+                ("hopper_bf16_am_bk_cm_" Bf16, AlongMn, AlongK) { $($hopper_cm)* }
             }
             reduce { $($reduce)* }
         }

@@ -14,9 +14,9 @@
 //! | B | K | K, N | W, BLOCK_N / cluster.m |
 //! | B | N | N, K | W, [`box_depth`] |
 //! | C | N | N, M | W, 64 (16 where a cluster splits K) |
-//! | C | M | M, N | W, 32 |
+//! | C | M | M, N | W, [`store_columns`] |
 //!
-//! Where BLOCK_N is no multiple of 64, C has a second map, whose box is as wide as the columns
+//! Where BLOCK_N is no multiple of 64, a C along N has a second map, whose box is as wide as the columns
 //! past the last multiple of 64 ([`last_c_box`]). In shared memory its rows are 128 bytes apart
 //! all the same.
 //!
@@ -31,7 +31,7 @@
 //! boxes ([`box_rows`]).
 
 use gpu_kernels::kernels::hopper::{
-    STORE_COLUMNS, box_depth, box_rows, last_box_rows, last_cols, store_rows,
+    box_depth, box_rows, last_box_rows, last_cols, store_columns, store_rows,
 };
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
@@ -333,7 +333,7 @@ pub fn output_dtype(problem: &Problem) -> DType {
 /// direction first.
 pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
     let lines = match kernel.c_along_m {
-        true => STORE_COLUMNS,
+        true => store_columns(kernel.block.n, dtype.bytes()),
         false => store_rows(kernel.cluster),
     };
     [box_width(dtype), lines]
@@ -342,7 +342,8 @@ pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
 /// The box of C that `kernel` writes at the end of a row of a tile whose width is no multiple
 /// of 64; `None` for other tiles.
 pub fn last_c_box(kernel: &KernelInfo) -> Option<[u32; 2]> {
-    let is_narrower = kernel.family == Family::Hopper && !kernel.block.n.is_multiple_of(64);
+    let is_narrower =
+        kernel.family == Family::Hopper && !kernel.c_along_m && !kernel.block.n.is_multiple_of(64);
     is_narrower.then(|| [last_cols(kernel.block.n), store_rows(kernel.cluster)])
 }
 

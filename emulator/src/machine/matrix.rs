@@ -54,6 +54,15 @@ fn load(row: u32, order: Order) -> [u32; 4] {
 
 /// `stmatrix.x4`.
 pub fn store(row: u32, matrices: [u32; 4]) {
+    store_in(row, matrices, Order::AsStored);
+}
+
+/// `stmatrix.x4.trans`.
+pub fn store_transposed(column: u32, matrices: [u32; 4]) {
+    store_in(column, matrices, Order::Transposed);
+}
+
+fn store_in(row: u32, matrices: [u32; 4], order: Order) {
     let instruction = Instruction::StoreMatrix;
     let Some([row]) = issue(instruction, [row.into()]) else {
         return;
@@ -67,7 +76,7 @@ pub fn store(row: u32, matrices: [u32; 4]) {
             let [_, a, b, c, d, ..] = all[lane];
             [a, b, c, d]
         });
-        let matrices = lanes::store(&registers, Order::AsStored);
+        let matrices = lanes::store(&registers, order);
         for (number, (row, bytes)) in rows
             .as_flattened()
             .iter()

@@ -66,3 +66,23 @@ pub unsafe fn store_matrices(row: u32, matrices: [u32; 4]) {
         emulated = machine::matrix::store(row, matrices)
     )
 }
+
+/// `stmatrix.x4.trans`: as [`store_matrices`], but lane `l` gives the address of *column*
+/// `l % 8` of matrix `l / 8`, whose elements are stored one after the other.
+///
+/// # Safety
+/// See [`store_matrices`].
+#[inline(always)]
+pub unsafe fn store_matrices_transposed(column: u32, matrices: [u32; 4]) {
+    instruction!(
+        ptx = {
+            let [a, b, c, d] = matrices;
+            // SAFETY: the caller's duty (PTX ISA, "stmatrix").
+            unsafe {
+                asm!("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{0}], {{{1}, {2}, {3}, {4}}};",
+                     in(reg32) column, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d, options(nostack));
+            }
+        },
+        emulated = machine::matrix::store_transposed(column, matrices)
+    )
+}

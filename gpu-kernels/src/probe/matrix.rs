@@ -43,9 +43,20 @@ impl Kernel for LoadMatrices {
     }
 }
 
+/// The words of the row of shared memory with the number of this lane.
+///
+/// # Safety
+/// Its 16 bytes are written, and a barrier stands behind.
+#[inline(always)]
+unsafe fn row_of_this_lane() -> [u32; 4] {
+    let row = shared::base() + 16 * thread::thread_index();
+    // SAFETY: the caller's duty.
+    [0, 4, 8, 12].map(|offset| unsafe { shared::load_u32(row + offset) })
+}
+
 /// A lane reads four registers from A, and from B the number of the 16-byte row whose
-/// address it gives (each lane a different row). The warp stores with `stmatrix.x4`, and
-/// copies the [`MATRIX_BYTES`] of shared memory to C.
+/// address it gives (each lane a different row). The warp stores with `stmatrix.x4`, then with
+/// `stmatrix.x4.trans`, and each lane copies its row of shared memory to C after each.
 pub struct StoreMatrices;
 
 impl Kernel for StoreMatrices {
@@ -57,16 +68,15 @@ impl Kernel for StoreMatrices {
         unsafe {
             let registers = global::load_u32x4(share(params.a.address, 16));
             let named = global::load_u32(share(params.b.address, 4));
-            warpgroup::store_matrices(shared::base() + 16 * named, registers);
+            let address = shared::base() + 16 * named;
+            let place = share(params.c.address, 32);
+            warpgroup::store_matrices(address, registers);
             thread::sync_warp();
-            let row = shared::base() + 16 * thread::thread_index();
-            let words = [
-                shared::load_u32(row),
-                shared::load_u32(row + 4),
-                shared::load_u32(row + 8),
-                shared::load_u32(row + 12),
-            ];
-            global::store_u32x4(share(params.c.address, 16), words);
+            global::store_u32x4(place, row_of_this_lane());
+            thread::sync_warp();
+            warpgroup::store_matrices_transposed(address, registers);
+            thread::sync_warp();
+            global::store_u32x4(place + 16, row_of_this_lane());
         }
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! waves   = clusters that have a tile / clusters that run at once, rounded up
-//! asked   = cycles that one CTA takes to request its bytes
-//! loads   = bytes that one CTA takes from L2, without the bytes that a neighbour requests too
-//! arrives = max(asked, loads, (latency + asked) / (stages − 1))
+//! asked   = max(cycles that an SM takes to request its bytes, cycles that L2 takes to serve them)
+//! arrives = max(asked, (latency + asked) / (stages − 1))
 //! k_block = max(arithmetic, arrives) + waits + power     BLOCK_K of one tile
 //! wave    = max(k_blocks · k_block, DRAM) + store
 //! ahead   = half of min(k_blocks, stages) · (k_block − arithmetic), or of store
-//! cycles  = start + waves · wave − (waves − 1) · ahead
+//! cycles  = cluster + waves · wave − (waves − 1) · ahead
 //! ```
+//!
+//! L2 serves the whole GPU: where half of the SMs ask, it serves each of them in half the time. A
+//! line for which many CTAs ask at the same time takes longer.
 //!
 //! `ahead` is what the producer of a persistent CTA loads for the next tile while the consumers
 //! store this one.
@@ -23,7 +25,7 @@
 //!
 //! ```text
 //! wave   = max(k_blocks · k_block, store, k_blocks · asked + stored) + order_barrier
-//! cycles = start + waves · max(wave, DRAM) + store
+//! cycles = cluster + waves · max(wave, DRAM) + store
 //! ```
 //!
 //! Loads and stores pass the same queue to L2, one after the other.
@@ -58,10 +60,11 @@
 //!
 //! The number of waves decides between tiles: a large tile computes more for
 //! each byte it loads, but leaves SMs idle in the last wave. The rates
-//! (`cost/work.rs`) are those of an SM of an H100 or H200. Other devices have other rates, but
+//! (`cost/k_block.rs`, `cost/work.rs`) are those of an SM of an H100 or H200. Other devices have other rates, but
 //! similar ratios between their units, and a comparison needs only the ratios.
 
 mod epilogue;
+mod k_block;
 mod task;
 mod work;
 
@@ -70,16 +73,16 @@ use gpu_kernels::{KernelInfo, Schedule, TileGrid};
 use super::choice::Choice;
 use crate::epilogue_form::EpilogueForm;
 use crate::problem::{Problem, Target};
-use work::{Work, fill};
+use work::Work;
 
 pub use task::{MidLine, Task};
 
 /// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: u64 = 917;
+const CLUSTER_LATENCY: u64 = 482;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
-const STREAM_K_MARGIN: u64 = 2;
+const STREAM_K_MARGIN: u64 = 1;
 
 /// An estimate to compare kernels by: smaller is better, cycles first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,8 +134,8 @@ pub(super) fn under(
         _ => CLUSTER_LATENCY,
     };
     Cost {
-        cycles: fill(kernel) + cluster + cycles,
-        loads: work.loads,
+        cycles: cluster + cycles,
+        loads: work.loads(),
     }
 }
 

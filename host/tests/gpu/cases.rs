@@ -336,7 +336,7 @@ impl Generator {
         let ((m, n, k), [a, b, _]) = (shape, arrangements);
         if self.kernel.c_along_m {
             // M and N are those of the kernel: a column-major C, or a row-major one as Cᵀ.
-            let m = m.next_multiple_of(4);
+            let m = m.next_multiple_of(16 / self.kernel.input.bytes() as usize);
             let (shape, arrangements) = match self.random.random() {
                 true => ((m, n, k), [b.turned(), a.turned(), Arrangement::ColsPadded]),
                 false => ((n, m, k), [a, b, Arrangement::RowsPadded]),

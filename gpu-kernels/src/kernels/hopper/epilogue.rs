@@ -36,6 +36,7 @@ use super::pipeline::Consumer;
 use super::shared_memory::{Mbarrier, SharedMemory, StagedTile, Staging};
 use super::tma_load::is_gated;
 use super::traits::{Accumulators, KernelTraits, Origin};
+use crate::dtype::ElementType as _;
 use crate::epilogue::{Activation, SourceUse, pack_pair, times};
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
@@ -51,8 +52,15 @@ pub const fn store_rows(cluster: Cluster) -> u32 {
     if cluster.k > 1 { 16 } else { 64 }
 }
 
-/// Columns of C, along N, that one TMA store of a C along M writes.
-pub const STORE_COLUMNS: u32 = 32;
+/// Columns of C that one TMA store of a C along M writes: the most that divide `block_n` and, in
+/// elements of `bytes` bytes, the columns of a staged tile.
+pub const fn store_columns(block_n: u32, bytes: u32) -> u32 {
+    match (block_n % 64, bytes) {
+        (0, 2) => 64,
+        (0 | 32, _) => 32,
+        _ => 16,
+    }
+}
 
 /// Stores the rows of one consumer warpgroup.
 pub struct TileStore<'a, K: KernelTraits> {
@@ -171,7 +179,11 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// Whether C has 32-bit elements.
     #[inline(always)]
     fn is_wide(&self) -> bool {
-        K::C_ALONG_M || !K::STORES_BY_TMA_ONLY && self.params.form.output.bytes() == 4
+        if K::STORES_BY_TMA_ONLY {
+            K::Element::DTYPE.bytes() == 4
+        } else {
+            self.params.form.output.bytes() == 4
+        }
     }
 
     /// Whether there is a source, and it comes by TMA.
@@ -335,8 +347,10 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         let [a, b, c, d, e, f, g, h] = values;
         // SAFETY: the caller's duty.
         unsafe {
-            if K::C_ALONG_M {
-                self.fill_along_m(place, values);
+            if K::C_ALONG_M && self.is_wide() {
+                self.fill_along_m_wide(place, values);
+            } else if K::C_ALONG_M {
+                self.fill_along_m(fragment, place, values);
             } else if self.is_wide() {
                 let chunk = place.group * 4 + fragment.chunk;
                 let [upper, lower] = [fragment.row, fragment.row + 8];

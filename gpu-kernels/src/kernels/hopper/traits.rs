@@ -153,11 +153,16 @@ pub trait KernelTraits {
             "C is staged in groups of 16 columns"
         );
         assert!(
-            Self::C_ALONG_M == (Self::STORES_BY_TMA_ONLY && Self::Element::DTYPE.bytes() == 4),
-            "4-byte elements are stored through TMA alone along M, and others are not"
+            Self::C_ALONG_M || !Self::STORES_BY_TMA_ONLY || Self::Element::DTYPE.bytes() == 2,
+            "4-byte elements are stored through TMA alone only along M"
         );
         assert!(!Self::STORES_BY_TMA_ONLY || !Self::FUSED);
         assert!(!Self::C_ALONG_M || Self::CLUSTER.k == 1);
+        assert!(
+            !Self::C_ALONG_M
+                || Self::Element::DTYPE.bytes() == 2
+                || Self::BLOCK_N.is_multiple_of(32)
+        );
         assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
         assert!(
             !Self::FUSED || Self::CLUSTER.m == 1 || matches!(Self::B::MAJOR, Major::K),

@@ -76,8 +76,8 @@ fn picks_what_was_measured_to_be_fast() {
         ((8192, 8192, 8192), "128x192x64_pingpong"),
         ((8192, 8192, 1024), "128x192x64_pingpong"),
         ((16384, 16384, 16384), "256x192x64"),
-        ((1024, 1024, 1024), "128x64x64"),
-        ((256, 4096, 4096), "128x64x64"),
+        ((1024, 1024, 1024), "64x128x64"),
+        ((256, 4096, 4096), "64x128x64"),
         // Rows that begin in mid-line.
         ((1000, 1000, 1000), "128x64x64_cluster1x2"),
         ((3000, 3000, 3000), "192x128x64_cluster1x2"),
@@ -134,11 +134,13 @@ fn a_wave_more_costs_more() {
         let grid = TileGrid { tiles_m, tiles_n };
         estimate(kernel, &plain(grid, 4096), &H200)
     };
-    assert_eq!(cost(12, 11), cost(8, 8));
+    // Half a wave is not faster where the tensor cores are the limit, but for the power limit.
+    let (wave, half) = (cost(12, 11).cycles, cost(8, 8).cycles);
+    assert!((wave * 90 / 100..=wave).contains(&half), "{wave}, {half}");
     // The producer loads ahead while the first wave is stored.
     let (one, two) = (cost(12, 11).cycles, cost(19, 7).cycles);
     assert!(
-        (2 * one * 98 / 100..=2 * one).contains(&two),
+        (2 * one * 92 / 100..=2 * one).contains(&two),
         "{one}, {two}"
     );
 }
@@ -162,7 +164,7 @@ fn dram_is_a_floor() {
     );
     assert!(cycles(whole, 5120, 27648) < cycles(split, 5120, 27648));
     let bytes = 2 * 5120 * 27648;
-    assert!(cycles(whole, 5120, 27648) > bytes / (16 * 132));
+    assert!(cycles(whole, 5120, 27648) > bytes / (18 * 132));
     // Few CTAs cannot ask for all that DRAM delivers, so that a split pays.
     assert!(cycles(whole, 1280, 8192) > cycles(split, 1280, 8192));
 }
@@ -191,19 +193,40 @@ fn tiles_cut_at_different_depths_share_no_reads() {
 }
 
 #[test]
-fn what_neighbours_ask_for_too_is_asked_for_once() {
-    let loads = |name, tiles_m, tiles_n| {
-        let grid = TileGrid { tiles_m, tiles_n };
-        estimate(named(name), &plain(grid, 4096), &H200).loads
+fn a_cta_loads_what_its_cluster_does_not_share() {
+    let loads = |name| {
+        let (tiles_m, tiles_n) = (2, 2);
+        estimate(
+            named(name),
+            &plain(TileGrid { tiles_m, tiles_n }, 4096),
+            &H200,
+        )
+        .loads
     };
-    // Steps of 64 of f16: 128 bytes of each of 128 rows and 256 columns.
-    let alone = "hopper_f16_ak_bn_128x256x64";
-    assert_eq!(loads(alone, 1, 1), (128 + 256) * 128);
-    assert_eq!(loads(alone, 1, 2), (128 * 77 / 100 + 256) * 128);
-    assert_eq!(loads(alone, 2, 2), (128 * 77 / 100 + 256 * 77 / 100) * 128);
-    // Half of the columns come by multicast.
-    let cluster = "hopper_f16_ak_bn_128x256x64_cluster2x1";
-    assert_eq!(loads(cluster, 2, 2), (128 + 128) * 128);
+    // Steps of 64 of f16: 128 bytes of each of 128 rows and 192 columns, of which half come by
+    // multicast.
+    assert_eq!(loads("hopper_f16_ak_bn_128x192x64"), (128 + 192) * 128);
+    assert_eq!(
+        loads("hopper_f16_ak_bn_128x192x64_cluster2x1"),
+        (128 + 96) * 128
+    );
+}
+
+/// The times of these are bound by the requests to L2.
+#[test]
+fn l2_serves_the_whole_gpu() {
+    let kernel = named("hopper_f16_ak_bn_128x64x64");
+    let cycles = |tiles_m, tiles_n| {
+        let task = Task {
+            mid_line: MidLine { a: true, b: true },
+            ..plain(TileGrid { tiles_m, tiles_n }, 8192)
+        };
+        estimate(kernel, &task, &H200).cycles
+    };
+    // Fewer CTAs are served faster.
+    assert!(10 * cycles(11, 6) < 9 * cycles(11, 12));
+    // All CTAs ask for the same rows of A at the same time.
+    assert!(10 * cycles(1, 132) > 11 * cycles(11, 12));
 }
 
 #[test]
@@ -255,7 +278,7 @@ fn split_k_is_for_few_and_deep_tiles() {
     };
     // Many CTAs add for each tile.
     assert_eq!(
-        prefers("hopper_f16_ak_bn_64x64x64_streamk", 96, 88, 11736),
+        prefers("hopper_f16_ak_bn_128x64x64_streamk", 96, 88, 11736),
         Some(true)
     );
     // Whole waves, or one k-block.

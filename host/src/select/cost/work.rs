@@ -1,4 +1,4 @@
-//! The quantities that an estimate is made from, and the rates of an SM.
+//! The quantities that an estimate is made from, tile by tile, and the rates of an SM.
 //!
 //! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 502
 //! products whose pitches are multiples of 16 bytes, each measured with every kernel. Together
@@ -6,154 +6,59 @@
 //! that choose the kernels known to be fast on the suite `hopper`. They were judged on products
 //! drawn afterwards (`docs/perf-log.md`, "What cuBLASLt runs, and the tiles that were missing").
 
-use gpu_kernels::{DType, Family, KernelInfo, Major, TileGrid};
+use gpu_kernels::{Family, KernelInfo, TileGrid};
 
 use super::epilogue;
+use super::k_block::{KBlock, k_blocks, tiles};
 use super::task::Task;
-use crate::problem::{CACHE_LINE, Target};
-
-/// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
-/// the peak of `wgmma` (4096 for 16-bit types); for the other families it is the rate
-/// measured at 4096³ on an H200.
-fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
-    match (kernel.family, kernel.input) {
-        (Family::Hopper, DType::Tf32) => 2048,
-        // Three products for one. Narrow tiles read as much of shared memory as `wgmma` can: 3000³
-        // takes 0.32 ms in 64×128 tiles and 0.39 in 64×64.
-        (Family::Hopper, DType::F16x3) if kernel.block.n < 128 => 1100,
-        (Family::Hopper, DType::F16x3) => 4096 / 3,
-        (Family::Hopper, _) => 4096,
-        (Family::TensorCore, DType::Tf32) => 900,
-        (Family::TensorCore, DType::F16x3) if kernel.block.n < 128 => 460,
-        (Family::TensorCore, DType::F16x3) => 490,
-        (Family::TensorCore, _) => 2300,
-        (Family::Tiled, _) => 160,
-        (Family::Naive | Family::Pack | Family::Split | Family::Reduce, _) => 20,
-    }
-}
-
-/// Tenths of a cycle that the SM needs to request 128 bytes: first where they are one
-/// cache line, then where they straddle two, which limits most kernels.
-const ASKING: (u64, u64) = (4, 42);
-
-/// Tenths of a cycle to request 128 bytes of f32 that straddle two cache lines: at 3000³ on an
-/// H200, a k-block of 128×192 tiles takes 1,060 cycles, for 320 such rows. It and
-/// [`LOADED_PER_CYCLE_OF_POWER_WIDE`] are fitted to 125 TF32 products with every kernel
-/// (`docs/perf-log.md`, "TMA rounds to TF32").
-const ASKING_WIDE: u64 = 34;
-
-/// The fraction of the lines requested by CTAs next to each other in the tile order that
-/// reaches L2. Such CTAs run on the same GPC, which merges requests for the same line if
-/// they meet (`docs/tile-order.md`). Counted on an H200, 0.4 to 0.65 of the bytes reach
-/// L2, 0.66 to 0.88 with one tile per CTA. Requests of clusters hardly meet, because the
-/// clusters are distributed over all GPCs: 0.86 to 1.0.
-const MADE_ONCE: (u64, u64) = (77, 100);
-
-/// Bytes per cycle that L2 delivers to one SM, counting only the requests that reach L2.
-const LOADED_PER_CYCLE: u64 = 49;
-
-/// Cycles from the request for a stage of a hopper kernel to its arrival, while all SMs ask for
-/// operands, and the further cycles if all of its bytes come from DRAM. Every stage is filled
-/// once in this time, so what an SM gets grows with the stages that it keeps in flight (Little's
-/// law). Of 56 linear layers, 128×144 tiles with five stages instead of four take 8 % less time
-/// cold, 128×160 in clusters 8 %, under stream-K 5 %.
-const LATENCY: (u64, u64) = (1415, 3826);
-
-/// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
-/// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
-/// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
-/// and 3 % slower sustained.
-const LOADED_PER_CYCLE_OF_POWER: u64 = 480;
-
-/// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
-/// are 5 % slower than 128×256 tiles with as many stages.
-const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
-
-/// Cycles per k-block that the tensor cores are idle where a CTA has one consumer, because
-/// it waits for a stage and releases one.
-const ALONE: u64 = 14;
-
-/// Cycles per k-block that CTAs with shared loads wait for each other.
-const COUPLED: u64 = 135;
+use crate::problem::Target;
 
 /// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
-/// it delivers to one SM. Fitted to the sweep and to 40 products of 1 to 256 rows with the weights
-/// of linear layers: an H200 reads such weights at 4.1 TB/s by 128 CTAs, 3.6 by 80 and 2.9 by 56.
-const FROM_DRAM: (u64, u64) = (14, 21);
+/// it delivers to one SM: an H200 reads the weights of linear layers at 4.1 TB/s by 128 CTAs, 3.6 by
+/// 80 and 2.9 by 56.
+const FROM_DRAM: (u64, u64) = (17, 27);
 
 /// The part of an operand larger than L2 that comes from DRAM again for each tile that reads
 /// it at a time of its own, in percent.
-const READ_AGAIN: u64 = 26;
+const READ_AGAIN: u64 = 82;
 
-/// Extra cycles that the first tiles wait for their operands, which come from DRAM. A
-/// pipeline that fills shared memory costs none of these cycles, a pipeline without
-/// stages would cost all of them, and [`fill`] interpolates. At 2048³ on an H200, 128×256
-/// tiles with four stages instead of three are 2 % faster cold.
-const FILL: u64 = 1894;
-
-/// Bytes of a pipeline that fills shared memory.
-const FULL_PIPELINE: u64 = 192 << 10;
-
-/// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts. At
-/// two waves of tiles this and [`FILL`] make the same two kernels equally fast.
-const STAGED_IN_PARTS: u64 = 470;
+/// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
+const STAGED_IN_PARTS: u64 = 310;
 
 /// Bytes of C, or of accumulators for another CTA, per cycle that an SM stores. Most rows of C
 /// in the sweep begin in the middle of a cache line.
-const STORED_PER_CYCLE: u64 = 23;
+const STORED_PER_CYCLE: u64 = 21;
 
 /// Cycles between the multiplies of one tile and the multiplies of the next, without the
 /// cycles of the stores of C.
-const BETWEEN_TILES: u64 = 320;
+const BETWEEN_TILES: u64 = 893;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
 /// consumer to the first of the other.
-const ORDER_BARRIER: u64 = 530;
+const ORDER_BARRIER: u64 = 425;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
 /// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 3071;
+const EXCHANGE_LATENCY: u64 = 1458;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
-/// loads of them. It, [`ADDED_PER_CYCLE`] and the margin of stream-K make the loss of the choice
-/// small on the sweeps. Their sum is more than a fix-up
-/// takes by itself (5,700 cycles, and 1,000 to 1,800 for each peer of a 128×128 tile), because the
-/// estimate of the main loop is short for these products (`docs/perf-log.md`, "What a fix-up
-/// costs").
-const FIX_UP_LATENCY: u64 = 6983;
+/// loads of them.
+const FIX_UP_LATENCY: u64 = 2997;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
-const ADDED_PER_CYCLE: u64 = 11;
+const ADDED_PER_CYCLE: u64 = 26;
 
 /// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
-/// that a CTA writes and reduces: 1024×1024×8192 in 64 tiles takes 31.7 µs by 128 CTAs and 39.5 by
-/// 132 on an H200.
-const CROSSING: u64 = 27_750;
+/// that a CTA writes and reduces.
+const CROSSING: u64 = 791;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads. It includes what
 /// [`FIX_UP_LATENCY`] includes besides the fix-up.
-const REDUCE_LATENCY: u64 = 20_950;
+const REDUCE_LATENCY: u64 = 6736;
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
-const REDUCED_PER_CYCLE: u64 = 37;
-
-/// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
-/// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
-/// and with more. Measured with `tensor_core` on an H200: 64×64 tiles of 16×225×4096 take 1.4 µs
-/// a k-block, 128×256 tiles of 543×1587×96 take 10 µs.
-const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
-
-/// Extra cycles that the first tiles of a hopper kernel wait, compared to the largest
-/// pipeline.
-pub(super) fn fill(kernel: &KernelInfo) -> u64 {
-    match kernel.family {
-        Family::Hopper => {
-            FILL * FULL_PIPELINE.saturating_sub(kernel.pipeline_bytes.into()) / FULL_PIPELINE
-        }
-        _ => 0,
-    }
-}
+const REDUCED_PER_CYCLE: u64 = 19;
 
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
 /// type per consumer.
@@ -213,19 +118,15 @@ pub(super) struct Work {
     pub(super) at_once: u64,
     /// Number of k-blocks of one CTA for one tile.
     k_blocks: u64,
-    /// Time of one k-block.
-    k_block: u64,
-    /// Bytes that one k-block loads from L2.
-    pub(super) loads: u64,
+    /// What one k-block takes.
+    k_block: KBlock,
     /// Time from a tile's last k-block to its last byte of C.
     store: u64,
-    /// Time in which the SM requests a tile's operands and stores its C, one after the other: the
-    /// store of one tile is not hidden by the loads of the next where both straddle lines
-    /// (15824×12216×160 on an H200: 243 µs by ping-pong in 128×192 tiles, 175 by 256×192).
-    requests: u64,
+    /// Time in which the SM stores the bytes of a tile of C.
+    sent: u64,
     /// Whether the main loop of the next tile hides the store.
     ping_pong: bool,
-    /// Time of the loads that the producer makes for the next tile while this one is stored.
+    /// k-blocks that the producer loads for the next tile while this one is stored.
     ahead: u64,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
@@ -241,75 +142,13 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn of(kernel: &KernelInfo, task: &Task, target: &Target) -> Work {
-        let Task {
-            grid,
-            batches,
-            k,
-            mid_line,
-            ..
-        } = *task;
-        let (block, cluster) = (kernel.block, kernel.cluster);
-        let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
-        let tiles =
-            (u64::from(grid.tiles_m) * u64::from(grid.tiles_n)).saturating_mul(batches.into());
-        let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-        let by_element = if task.by_element {
-            let threads = u64::from(kernel.threads.max(1));
-            let cycles = if m * n / threads <= 32 {
-                CYCLES_PER_ELEMENT.0
-            } else {
-                CYCLES_PER_ELEMENT.1
-            };
-            (m + n) * depth * cycles / threads
-        } else {
-            0
-        };
-        // CTAs that share an SM, if there are so many.
-        let sharing = u64::from(kernel.ctas_per_sm).min(tiles.div_ceil(target.sms.max(1).into()));
-        // One CTA's share of the lines that its cluster loads together. The boxes of an operand
-        // along K are cut to its last line if no other CTA shares them, and those along N are
-        // whole.
-        let rows = match (kernel.a_major, cluster.n) {
-            (Some(Major::K), 1) => m.min(task.rows.into()),
-            (_, sharing) => m / u64::from(sharing),
-        };
-        let columns = match (kernel.b_major, cluster.m) {
-            (Some(Major::K), 1) => n.min(task.columns.into()),
-            (Some(Major::K), sharing) => n / u64::from(sharing),
-            (_, sharing) => n.next_multiple_of(64) / u64::from(sharing),
-        };
-        // TMA fetches nothing past the end of K.
-        let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
-        let (straddling, per_cycle_of_power) = match kernel.input.factor().bytes() {
-            4 => (ASKING_WIDE, LOADED_PER_CYCLE_OF_POWER_WIDE),
-            _ => (ASKING.1, LOADED_PER_CYCLE_OF_POWER),
-        };
-        let asking = |mid_line| if mid_line { straddling } else { ASKING.0 };
-        let asked = rows * asking(mid_line.a) + columns * asking(mid_line.b);
-        let taken = |lines, neighbours: u32| match (cluster.ctas(), neighbours) {
-            (1, 2..) => lines * MADE_ONCE.0 / MADE_ONCE.1,
-            _ => lines,
-        };
-        let loads = (taken(rows, grid.tiles_n) + taken(columns, grid.tiles_m)) * bytes;
-        let alone = u64::from(kernel.consumers == 1);
-        let coupled = u64::from(cluster.sharing() > 1);
-        let waits = alone * ALONE + coupled * COUPLED;
+        let (grid, cluster) = (task.grid, kernel.cluster);
+        let [m, n] = [kernel.block.m, kernel.block.n].map(u64::from);
+        let tiles = tiles(task);
         let operands = Bytes::of(kernel, task);
         let tile_bytes = operands.all() / tiles.max(1);
-        let k_blocks = u64::from(k).div_ceil(depth).div_ceil(cluster.k.into());
-        let requested = asked * bytes / (10 * CACHE_LINE);
-        let in_flight = match kernel.family {
-            Family::Hopper => {
-                let loaded = k_blocks * (rows + columns) * bytes * u64::from(cluster.ctas());
-                let from_dram = LATENCY.1 * tile_bytes.min(loaded) / loaded.max(1);
-                // The stage that is multiplied is not in flight.
-                let stages = u64::from(kernel.stages.max(2)) - 1;
-                (LATENCY.0 + from_dram + requested) / stages
-            }
-            _ => 0,
-        };
-        let arrived = requested.max(loads / LOADED_PER_CYCLE).max(in_flight);
-        let k_block = arithmetic.max(arrived) + waits + loads / per_cycle_of_power;
+        let k_block = KBlock::of(kernel, task, target, tile_bytes);
+        let k_blocks = k_blocks(kernel, task);
 
         // Each CTA stores one part of the tile, and sends the other parts away as f32.
         let parts = u64::from(cluster.k);
@@ -323,28 +162,29 @@ impl Work {
             tiles,
             at_once: target.clusters_at_once(kernel).into(),
             k_blocks,
-            k_block: (k_block * sharing).max(by_element),
-            loads,
+            k_block,
             store: BETWEEN_TILES
                 + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
                 + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
                 + epilogue::cycles(kernel, &task.epilogue)
                 + exchange,
-            requests: k_blocks * requested
-                + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE,
+            sent: part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE,
             ping_pong: kernel.ping_pong,
             ahead: match kernel.family {
-                Family::Hopper => {
-                    k_blocks.min(kernel.stages.into()) * k_block.saturating_sub(arithmetic)
-                }
+                Family::Hopper => k_blocks.min(kernel.stages.into()),
                 _ => 0,
             },
             accumulators: 4 * m * n,
             tile_bytes,
             bytes_again: operands.again(grid, target) / tiles.max(1),
             cluster_ctas: cluster.ctas().into(),
-            sms: target.sms.into(),
+            sms: target.sms.max(1).into(),
         }
+    }
+
+    /// Bytes that one k-block of one CTA loads.
+    pub(super) fn loads(&self) -> u64 {
+        self.k_block.loads
     }
 
     /// Time in which DRAM delivers `bytes` to `clusters` clusters.
@@ -357,9 +197,14 @@ impl Work {
     /// Time of a wave of `tiles` whole tiles.
     fn wave(&self, tiles: u64) -> u64 {
         let dram = self.dram_time(tiles * self.tile_bytes, tiles);
-        let multiply = self.k_blocks * self.k_block;
+        let ctas = tiles * self.cluster_ctas;
+        let multiply = self.k_blocks * self.k_block.cycles(ctas);
         if self.ping_pong {
-            (multiply.max(self.store).max(self.requests) + ORDER_BARRIER).max(dram)
+            // Loads and stores pass the same queue to L2, one after the other: the store of one
+            // tile is not hidden by the loads of the next where both straddle lines
+            // (15824×12216×160 on an H200: 243 µs in 128×192 tiles, 175 by 256×192).
+            let requests = self.k_blocks * self.k_block.asked(ctas) + self.sent;
+            (multiply.max(self.store).max(requests) + ORDER_BARRIER).max(dram)
         } else {
             multiply.max(dram) + self.store
         }
@@ -375,7 +220,9 @@ impl Work {
         let ahead = if self.ping_pong {
             0
         } else {
-            self.ahead.min(self.store) / 2
+            let cycles = self.k_block.cycles(self.at_once * self.cluster_ctas);
+            let idle = cycles.saturating_sub(self.k_block.arithmetic);
+            (self.ahead * idle).min(self.store) / 2
         };
         let later_waves = (waves + u64::from(left > 0)).saturating_sub(1);
         waves * self.wave(self.at_once) + last + store - later_waves * ahead
@@ -413,7 +260,7 @@ impl Work {
                     0 => self.k_blocks.div_ceil(ctas / left),
                     _ => (left * self.k_blocks).div_ceil(ctas),
                 };
-                let multiply = k_blocks * self.k_block;
+                let multiply = k_blocks * self.k_block.cycles(ctas);
                 let multiply = multiply.max(dram);
                 let write = self.accumulators / STORED_PER_CYCLE;
                 let read = peers * self.accumulators / ADDED_PER_CYCLE;
@@ -434,7 +281,8 @@ impl Work {
             let ctas = each * self.tiles;
             let dram = self.dram_time(self.tiles * self.tile_bytes, ctas.min(self.at_once));
             let waves = ctas.div_ceil(self.at_once);
-            let multiply = (waves * self.k_blocks.div_ceil(each) * self.k_block).max(dram);
+            let k_block = self.k_block.cycles(ctas.min(self.at_once));
+            let multiply = (waves * self.k_blocks.div_ceil(each) * k_block).max(dram);
             let write = waves * self.accumulators / STORED_PER_CYCLE;
             let read = ctas * self.accumulators / (REDUCED_PER_CYCLE * self.sms.max(1));
             multiply + write + REDUCE_LATENCY + read

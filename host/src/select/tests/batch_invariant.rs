@@ -264,7 +264,9 @@ fn what_is_forced_and_adds_otherwise_is_refused() {
         packing: Packing::Never,
         ..invariant()
     };
-    assert!(choose(LIBRARY, &odd, &H200, &invariant()).unwrap().packed.a);
+    let choice = choose(LIBRARY, &odd, &H200, &invariant()).unwrap();
+    let Packed { a, b } = choice.packed;
+    assert!(if choice.transposed { b } else { a });
     assert!(choose(LIBRARY, &odd, &H200, &never).is_err());
 }
 

@@ -1,42 +1,76 @@
-//! Staging and sending a C that is contiguous along M, in f32.
+//! Staging and sending a C that is contiguous along M.
 //!
-//! A staged tile has 64 rows and 32 columns of C, as for a C along N, but in two boxes of 32 × 32,
-//! whose lines are columns of C:
+//! A staged tile has 64 rows of C and, in boxes whose lines are columns of C, 64 columns of a
+//! 16-bit type or 32 of f32:
 //!
 //! ```text
-//! rows of C     0 … 31          32 … 63
-//! column 0      line 0          line 32       128 bytes each, in the 128-byte swizzle
-//! column 1      line 1          line 33
+//! 16 bits                         f32
+//! rows of C     0 … 63            0 … 31          32 … 63
+//! column 0      line 0            line 0          line 32     128 bytes each, in the
+//! column 1      line 1            line 1          line 33     128-byte swizzle
 //! …
-//! column 31     line 31         line 63
+//! column 31     line 31           line 31         line 63
+//! …
+//! column 63     line 63
 //! ```
 //!
-//! Each lane stores its values one by one. A warp's store writes eight elements of four lines,
-//! two lines apart: the swizzle puts these into different banks.
+//! `stmatrix.trans` stores 16-bit elements as it stores a C along N, with rows and columns
+//! exchanged. Of f32 elements, each lane stores its values one by one: a warp's store writes eight
+//! elements of four lines, two lines apart, which the swizzle puts into different banks.
 
-use super::{Place, STORE_COLUMNS, TileStore};
+use super::{Fragment, Place, TileStore, store_columns};
+use crate::dtype::ElementType as _;
+use crate::epilogue::pack_pair;
 use crate::isa::hint::compute_here;
-use crate::isa::{shared, tma};
+use crate::isa::{shared, tma, warpgroup};
 use crate::kernels::hopper::traits::{KernelTraits, Origin, ROW_BYTES};
 use crate::problem::MapOf;
 
-/// Rows of C in a line.
-const LINE: u32 = ROW_BYTES / 4;
-
 impl<K: KernelTraits> TileStore<'_, K> {
+    /// Bytes of an element of a C along M.
+    const BYTES: u32 = K::Element::DTYPE.bytes();
+
+    /// Rows of C in a line.
+    const LINE: u32 = ROW_BYTES / Self::BYTES;
+
+    /// Columns of a staged tile.
+    const COLUMNS: u32 = Self::LINE;
+
     /// Writes this lane's values of 16 columns, which are those of
-    /// [`Accumulator::columns`](crate::isa::wgmma::Accumulator::columns), to their staged tile.
+    /// [`Accumulator::columns`](crate::isa::wgmma::Accumulator::columns), to their staged tile of
+    /// 16-bit elements.
     ///
     /// # Safety
     /// See [`TileStore::fill`].
     #[inline(always)]
-    pub(super) unsafe fn fill_along_m(&self, place: Place, values: [f32; 8]) {
+    pub(super) unsafe fn fill_along_m(&self, fragment: Fragment, place: Place, values: [f32; 8]) {
+        let dtype = self.params.form.output;
+        let [a, b, c, d, e, f, g, h] = values;
+        // Lanes 0 to 15 of a warp address the first eight columns, lanes 16 to 31 the others; eight
+        // lanes with the same chunk of eight rows make a matrix.
+        let column = 16 * place.group + 8 * fragment.matrix_half + fragment.matrix_row % 8;
+        let chunk = fragment.matrix_row / 8;
+        // SAFETY: the caller's duty.
+        unsafe {
+            warpgroup::store_matrices_transposed(
+                self.buffer(place.tile).chunk(column, chunk),
+                [(a, b), (c, d), (e, f), (g, h)].map(|(low, high)| pack_pair(dtype, low, high)),
+            );
+        }
+    }
+
+    /// [`TileStore::fill_along_m`] for f32.
+    ///
+    /// # Safety
+    /// See [`TileStore::fill`].
+    #[inline(always)]
+    pub(super) unsafe fn fill_along_m_wide(&self, place: Place, values: [f32; 8]) {
         let lane = compute_here(self.lane);
         let row = lane / 32 * 16 + lane % 32 / 4;
         let tile = self.buffer(place.tile);
         let address = |row: u32, column: u32| {
-            let line = row / LINE * STORE_COLUMNS + 16 * place.group + column;
-            tile.chunk(line, row % LINE / 4) + row % 4 * 4
+            let line = row / Self::LINE * Self::COLUMNS + 16 * place.group + column;
+            tile.chunk(line, row % Self::LINE / 4) + row % 4 * 4
         };
         let column = 2 * (lane % 4);
         let [a, b, c, d, e, f, g, h] = values;
@@ -53,20 +87,29 @@ impl<K: KernelTraits> TileStore<'_, K> {
         }
     }
 
-    /// Starts the TMA stores of buffer `tile` of the batch to C(origin..).
+    /// Starts the TMA stores of buffer `tile` of the batch at `origin`, which is column `col` of
+    /// C's tile.
     ///
     /// # Safety
     /// See [`TileStore::send`]: the buffer is filled, and a barrier stands before.
     #[inline(always)]
-    pub(super) unsafe fn send_along_m(&self, tile: u32, origin: Origin) {
+    pub(super) unsafe fn send_along_m(&self, tile: u32, origin: Origin, col: u32) {
         let map = self.maps.of(MapOf::C);
-        let column = origin.col + tile * STORE_COLUMNS;
-        let buffer = self.buffer(tile);
-        // SAFETY: the caller's duty.
-        unsafe {
-            tma::store_if(self.sends(), map, buffer.row(0), origin.row, column);
-            let from = buffer.row(STORE_COLUMNS);
-            tma::store_if(self.sends(), map, from, origin.row + LINE, column);
+        let first = tile * Self::COLUMNS;
+        let boxes = store_columns(K::BLOCK_N, Self::BYTES);
+        let mut rows = 0;
+        while rows < 64 {
+            let mut columns = 0;
+            // The last tile may have fewer columns.
+            while columns < Self::COLUMNS && col + first + columns < K::BLOCK_N {
+                let line = rows / Self::LINE * Self::COLUMNS + columns;
+                let from = self.buffer(tile).row(line);
+                let (x, y) = (origin.row + rows, origin.col + first + columns);
+                // SAFETY: the caller's duty.
+                unsafe { tma::store_if(self.sends(), map, from, x, y) };
+                columns += boxes;
+            }
+            rows += Self::LINE;
         }
     }
 }

@@ -97,7 +97,7 @@ impl<K: KernelTraits> TileStore<'_, K> {
                 let mut tile = 0;
                 while tile < batch {
                     if K::C_ALONG_M {
-                        self.send_along_m(tile, origin);
+                        self.send_along_m(tile, origin, col);
                     } else {
                         self.send_along_n(tile, origin, col);
                     }

@@ -1,0 +1,220 @@
+//! What one k-block of a CTA takes.
+//!
+//! The constants are fitted as `work.rs` says, where they name no other source.
+
+use gpu_kernels::{DType, Family, KernelInfo, Major};
+
+use super::task::Task;
+use crate::problem::{CACHE_LINE, Target};
+
+/// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
+/// the peak of `wgmma` (4096 for 16-bit types); for the other families it is the rate
+/// measured at 4096³ on an H200.
+fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
+    match (kernel.family, kernel.input) {
+        (Family::Hopper, DType::Tf32) => 2048,
+        // Three products for one. Narrow tiles read as much of shared memory as `wgmma` can: 3000³
+        // takes 0.32 ms in 64×128 tiles and 0.39 in 64×64.
+        (Family::Hopper, DType::F16x3) if kernel.block.n < 128 => 1100,
+        (Family::Hopper, DType::F16x3) => 4096 / 3,
+        (Family::Hopper, _) => 4096,
+        (Family::TensorCore, DType::Tf32) => 900,
+        (Family::TensorCore, DType::F16x3) if kernel.block.n < 128 => 460,
+        (Family::TensorCore, DType::F16x3) => 490,
+        (Family::TensorCore, _) => 2300,
+        (Family::Tiled, _) => 160,
+        (Family::Naive | Family::Pack | Family::Split | Family::Reduce, _) => 20,
+    }
+}
+
+/// Tenths of a cycle that the copy engine of an SM takes to request 128 bytes: first where they are
+/// one cache line, then where they straddle two.
+const REQUEST: (u64, u64) = (16, 24);
+
+/// Tenths of a cycle that L2 takes for 128 bytes while all SMs ask for as much; first where they
+/// are one cache line, then where they straddle two. Where fewer SMs ask, L2 serves each of them
+/// faster: by Nsight Compute on an H200, kernels whose operands straddle lines make 60 to 65 requests a
+/// cycle, all SMs together, whatever their tiles (`docs/perf-log.md`, "L2 serves the whole GPU").
+const SERVE: (u64, u64) = (6, 31);
+
+/// [`SERVE`] for 128 bytes of f32 that straddle two cache lines. It and
+/// [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from 125 TF32 products with every kernel
+/// (`docs/perf-log.md`, "TMA rounds to TF32").
+const SERVE_WIDE: u64 = 25;
+
+/// Tenths by which L2 takes longer for a line if all SMs ask for it, and no cluster shares it: one
+/// slice of L2 has it. 128×11880×1064 nt asks for 48 requests a cycle.
+const MEETING: u64 = 18;
+
+/// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
+/// all of its bytes come from DRAM. Every stage is filled once in this time, so what an SM gets
+/// grows with the stages that it keeps in flight (Little's law). Of 56 linear layers, 128×144
+/// tiles with five stages instead of four take 8 % less time cold, 128×160 in clusters 8 %, under
+/// stream-K 5 %.
+const LATENCY: (u64, u64) = (1363, 1122);
+
+/// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
+/// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
+/// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
+/// and 3 % slower sustained.
+const LOADED_PER_CYCLE_OF_POWER: u64 = 385;
+
+/// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
+/// are 5 % slower than 128×256 tiles with as many stages.
+const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
+
+/// Cycles per k-block that CTAs with shared loads wait for each other.
+const COUPLED: u64 = 83;
+
+/// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
+/// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
+/// and with more. Measured with `tensor_core` on an H200: 64×64 tiles of 16×225×4096 take 1.4 µs
+/// a k-block, 128×256 tiles of 543×1587×96 take 10 µs.
+const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
+
+/// Cluster tiles of all products.
+pub(super) fn tiles(task: &Task) -> u64 {
+    let grid = task.grid;
+    (u64::from(grid.tiles_m) * u64::from(grid.tiles_n)).saturating_mul(task.batches.into())
+}
+
+/// Number of k-blocks of one CTA for one tile.
+pub(super) fn k_blocks(kernel: &KernelInfo, task: &Task) -> u64 {
+    u64::from(task.k)
+        .div_ceil(kernel.block.k.into())
+        .div_ceil(kernel.cluster.k.into())
+}
+
+/// What one k-block of one CTA takes, in cycles.
+pub(super) struct KBlock {
+    /// Bytes that it loads.
+    pub(super) loads: u64,
+    /// On the tensor cores, or the FMA units.
+    pub(super) arithmetic: u64,
+    /// For the SM to request its operands.
+    requested: u64,
+    /// For L2 to serve them while all SMs ask.
+    served: u64,
+    /// From the request for a stage to its arrival, without the requests.
+    latency: u64,
+    /// Stages on their way.
+    in_flight: u64,
+    /// For the other CTAs of the cluster.
+    waits: u64,
+    /// Lost to the power limit while all SMs load.
+    power: u64,
+    /// To copy elements one by one.
+    by_element: u64,
+    /// CTAs of an SM.
+    sharing: u64,
+    /// SMs of the GPU.
+    sms: u64,
+}
+
+impl KBlock {
+    /// A k-block of `task`, of which each tile has a share of `tile_bytes` in A, B and C.
+    pub(super) fn of(kernel: &KernelInfo, task: &Task, target: &Target, tile_bytes: u64) -> KBlock {
+        let Task {
+            grid,
+            batches,
+            k,
+            mid_line,
+            ..
+        } = *task;
+        let (block, cluster) = (kernel.block, kernel.cluster);
+        let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
+        let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
+        let by_element = if task.by_element {
+            let threads = u64::from(kernel.threads.max(1));
+            let cycles = if m * n / threads <= 32 {
+                CYCLES_PER_ELEMENT.0
+            } else {
+                CYCLES_PER_ELEMENT.1
+            };
+            (m + n) * depth * cycles / threads
+        } else {
+            0
+        };
+        // CTAs that share an SM, if there are so many.
+        let sharing =
+            u64::from(kernel.ctas_per_sm).min(tiles(task).div_ceil(target.sms.max(1).into()));
+        // One CTA's share of the lines that its cluster loads together. The boxes of an operand
+        // along K are cut to its last line if no other CTA shares them, and those along N are
+        // whole.
+        let rows = match (kernel.a_major, cluster.n) {
+            (Some(Major::K), 1) => m.min(task.rows.into()),
+            (_, sharing) => m / u64::from(sharing),
+        };
+        let columns = match (kernel.b_major, cluster.m) {
+            (Some(Major::K), 1) => n.min(task.columns.into()),
+            (Some(Major::K), sharing) => n / u64::from(sharing),
+            (_, sharing) => n.next_multiple_of(64) / u64::from(sharing),
+        };
+        // TMA fetches nothing past the end of K.
+        let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
+        let (served_straddling, per_cycle_of_power) = match kernel.input.factor().bytes() {
+            4 => (SERVE_WIDE, LOADED_PER_CYCLE_OF_POWER_WIDE),
+            _ => (SERVE.1, LOADED_PER_CYCLE_OF_POWER),
+        };
+        let of = |rates: (u64, u64), mid_line| if mid_line { rates.1 } else { rates.0 };
+        let requested = rows * of(REQUEST, mid_line.a) + columns * of(REQUEST, mid_line.b);
+        let serve = (SERVE.0, served_straddling);
+        let sms = u64::from(target.sms.max(1));
+        let at_once = u64::from(target.clusters_at_once(kernel));
+        let batches = u64::from(batches.max(1));
+        // The tiles that run at once, in a square as far as there are so many, and read one of
+        // `blocks` blocks of an operand, of which each is read by `readers` tiles in all.
+        let meeting = |blocks: u32, matrices: u32, readers: u32| {
+            let matrices = u64::from(matrices.max(1));
+            let blocks = u64::from(blocks.max(1)) * matrices;
+            let readers = u64::from(readers) * batches / matrices;
+            10 * sms + MEETING * readers.min(at_once / blocks.min(at_once.isqrt()))
+        };
+        let served =
+            rows * of(serve, mid_line.a) * meeting(grid.tiles_m, task.matrices[0], grid.tiles_n)
+                + columns
+                    * of(serve, mid_line.b)
+                    * meeting(grid.tiles_n, task.matrices[1], grid.tiles_m);
+        let k_blocks = k_blocks(kernel, task);
+        let loads = (rows + columns) * bytes;
+        let latency = match kernel.family {
+            Family::Hopper => {
+                let loaded = k_blocks * loads * u64::from(cluster.ctas());
+                LATENCY.0 + LATENCY.1 * tile_bytes.min(loaded) / loaded.max(1)
+            }
+            _ => 0,
+        };
+        KBlock {
+            loads,
+            arithmetic,
+            requested: requested * bytes / (10 * CACHE_LINE),
+            served: served / (10 * sms) * bytes / (10 * CACHE_LINE),
+            latency,
+            // The stage that is multiplied is not in flight.
+            in_flight: u64::from(kernel.stages.max(2)) - 1,
+            waits: u64::from(cluster.sharing() > 1) * COUPLED,
+            power: loads / per_cycle_of_power,
+            by_element,
+            sharing,
+            sms,
+        }
+    }
+
+    /// Cycles to ask for its operands while `ctas` CTAs do so.
+    pub(super) fn asked(&self, ctas: u64) -> u64 {
+        let served = self.served * ctas.min(self.sms) / self.sms;
+        self.requested.max(served)
+    }
+
+    /// Cycles of it while `ctas` CTAs run.
+    pub(super) fn cycles(&self, ctas: u64) -> u64 {
+        let asked = self.asked(ctas);
+        let arrived = match self.latency {
+            0 => asked,
+            latency => asked.max((latency + asked) / self.in_flight),
+        };
+        let power = self.power * ctas.min(self.sms) / self.sms;
+        let alone = self.arithmetic.max(arrived) + power + self.waits;
+        (alone * self.sharing).max(self.by_element)
+    }
+}
