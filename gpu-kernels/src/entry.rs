@@ -98,8 +98,8 @@ macro_rules! for_each_entry {
                 128 128 64, 6, StreamK, true, "_streamk";
                 128 128 64, 6, Clusters<2, 1>, false, "_cluster2x1";
                 128 112 64, 6, Cooperative, false, "";
-                64 128 64, 8, Cooperative, true, "";
                 128 64 64, 8, Cooperative, true, "";
+                64 128 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
                 128 64 64, 8, StreamK, true, "_streamk";
                 64 64 128, 6, Cooperative, true, "";

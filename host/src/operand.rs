@@ -16,6 +16,15 @@ pub enum Operand {
 impl Operand {
     /// All three, in the order of every function's arguments.
     pub const ALL: [Operand; 3] = [Operand::A, Operand::B, Operand::C];
+
+    /// The operand of Cᵀ = Bᵀ·Aᵀ that has the elements of this one.
+    pub(crate) fn transposed(self) -> Operand {
+        match self {
+            Operand::A => Operand::B,
+            Operand::B => Operand::A,
+            Operand::C => Operand::C,
+        }
+    }
 }
 
 impl fmt::Display for Operand {

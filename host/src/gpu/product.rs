@@ -26,7 +26,7 @@ use crate::select::{cost, grid};
 /// the stream still runs. For products back to back on an H200, this gains 5 % at 512³
 /// and 1024³ and 4 % at 2048³. Larger products already run at the power or memory limit
 /// and would lose up to 6 % (`docs/perf-log.md`).
-const SHORT_CYCLES: u64 = 40_000;
+const SHORT_CYCLES: u64 = 44_000;
 
 /// The operands of one launch: addresses, and what the epilogue reads.
 #[derive(Clone, Copy, Debug)]
@@ -239,7 +239,9 @@ impl ProductLaunch {
         let mut tensor_maps = TensorMaps::NONE;
         if let Some(maps) = &mut self.maps {
             let addresses = [params.a.address, params.b.address, run.c];
-            let maps = maps.encode(&self.gpu, addresses, run.epilogue.source)?;
+            let maps = maps
+                .encode(&self.gpu, addresses, run.epilogue.source)
+                .map_err(|error| named_by_caller(error, self.choice.transposed))?;
             tensor_maps = maps.maps;
             params.store_by_tma = maps.store_by_tma.into();
             params.source_by_tma = maps.source_by_tma.into();
@@ -266,6 +268,27 @@ impl ProductLaunch {
             // SAFETY: the caller ensures it; the product is the launch before.
             Some(reduce) => unsafe { reduce.run(&self.gpu, stream, &self.params) },
         }
+    }
+}
+
+/// The error with the caller's name of its operand: a transposed product has Bᵀ as its A.
+fn named_by_caller(error: Error, is_transposed: bool) -> Error {
+    match error {
+        Error::Misaligned {
+            operand,
+            address,
+            kernel,
+        } if is_transposed => Error::Misaligned {
+            operand: operand.transposed(),
+            address,
+            kernel,
+        },
+        Error::TensorMap { operand, map, code } if is_transposed => Error::TensorMap {
+            operand: operand.transposed(),
+            map,
+            code,
+        },
+        other => other,
     }
 }
 
