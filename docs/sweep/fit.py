@@ -166,7 +166,7 @@ def table(rows):
 def estimate(c, t):
     """Cycles, as cost.rs has them, with the margins of stream-K."""
     of = lambda name, mid_line: np.where(mid_line, c[name + ".1"], c[name + ".0"]) * t["bytes"] / 128
-    meeting = lambda readers: 1 + c["MEETING"] * readers / SMS
+    meeting = lambda readers: 1 + c["MEETING"] * readers / 132
     requested = t["rows"] * of("REQUEST", t["mid_a"]) + t["columns"] * of("REQUEST", t["mid_b"])
     served = t["rows"] * of("SERVE", t["mid_a"]) * meeting(t["readers_a"])
     served = served + t["columns"] * of("SERVE", t["mid_b"]) * meeting(t["readers_b"])

@@ -222,6 +222,7 @@ fn hopper_kernels_are_right_in_any_order_of_events() {
         "hopper_bf16_ak_bn_192x128x64",
         "hopper_f16_ak_bk_128x128x64_streamk",
         "hopper_tf32_am_bk_cm_128x128x32",
+        "hopper_f16_ak_bk_cm_128x160x64_cluster4x1",
     ] {
         let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
         let (height, width) = kernel.cluster_tile();

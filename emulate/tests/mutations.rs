@@ -33,6 +33,8 @@ const SPLIT: &str = "hopper_f16_ak_bk_64x64x64_split2";
 const PARTS: &str = "hopper_f16x3_ak_bk_128x128x64";
 /// A goes through registers, and C is contiguous along M.
 const REGISTERS: &str = "hopper_tf32_am_bk_cm_128x128x32";
+/// A 16-bit C is contiguous along M.
+const ALONG_M: &str = "hopper_f16_am_bk_cm_128x80x64";
 /// CTAs share tiles.
 const STREAM_K: &str = "hopper_f16_ak_bk_128x128x64_streamk";
 
@@ -284,6 +286,12 @@ const MUTATIONS: &[Mutation] = &[
         change: undoes_the_swizzle,
     },
     Mutation {
+        what: "a 16-bit C along M is staged unswizzled",
+        kernel: ALONG_M,
+        instruction: Instruction::StoreMatrix,
+        change: undoes_the_swizzle,
+    },
+    Mutation {
         what: "the CTA ends while its stores read shared memory",
         kernel: PLAIN,
         instruction: Instruction::WaitStores,
@@ -492,7 +500,7 @@ fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error
 #[test]
 fn without_faults_all_is_well() {
     for kernel in [
-        PLAIN, ALONG_N, PING_PONG, CLUSTER, SPLIT, PARTS, REGISTERS, STREAM_K,
+        PLAIN, ALONG_N, ALONG_M, PING_PONG, CLUSTER, SPLIT, PARTS, REGISTERS, STREAM_K,
     ] {
         for seed in 0..3 {
             if let Err(error) = emulate(kernel, Vec::new(), seed) {

@@ -42,9 +42,11 @@ const SERVE: (u64, u64) = (6, 31);
 /// (`docs/perf-log.md`, "TMA rounds to TF32").
 const SERVE_WIDE: u64 = 25;
 
-/// Tenths by which L2 takes longer for a line if all SMs ask for it, and no cluster shares it: one
-/// slice of L2 has it. 128×11880×1064 nt asks for 48 requests a cycle.
-const MEETING: u64 = 18;
+/// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
+/// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
+/// H200 ask for takes 2.8 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
+/// more rows 60 to 65.
+const MEETING: (u64, u64) = (18, 1320);
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
 /// all of its bytes come from DRAM. Every stage is filled once in this time, so what an SM gets
@@ -168,7 +170,7 @@ impl KBlock {
             let matrices = u64::from(matrices.max(1));
             let blocks = u64::from(blocks.max(1)) * matrices;
             let readers = u64::from(readers) * batches / matrices;
-            10 * sms + MEETING * readers.min(at_once / blocks.min(at_once.isqrt()))
+            MEETING.1 + MEETING.0 * readers.min(at_once / blocks.min(at_once.isqrt()))
         };
         let served =
             rows * of(serve, mid_line.a) * meeting(grid.tiles_m, task.matrices[0], grid.tiles_n)
@@ -188,7 +190,7 @@ impl KBlock {
             loads,
             arithmetic,
             requested: requested * bytes / (10 * CACHE_LINE),
-            served: served / (10 * sms) * bytes / (10 * CACHE_LINE),
+            served: served / MEETING.1 * bytes / (10 * CACHE_LINE),
             latency,
             // The stage that is multiplied is not in flight.
             in_flight: u64::from(kernel.stages.max(2)) - 1,
