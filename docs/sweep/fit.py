@@ -41,7 +41,7 @@ NOW = {
     "EXCHANGE_LATENCY": 1458, "FIX_UP_LATENCY": 2997, "CLUSTER_LATENCY": 482,
     "ADDED_PER_CYCLE": 26, "CROSSING": 791, "REDUCE_LATENCY": 6736, "REDUCED_PER_CYCLE": 19,
     "FROM_DRAM.0": 17, "FROM_DRAM.1": 27, "READ_AGAIN": 0.82, "STREAM_K_MARGIN": 0.01,
-    "LAUNCH": 9360,
+    "STAGE": 80, "LAUNCH": 9360,
 }  # fmt: skip
 
 # Within 5 % of the fastest on an H200, f16 nn: the test `picks_what_was_measured_to_be_fast`.
@@ -212,7 +212,7 @@ def estimate(c, t):
     ahead = np.where(t["ping_pong"], 0, np.minimum(ahead, store) / 2)
     ahead = ahead * np.maximum(0, waves - 1 + (left > 0))
     whole = waves * wave + (left > 0) * last_wave + t["ping_pong"] * store - ahead
-    whole = whole + t["clusters"] * c["CLUSTER_LATENCY"]
+    whole = whole + t["clusters"] * c["CLUSTER_LATENCY"] + t["stages"] * c["STAGE"]
     if not t["stream_k"].any():
         return whole
     # Whole tiles to groups of CTAs where the counts allow, else all k-blocks at once.
@@ -235,6 +235,7 @@ def estimate(c, t):
     parts = parts + t["count"] * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
     parts = np.nan_to_num(np.fmin.reduce(parts, axis=1), nan=np.inf)
     shared = np.where(t["split_k"], parts, waves * wave + last) / (1 - c["STREAM_K_MARGIN"])
+    shared = shared + t["stages"] * c["STAGE"]
     cycles = np.where(t["stream_k"], shared, whole)
     return np.where(t["possible"], cycles, np.inf)
 
