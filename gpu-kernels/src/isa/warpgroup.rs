@@ -46,43 +46,38 @@ pub unsafe fn sync(barrier: u32) {
 /// `ldmatrix.x4`: what [`store_matrices`] stored from the same address.
 pub use super::mma::load_matrices;
 
-/// `stmatrix.x4`: a warp stores four 8×8 matrices of 16-bit elements. Lane `l`
-/// holds elements (l/4, 2·(l%4)) and (l/4, 2·(l%4) + 1) of each matrix and gives
-/// the address of row `l % 8` of matrix `l / 8`.
-///
-/// # Safety
-/// All lanes execute it; `row` is a writable shared address aligned to 16.
-#[inline(always)]
-pub unsafe fn store_matrices(row: u32, matrices: [u32; 4]) {
-    instruction!(
-        ptx = {
-            let [a, b, c, d] = matrices;
-            // SAFETY: the caller's duty (PTX ISA, "stmatrix").
-            unsafe {
-                asm!("stmatrix.sync.aligned.m8n8.x4.shared.b16 [{0}], {{{1}, {2}, {3}, {4}}};",
-                     in(reg32) row, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d, options(nostack));
-            }
-        },
-        emulated = machine::matrix::store(row, matrices)
-    )
+macro_rules! stmatrix {
+    ($($(#[$doc:meta])* $name:ident, $emulated:ident = $modifier:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// All lanes execute it; the address is that of 16 writable bytes of shared memory, aligned
+        /// to 16.
+        #[inline(always)]
+        pub unsafe fn $name(address: u32, matrices: [u32; 4]) {
+            instruction!(
+                ptx = {
+                    let [a, b, c, d] = matrices;
+                    // SAFETY: the caller's duty (PTX ISA, "stmatrix").
+                    unsafe {
+                        asm!(concat!("stmatrix.sync.aligned.m8n8.x4", $modifier,
+                                     ".shared.b16 [{0}], {{{1}, {2}, {3}, {4}}};"),
+                             in(reg32) address, in(reg32) a, in(reg32) b, in(reg32) c,
+                             in(reg32) d, options(nostack));
+                    }
+                },
+                emulated = machine::matrix::$emulated(address, matrices)
+            )
+        }
+    )*};
 }
 
-/// `stmatrix.x4.trans`: as [`store_matrices`], but lane `l` gives the address of *column*
-/// `l % 8` of matrix `l / 8`, whose elements are stored one after the other.
-///
-/// # Safety
-/// See [`store_matrices`].
-#[inline(always)]
-pub unsafe fn store_matrices_transposed(column: u32, matrices: [u32; 4]) {
-    instruction!(
-        ptx = {
-            let [a, b, c, d] = matrices;
-            // SAFETY: the caller's duty (PTX ISA, "stmatrix").
-            unsafe {
-                asm!("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [{0}], {{{1}, {2}, {3}, {4}}};",
-                     in(reg32) column, in(reg32) a, in(reg32) b, in(reg32) c, in(reg32) d, options(nostack));
-            }
-        },
-        emulated = machine::matrix::store_transposed(column, matrices)
-    )
+stmatrix! {
+    /// `stmatrix.x4`: a warp stores four 8×8 matrices of 16-bit elements. Lane `l`
+    /// holds elements (l/4, 2·(l%4)) and (l/4, 2·(l%4) + 1) of each matrix and gives
+    /// the address of row `l % 8` of matrix `l / 8`.
+    store_matrices, store = "";
+    /// `stmatrix.x4.trans`: as [`store_matrices`], but lane `l` gives the address of *column*
+    /// `l % 8` of matrix `l / 8`, whose elements are stored one after the other.
+    store_matrices_transposed, store_transposed = ".trans";
 }

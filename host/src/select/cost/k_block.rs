@@ -33,7 +33,7 @@ const REQUEST: (u64, u64) = (16, 24);
 
 /// Tenths of a cycle that L2 takes for 128 bytes while all SMs ask for as much; first where they
 /// are one cache line, then where they straddle two. Where fewer SMs ask, L2 serves each of them
-/// faster: by Nsight Compute on an H200, kernels whose operands straddle lines make 60 to 65 requests a
+/// faster: by Nsight Compute on an H200, kernels whose operands straddle lines make 58 to 64 requests a
 /// cycle, all SMs together, whatever their tiles (`docs/perf-log.md`, "L2 serves the whole GPU").
 const SERVE: (u64, u64) = (6, 31);
 
@@ -45,7 +45,7 @@ const SERVE_WIDE: u64 = 25;
 /// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
 /// H200 ask for takes 2.8 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
-/// more rows 60 to 65.
+/// more rows 58 to 64.
 const MEETING: (u64, u64) = (18, 1320);
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if

@@ -1,10 +1,10 @@
 //! The quantities that an estimate is made from, tile by tile, and the rates of an SM.
 //!
-//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 502
+//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 543
 //! products whose pitches are multiples of 16 bytes, each measured with every kernel. Together
 //! these constants make the loss of the kernel chosen against the fastest one small, among those
 //! that choose the kernels known to be fast on the suite `hopper`. They were judged on products
-//! drawn afterwards (`docs/perf-log.md`, "What cuBLASLt runs, and the tiles that were missing").
+//! drawn afterwards (`docs/perf-log.md`, "L2 serves the whole GPU").
 
 use gpu_kernels::{Family, KernelInfo, TileGrid};
 
@@ -53,8 +53,7 @@ const ADDED_PER_CYCLE: u64 = 26;
 const CROSSING: u64 = 791;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
-/// behind it, and the time of that launch without its loads. It includes what
-/// [`FIX_UP_LATENCY`] includes besides the fix-up.
+/// behind it, and the time of that launch without its loads.
 const REDUCE_LATENCY: u64 = 6736;
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
@@ -153,6 +152,7 @@ impl Work {
         // Each CTA stores one part of the tile, and sends the other parts away as f32.
         let parts = u64::from(cluster.k);
         let part = m * n / parts;
+        let sent = part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE;
         let exchange = if parts > 1 {
             EXCHANGE_LATENCY + (parts - 1) * 4 * part / STORED_PER_CYCLE
         } else {
@@ -164,11 +164,11 @@ impl Work {
             k_blocks,
             k_block,
             store: BETWEEN_TILES
-                + part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE
+                + sent
                 + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
                 + epilogue::cycles(kernel, &task.epilogue)
                 + exchange,
-            sent: part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE,
+            sent,
             ping_pong: kernel.ping_pong,
             ahead: match kernel.family {
                 Family::Hopper => k_blocks.min(kernel.stages.into()),
@@ -191,7 +191,7 @@ impl Work {
     fn dram_time(&self, bytes: u64, clusters: u64) -> u64 {
         let (all, one) = FROM_DRAM;
         let asked = one * clusters * self.cluster_ctas;
-        bytes / asked.clamp(1, (all * self.sms).max(1))
+        bytes / asked.clamp(1, all * self.sms)
     }
 
     /// Time of a wave of `tiles` whole tiles.
@@ -270,6 +270,7 @@ impl Work {
         let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();
         best.expect("all is a count")
     }
+
     /// The fewest cycles under split-K, and the number of CTAs that achieves them, an equal number
     /// for each tile; `None` where tiles are not cut: they fill the GPU, or have one k-block.
     pub(super) fn split_k(&self) -> Option<(u64, u64)> {
@@ -284,7 +285,7 @@ impl Work {
             let k_block = self.k_block.cycles(ctas.min(self.at_once));
             let multiply = (waves * self.k_blocks.div_ceil(each) * k_block).max(dram);
             let write = waves * self.accumulators / STORED_PER_CYCLE;
-            let read = ctas * self.accumulators / (REDUCED_PER_CYCLE * self.sms.max(1));
+            let read = ctas * self.accumulators / (REDUCED_PER_CYCLE * self.sms);
             multiply + write + REDUCE_LATENCY + read
         };
         (2..=most)
