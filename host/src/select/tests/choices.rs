@@ -180,7 +180,8 @@ fn small_products_of_a_batch_alternate_between_consumers() {
     }
 }
 
-/// 64×64×128 is 10 % faster at 512³ on an H200, cold, than the 64×32×64 that has more CTAs.
+/// 512³ nn is at 1.08 and 1.11 of cuBLASLt on an H200, cold, by these tiles, and was at 1.01 by
+/// 64×32×64, which has more CTAs.
 #[test]
 fn small_products_take_the_tiles_that_were_measured_to_be_fast() {
     for side in [256, 512] {
