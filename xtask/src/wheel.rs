@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
+use ptx_builder::{Generator, codegen};
 
-use crate::project;
 use crate::setup::install::{apt_get_packages, install};
+use crate::{project, ptx};
 
 /// What builds the wheel. It is pinned, because the tags of the wheel depend on it.
 const MATURIN: &str = "maturin==1.16.*";
@@ -37,15 +38,18 @@ impl Profile {
     }
 }
 
-/// Builds the wheel and says how large it is.
+/// Builds the wheel, and says how large it is and what compiled its kernels. Without a compiler
+/// for the device code it fails: such a wheel would install, and refuse every tensor on a GPU.
 pub fn run() -> Result<()> {
+    let generator = ptx::compiled_by().context("a wheel without device code is of no use")?;
     let environment = Environment::ready(&[MATURIN])?;
-    let wheel = environment.build(Profile::Release)?;
+    let wheel = environment.build(Profile::Release, Some(&generator))?;
     let bytes = fs::metadata(&wheel)?.len();
     println!(
-        "{}: {:.1} MiB\ninstall it with: pip install --no-index --no-deps {}",
+        "{}: {:.1} MiB, kernels by {}\ninstall it with: pip install --no-index --no-deps {}",
         wheel.display(),
         bytes as f64 / f64::from(1 << 20),
+        generator.version(),
         wheel.display()
     );
     Ok(())
@@ -56,7 +60,7 @@ pub fn run() -> Result<()> {
 pub fn test() -> Result<()> {
     let packages: Vec<&str> = [MATURIN].into_iter().chain(TEST_PACKAGES).collect();
     let environment = Environment::ready(&packages)?;
-    let wheel = environment.build(Profile::Dev)?;
+    let wheel = environment.build(Profile::Dev, None)?;
     let mut pip = environment.pip();
     pip.args(["--force-reinstall", "--no-deps", "--no-index"])
         .arg(wheel);
@@ -121,8 +125,9 @@ impl Environment {
         pip
     }
 
-    /// Builds the wheel, alone in a folder of its profile.
-    fn build(&self, profile: Profile) -> Result<PathBuf> {
+    /// Builds the wheel, alone in a folder of its profile; its kernels by `generator`, or where
+    /// none is given by what the build finds, if anything.
+    fn build(&self, profile: Profile, generator: Option<&Generator>) -> Result<PathBuf> {
         let out = project::root().join("target/wheels").join(profile.name());
         if out.exists() {
             fs::remove_dir_all(&out).with_context(|| format!("cannot empty {}", out.display()))?;
@@ -134,6 +139,9 @@ impl Environment {
             .args(["--profile", profile.name(), "--strip"])
             .arg("--out")
             .arg(&out);
+        if let Some(generator) = generator {
+            maturin.env(codegen::CODEGEN, generator.codegen().name());
+        }
         project::run(&mut maturin)?;
         only_wheel(&out)
     }
