@@ -32,7 +32,9 @@
 //! 6. **Schedule.** Hopper kernels are persistent: their CTAs keep the pipeline running
 //!    from tile to tile. Other kernels compute one tile per CTA. Some hopper kernels cut tiles
 //!    along K, under stream-K or split-K, whichever has the better estimate: step 4 considers
-//!    them where the last wave is not full. They have to win by 5 %.
+//!    them where the last wave is not full. They have to win by 1 %.
+//! 7. **Overlap.** Short launches, and those of CTAs that fill the GPU, may start while the
+//!    kernel before them in the stream still runs (`select/overlap.rs`).
 //!
 //! **Epilogues.** Kernels of all families compute all epilogues, except that only some hopper
 //! kernels make one column of C of two columns of the product. Where none of these can run,
@@ -65,6 +67,7 @@ pub(crate) mod check;
 pub(crate) mod choice;
 pub mod cost;
 pub(crate) mod grid;
+pub(crate) mod overlap;
 pub(crate) mod pack;
 mod place;
 mod rank;

@@ -20,13 +20,7 @@ use crate::plan_info::{GpuPlanInfo, Origin};
 use crate::problem::Problem;
 use crate::select::choice::Choice;
 use crate::select::pack::PackedMatrix;
-use crate::select::{cost, grid};
-
-/// Products up to this many cycles, by [`cost`], may start while the previous kernel in
-/// the stream still runs. For products back to back on an H200, this gains 5 % at 512³
-/// and 1024³ and 4 % at 2048³. Larger products already run at the power or memory limit
-/// and would lose up to 6 % (`docs/perf-log.md`).
-const SHORT_CYCLES: u64 = 44_000;
+use crate::select::{cost, grid, overlap};
 
 /// The operands of one launch: addresses, and what the epilogue reads.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +72,6 @@ impl ProductLaunch {
     pub(crate) fn new(gpu: &Arc<Gpu>, choice: Choice, problem: &Problem) -> Result<Self, Error> {
         let target = gpu.info().target();
         let cycles = cost::of_choice(&choice, problem, &target).cycles;
-        let is_short = cycles <= SHORT_CYCLES;
         let estimate = gpu.info().time_of(cycles);
         let mut problem = if choice.transposed {
             problem.transposed()
@@ -131,7 +124,7 @@ impl ProductLaunch {
             function,
             config: LaunchConfig {
                 ctas,
-                overlaps: kernel.family == Family::Hopper && is_short,
+                overlaps: overlap::pays(kernel, ctas, cycles, &target),
             },
             estimate,
             params: GemmParams {
