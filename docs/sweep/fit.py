@@ -1,6 +1,6 @@
 """Fits constants of the cost model to sweeps.
 
-    python3 docs/sweep/fit.py [--seed N] [--steps N] CSV[*WEIGHT]...
+    python3 docs/sweep/fit.py [--seed N] [--steps N] CSV[:sustained][*WEIGHT]...
 
 It needs NumPy. The estimate below is that of host/src/select/cost.rs, cost/k_block.rs and
 cost/work.rs, over all rows at once. A random search changes one to three constants at a time,
@@ -12,7 +12,9 @@ rounds them as the library has them, and keeps what lowers
 where the loss of a product is ln(time of the kernel of least estimate / least time), smoothed
 over kernels whose estimates differ by 3 %; the error is the mean of |ln(estimated time / time)|
 over its kernels that take less than 1.6 times the least; and a known choice is missed by the ln
-of its estimate over the least other one, and 0.003, unless they tie. With --halves, products of
+of its estimate over the least other one, and 0.003, unless they tie. The estimate that kernels
+are compared by is the geometric mean of those with operands from DRAM and in L2; that of a time is
+the first. Of a file with `:sustained`, these times count, and not the error. With --halves, products of
 odd index are held out. The program prints the mean regret of each file (of both halves of it)
 before and after, and the constants. Whoever takes them over judges them on shapes drawn
 afterwards.
@@ -31,6 +33,8 @@ L2_BYTES = 60 << 20
 SHARED = 232448
 # Of the SMs of an H200 in a cold launch.
 MHZ = 1830
+# Above it, arithmetic takes more than twice as long as DRAM.
+FLOP_PER_BYTE = 500
 ENTRY = Path(__file__).parents[2] / "gpu-kernels/src/entry.rs"
 
 # The constants of cost.rs, cost/k_block.rs and cost/work.rs as they are, the fractions as numbers.
@@ -38,9 +42,9 @@ NOW = {
     "REQUEST.0": 1.6, "REQUEST.1": 2.4, "SERVE.0": 0.6, "SERVE.1": 3.1, "MEETING": 1.8,
     "LATENCY.0": 1363, "LATENCY.1": 1122, "LOADED_PER_CYCLE_OF_POWER": 385, "COUPLED": 83,
     "STAGED_IN_PARTS": 310, "STORED_PER_CYCLE": 21, "BETWEEN_TILES": 893, "ORDER_BARRIER": 425,
-    "EXCHANGE_LATENCY": 1458, "FIX_UP_LATENCY": 2997, "CLUSTER_LATENCY": 482,
+    "EXCHANGE_LATENCY": 1312, "FIX_UP_LATENCY": 2997, "CLUSTER_LATENCY": 482,
     "ADDED_PER_CYCLE": 26, "CROSSING": 791, "REDUCE_LATENCY": 6736, "REDUCED_PER_CYCLE": 19,
-    "FROM_DRAM.0": 17, "FROM_DRAM.1": 27, "READ_AGAIN": 0.82, "STREAM_K_MARGIN": 0.01,
+    "FROM_DRAM.0": 17, "FROM_DRAM.1": 27, "STREAM_K_MARGIN": 0.01,
     "STAGE": 80, "LAUNCH": 9360,
 }  # fmt: skip
 
@@ -119,9 +123,13 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0):
     tiles_all = tiles_m * tiles_n
     k_blocks = ceil(ceil(k, depth), parts)
     a, b, c = 2 * m * k, 2 * k * n, 2 * m * n
-    again = (tiles_n - 1) * a * (a > L2_BYTES / 2) + (tiles_m - 1) * b * (b > L2_BYTES / 2)
     counts = []
     left = tiles_all % at_once
+    readers_a = min(tiles_n, left // max(1, min(tiles_m, isqrt(left))))
+    readers_b = min(tiles_m, left // max(1, min(tiles_n, isqrt(left))))
+    apart = max(0, 1 - L2_BYTES / 2 / (a + b))
+    times = lambda readers: max(1, readers * apart ** (readers - 1)) if readers else 1
+    again = a * (times(readers_a) - 1) + b * (times(readers_b) - 1)
     if split_k and tiles_all <= at_once:
         # CTAs, and waves of them.
         most = min(k_blocks, max(at_once // tiles_all, 2))
@@ -145,7 +153,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0):
         "ping_pong": ping_pong, "stream_k": schedule == "StreamK", "split_k": split_k, "tiles": tiles_all,
         "at_once": at_once, "k_blocks": k_blocks, "accumulators": 4 * height * width,
         "stages": stages, "counts": counts,
-        "ctas": ctas, "bytes_of_tile": (a + b + c) / tiles_all, "again": again / tiles_all,
+        "intensity": 2 * m * n * k / (a + b + c), "ctas": ctas, "bytes_of_tile": (a + b + c) / tiles_all, "again": again / tiles_all,
         "possible": schedule != "StreamK" or (bool(counts) if split_k else left != 0),
     }  # fmt: skip
 
@@ -218,7 +226,7 @@ def estimate(c, t):
     # Whole tiles to groups of CTAs where the counts allow, else all k-blocks at once.
     cut = np.where(t["count"] % left[:, None] == 0, left[:, None], 1)
     share = np.ceil((left * t["k_blocks"])[:, None] / cut / (t["count"] / cut)) * k_block_of(t["count"])
-    again = (t["count"] % left[:, None] > 0) * c["READ_AGAIN"] * t["again"][:, None]
+    again = (t["count"] % left[:, None] > 0) * t["again"][:, None]
     dram = from_dram(left[:, None] * (t["bytes_of_tile"][:, None] + again), t["count"])
     share = np.maximum(share, dram)
     fix_up = (t["accumulators"] / c["STORED_PER_CYCLE"] + c["FIX_UP_LATENCY"] + store)[:, None]
@@ -240,27 +248,34 @@ def estimate(c, t):
     return np.where(t["possible"], cycles, np.inf)
 
 
+def compared(c, t):
+    """What kernels are compared by: the geometric mean of the estimates with operands from DRAM and
+    with operands in L2; the first, where it makes no difference where operands are."""
+    from_dram, nothing = estimate(c, t), 0 * t["bytes_of_tile"]
+    in_l2 = estimate(c, t | {"bytes_of_tile": nothing, "again": nothing})
+    return np.where(t["intensity"] > FLOP_PER_BYTE, from_dram, np.sqrt(from_dram * in_l2))
+
+
 KERNELS = {layout: tiles(layout) for layout in ("nn", "nt", "tn", "tt")}
 
 
-def read(paths):
+def read(path, column):
     """For each product that TMA can read: features of its kernels, their times, cuBLASLt's."""
     products = {}
-    for path in paths:
-        for row in csv.DictReader(open(path)):
-            m, n, k = (int(row[name]) for name in "mnk")
-            layout = row["layout"]
-            pitches = (k if layout[0] == "n" else m, n if layout[1] == "n" else k, n)
-            if any(pitch % 8 for pitch in pitches):
-                continue
-            product = products.setdefault((m, n, k, layout, row["dtype"]), ([], [], []))
-            name, kernels = row["kernel"].split("_", 4)[-1], KERNELS[layout]
-            if row["implementation"].startswith("cuBLASLt"):
-                product[2].append(float(row["cold_ms"]))
-            elif name in kernels:
-                split_k = row["schedule"] == "split-k"
-                product[0].append(features(kernels[name], m, n, k, layout, split_k))
-                product[1].append(float(row["cold_ms"]))
+    for row in csv.DictReader(open(path)):
+        m, n, k = (int(row[name]) for name in "mnk")
+        layout = row["layout"]
+        pitches = (k if layout[0] == "n" else m, n if layout[1] == "n" else k, n)
+        if any(pitch % 8 for pitch in pitches) or not row[column]:
+            continue
+        product = products.setdefault((m, n, k, layout, row["dtype"]), ([], [], []))
+        name, kernels = row["kernel"].split("_", 4)[-1], KERNELS[layout]
+        if row["implementation"].startswith("cuBLASLt"):
+            product[2].append(float(row[column]))
+        elif name in kernels:
+            split_k = row["schedule"] == "split-k"
+            product[0].append(features(kernels[name], m, n, k, layout, split_k))
+            product[1].append(float(row[column]))
     return [product for product in products.values() if product[2] and len(product[0]) > 5]
 
 
@@ -275,7 +290,7 @@ SHARED_TILES = [
     "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY",
     "REDUCED_PER_CYCLE", "STREAM_K_MARGIN",
 ]  # fmt: skip
-FRACTIONS = {"READ_AGAIN": 2, "STREAM_K_MARGIN": 2, "MEETING": 1}
+FRACTIONS = {"STREAM_K_MARGIN": 2, "MEETING": 1}
 TENTHS = ("REQUEST", "SERVE")
 
 
@@ -287,8 +302,8 @@ def rounded(c):
 class Products:
     """Products with the times of their kernels, and the known choices among those kernels."""
 
-    def __init__(self, products, weights, whole_tiles):
-        self.weights = np.array(weights)
+    def __init__(self, products, weights, are_cold, whole_tiles):
+        self.weights, self.are_cold = np.array(weights), np.array(are_cold)
         chosen = lambda of: not whole_tiles or not of["stream_k"]
         kept = [[i for i, of in enumerate(product[0]) if chosen(of)] for product in products]
         self.rows = table([product[0][i] for product, ids in zip(products, kept) for i in ids])
@@ -316,7 +331,7 @@ class Products:
 
     def misses(self, c):
         """How far the known choices are from being first, but for ties, by 0.3 percent."""
-        logs = np.log(estimate(c, self.known))
+        logs = np.log(compared(c, self.known))
 
         def miss(begin, end, at):
             others = logs[begin:end][np.abs(logs[begin:end] - logs[at]) > 1e-9]
@@ -325,19 +340,19 @@ class Products:
         return np.array([miss(*known) for known in self.known_choices])
 
     def regrets(self, c):
-        logs = np.log(estimate(c, self.rows))
+        logs = np.log(compared(c, self.rows))
         return self.mean(self.losses, logs == self.least(logs))
 
     def objective(self, c):
         c = rounded(c)
         cycles = estimate(c, self.rows)
-        logs = np.log(cycles)
+        logs = np.log(compared(c, self.rows))
         regret = self.mean(self.losses, np.exp((self.least(logs) - logs) / 0.03))
         possible = np.where(np.isfinite(cycles), cycles, 1)
         error = np.abs(np.log((possible + c["LAUNCH"]) / (MHZ * 1e3) / self.times))
         error = self.mean(error, (self.losses < 0.5) * np.isfinite(cycles))
         missed = self.misses(c)
-        each = regret + 4 * regret**2 + 0.15 * error
+        each = regret + 4 * regret**2 + 0.15 * error * self.are_cold
         return (each * self.weights).sum() / self.weights.sum() + 6 * (missed + 0.003 * (missed > 0)).mean()
 
 
@@ -355,23 +370,26 @@ def search(products, names, constants, steps, random):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("csv", nargs="+", metavar="CSV[*WEIGHT]")
+    parser.add_argument("csv", nargs="+", metavar="CSV[:sustained][*WEIGHT]")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--halves", action="store_true")
     arguments = parser.parse_args()
-    products, parts, weights = [], {}, []
+    products, parts, weights, are_cold = [], {}, [], []
     for text in arguments.csv:
-        path, _, weight = text.partition("*")
-        of_file = read([path])
+        text, _, weight = text.partition("*")
+        path, _, regime = text.partition(":")
+        of_file = read(path, f"{regime or 'cold'}_ms")
+        are_cold += [not regime] * len(of_file)
+        name = " ".join([Path(path).stem, regime]).strip()
         at = range(len(products), len(products) + len(of_file))
-        parts[Path(path).stem] = at[::2] if arguments.halves else at
+        parts[name] = at[::2] if arguments.halves else at
         if arguments.halves:
-            parts[Path(path).stem + ", held out"] = at[1::2]
+            parts[name + ", held out"] = at[1::2]
         fitted = lambda index: not arguments.halves or index % 2 == 0
         weights += [float(weight or 1) * fitted(index) for index in range(len(of_file))]
         products += of_file
-    whole, all_ = Products(products, weights, True), Products(products, weights, False)
+    whole, all_ = (Products(products, weights, are_cold, whole) for whole in (True, False))
 
     def show(c):
         regrets = all_.regrets(c)

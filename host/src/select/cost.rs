@@ -19,6 +19,12 @@
 //! DRAM is the time for a wave's share of A, B and C, each read or written once. A wave that
 //! leaves SMs idle cannot ask for all that DRAM delivers.
 //!
+//! All this is computed twice: with operands from DRAM, and with operands in L2, where nothing takes
+//! time in DRAM. Kernels are compared by the geometric mean of the two, unless arithmetic takes more
+//! than twice as long as DRAM. On linear layers of few rows, kernels within 2 % of each other cold
+//! differ by 30 % where the weights are in L2, and the mean chooses better than either in both
+//! regimes (`docs/perf-log.md`, "Kernels compared cold and warm").
+//!
 //! Under the ping-pong schedule, one consumer stores its tile while the other multiplies.
 //! The longer of the two phases counts, and only the store of the last tile is not hidden.
 //! An order barrier separates the main loops of the two consumers:
@@ -42,7 +48,8 @@
 //!
 //! Where the number of CTAs is a multiple of the number of tiles, neighbouring tiles are cut at
 //! the same depth, and the operand that they share comes from DRAM once. Elsewhere they read it
-//! at different times, and an operand larger than L2 comes again.
+//! at different times, and of operands larger than L2 it comes again, the more often the fewer tiles
+//! share it (`Bytes::again`).
 //!
 //! Under split-K, all tiles are cut into equal parts, and a second launch adds the accumulators
 //! of all of them, on all SMs at once:
@@ -73,7 +80,7 @@ use gpu_kernels::{Family, KernelInfo, Schedule, TileGrid};
 use super::choice::Choice;
 use crate::epilogue_form::EpilogueForm;
 use crate::problem::{Problem, Target};
-use work::Work;
+use work::{Source, Work};
 
 pub use task::{MidLine, Task};
 
@@ -89,13 +96,16 @@ const STAGE: u64 = 80;
 /// other estimates do not use.
 const STREAM_K_MARGIN: u64 = 1;
 
-/// An estimate to compare kernels by: smaller is better, cycles first.
+/// An estimate to compare kernels by: smaller is better, the mean first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// Cycles from first to last.
-    pub cycles: u64,
+    /// Cycles from first to last: the geometric mean of those with operands from DRAM and those
+    /// with operands in L2, or the first where it makes no difference.
+    pub mean: u64,
     /// Bytes that one k-block of one CTA takes from L2.
     pub loads: u64,
+    /// Cycles from first to last with operands from DRAM.
+    pub cycles: u64,
 }
 
 /// The estimate for `choice` and `problem`.
@@ -121,18 +131,19 @@ pub(super) fn under(
     task: &Task,
     target: &Target,
 ) -> Cost {
-    let work = Work::of(kernel, task, target);
-    let cycles = if kernel.stream_k_bytes > 0 {
-        let stream_k = || work.stream_k().0;
-        let split_k = || split_k(&work, task).map(|(cycles, _)| cycles);
+    let works = Works::of(kernel, task, target);
+    let Cycles { dram, l2 } = if kernel.stream_k_bytes > 0 {
         let cycles = match schedule {
-            Some(Schedule::StreamK) => stream_k(),
-            Some(Schedule::SplitK) => split_k().unwrap_or_else(|| work.whole_tiles()),
-            _ => stream_k().min(split_k().unwrap_or(u64::MAX)),
+            Some(Schedule::StreamK) => works.stream_k(),
+            Some(Schedule::SplitK) => works.split_k().unwrap_or_else(|| works.whole_tiles()),
+            _ => works.split_k().map_or_else(
+                || works.stream_k(),
+                |split_k| split_k.or_less(works.stream_k()),
+            ),
         };
-        cycles * 100 / (100 - STREAM_K_MARGIN)
+        cycles.map(|cycles| cycles * 100 / (100 - STREAM_K_MARGIN))
     } else {
-        work.whole_tiles()
+        works.whole_tiles()
     };
     let cluster = match kernel.cluster.ctas() {
         1 => 0,
@@ -142,24 +153,98 @@ pub(super) fn under(
         Family::Hopper => STAGE * u64::from(kernel.stages),
         _ => 0,
     };
+    let cycles = Cycles { dram, l2 }.map(|cycles| stages + cluster + cycles);
     Cost {
-        cycles: stages + cluster + cycles,
-        loads: work.loads(),
+        mean: cycles.mean(),
+        loads: works.dram.loads(),
+        cycles: cycles.dram,
     }
 }
 
-/// Cycles and CTAs of a stream-K kernel under split-K; `None` where it cuts no tile.
-fn split_k(work: &Work, task: &Task) -> Option<(u64, u64)> {
-    // Pairs of columns would be finished in one tile.
-    work.split_k().filter(|_| task.epilogue.gated.is_none())
+/// Cycles with operands from DRAM and with operands in L2.
+#[derive(Clone, Copy, Debug)]
+struct Cycles {
+    dram: u64,
+    l2: u64,
+}
+
+impl Cycles {
+    /// What kernels are compared by. A launch may find its operands in either place, and a kernel
+    /// that is much slower in one of them is no good choice for being slightly faster in the other.
+    /// Where both are as large, it is that number.
+    fn mean(self) -> u64 {
+        (u128::from(self.dram) * u128::from(self.l2)).isqrt() as u64
+    }
+
+    fn map(self, f: impl Fn(u64) -> u64) -> Self {
+        Cycles {
+            dram: f(self.dram),
+            l2: f(self.l2),
+        }
+    }
+
+    fn or_less(self, other: Self) -> Self {
+        if other.mean() < self.mean() {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+/// The work of a kernel with operands from DRAM and with operands in L2.
+struct Works {
+    dram: Work,
+    l2: Work,
+    gated: bool,
+}
+
+impl Works {
+    fn of(kernel: &KernelInfo, task: &Task, target: &Target) -> Self {
+        let dram = Work::of(kernel, task, target, Source::Dram);
+        let l2 = match dram.hidden_by_arithmetic {
+            true => Source::Dram,
+            false => Source::L2,
+        };
+        Works {
+            l2: Work::of(kernel, task, target, l2),
+            dram,
+            gated: task.epilogue.gated.is_some(),
+        }
+    }
+
+    fn whole_tiles(&self) -> Cycles {
+        Cycles {
+            dram: self.dram.whole_tiles(),
+            l2: self.l2.whole_tiles(),
+        }
+    }
+
+    fn stream_k(&self) -> Cycles {
+        Cycles {
+            dram: self.dram.stream_k().0,
+            l2: self.l2.stream_k().0,
+        }
+    }
+
+    /// `None` where split-K cuts no tile.
+    fn split_k(&self) -> Option<Cycles> {
+        if self.gated {
+            // Pairs of columns would be finished in one tile.
+            return None;
+        }
+        Some(Cycles {
+            dram: self.dram.split_k()?.0,
+            l2: self.l2.split_k()?.0,
+        })
+    }
 }
 
 /// Whether a stream-K kernel is faster under split-K than under stream-K; `None` where split-K
 /// cuts no tile.
 pub(super) fn prefers_split_k(kernel: &KernelInfo, task: &Task, target: &Target) -> Option<bool> {
-    let work = Work::of(kernel, task, target);
-    let (cycles, _) = split_k(&work, task)?;
-    Some(cycles < work.stream_k().0)
+    let works = Works::of(kernel, task, target);
+    Some(works.split_k()?.mean() < works.stream_k().mean())
 }
 
 /// The number of CTAs that share tiles of `batches` times `grid`: under
@@ -191,7 +276,7 @@ pub fn shared_ctas(
         by_element: false,
         epilogue: EpilogueForm::PLAIN,
     };
-    let work = Work::of(kernel, &task, target);
+    let work = Work::of(kernel, &task, target, Source::Dram);
     let ctas = match schedule {
         Schedule::SplitK => work.split_k().map_or(work.tiles, |(_, ctas)| ctas),
         _ => work.stream_k().1,

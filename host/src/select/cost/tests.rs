@@ -192,6 +192,24 @@ fn tiles_cut_at_different_depths_share_no_reads() {
     assert!(even.1 < odd.1);
 }
 
+/// A layer of 16 rows takes half as long where its weights are in L2; 4096³ takes as long in both.
+#[test]
+fn kernels_are_compared_with_operands_in_both_places() {
+    let of = |m, n, k| {
+        let kernel = named("hopper_bf16_ak_bk_64x64x128");
+        let task = Task {
+            rows: m,
+            columns: n,
+            ..plain(cover(kernel, m, n), k)
+        };
+        estimate(kernel, &task, &H200)
+    };
+    let layer = of(16, 5120, 5120);
+    assert!(layer.mean < layer.cycles && 2 * layer.mean > layer.cycles);
+    let square = of(4096, 4096, 4096);
+    assert_eq!(square.mean, square.cycles);
+}
+
 #[test]
 fn a_cta_loads_what_its_cluster_does_not_share() {
     let loads = |name| {

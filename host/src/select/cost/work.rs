@@ -18,9 +18,9 @@ use crate::problem::Target;
 /// 80 and 2.9 by 56.
 const FROM_DRAM: (u64, u64) = (17, 27);
 
-/// The part of an operand larger than L2 that comes from DRAM again for each tile that reads
-/// it at a time of its own, in percent.
-const READ_AGAIN: u64 = 82;
+/// FLOP per byte of A, B and C above which the tensor cores take more than twice as long as DRAM, on
+/// an H200.
+const FLOP_PER_BYTE: u64 = 500;
 
 /// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
 const STAGED_IN_PARTS: u64 = 310;
@@ -39,7 +39,7 @@ const ORDER_BARRIER: u64 = 425;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
 /// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 1458;
+const EXCHANGE_LATENCY: u64 = 1312;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them.
@@ -65,11 +65,21 @@ fn stages_in_parts(kernel: &KernelInfo) -> bool {
     kernel.staging_bytes < kernel.consumers * 64 * kernel.block.n * 2
 }
 
-/// Bytes of A, B and C.
+/// Where a launch finds its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// In DRAM.
+    Dram,
+    /// In L2, as after a launch that used them.
+    L2,
+}
+
+/// Bytes of A, B and C, and the FLOP done with them.
 struct Bytes {
     a: u64,
     b: u64,
     c: u64,
+    flop: u64,
 }
 
 impl Bytes {
@@ -89,23 +99,50 @@ impl Bytes {
             a: bytes(m, k, task.matrices[0]),
             b: bytes(k, n, task.matrices[1]),
             c: bytes(m, n, task.batches),
+            flop: (2 * m)
+                .saturating_mul(n)
+                .saturating_mul(k)
+                .saturating_mul(task.batches.into()),
         }
+    }
+
+    /// Whether arithmetic takes so long that it makes no difference where the operands are.
+    fn hidden_by_arithmetic(&self) -> bool {
+        self.flop / self.all().max(1) > FLOP_PER_BYTE
     }
 
     fn all(&self) -> u64 {
         self.a.saturating_add(self.b).saturating_add(self.c)
     }
 
-    /// What comes from DRAM again where no two tiles of a grid share their reads.
-    fn again(&self, grid: TileGrid, target: &Target) -> u64 {
-        let of = |operand: u64, readers: u32| {
-            // An operand that is read all the time stays in half of L2.
-            let stays = operand <= target.l2_bytes / 2;
-            let times = if stays { 0 } else { readers.saturating_sub(1) };
-            operand.saturating_mul(times.into())
+    /// What comes from DRAM again where `left` tiles are cut at different depths, so that the tiles
+    /// that read the same lines do so at times of their own.
+    ///
+    /// Of R readers of an operand, spread evenly over its depth, one finds its line in L2 if another
+    /// has read it within the part f of both operands that L2 holds. So a line comes from DRAM
+    /// R · (1 − f)^(R − 1) times, and at least once: 1.8 times for two readers of weights of 283 MB
+    /// (256×5120×27648), 2.4 for ten readers of 212 MB (2048×3584×18944).
+    fn again(&self, grid: TileGrid, left: u64, target: &Target) -> u64 {
+        const ONE: u64 = 1 << 16;
+        // An operand that is read all the time stays in half of L2.
+        let held = (target.l2_bytes / 2).saturating_mul(ONE) / self.a.saturating_add(self.b).max(1);
+        let missed = ONE - held.min(ONE);
+        let tiles = [grid.tiles_m, grid.tiles_n].map(u64::from);
+        // The tiles left, in a square as far as the grid allows.
+        let readers =
+            |along: u64, across: u64| across.min(left / along.min(left.isqrt()).max(1)).max(1);
+        let of = |operand: u64, readers: u64| {
+            let mut times = readers * ONE;
+            for _ in 1..readers {
+                times = times * missed / ONE;
+                if times <= ONE {
+                    return 0;
+                }
+            }
+            (u128::from(operand) * u128::from(times - ONE) / u128::from(ONE)) as u64
         };
-        let again = of(self.a, grid.tiles_n).saturating_add(of(self.b, grid.tiles_m));
-        again / 100 * READ_AGAIN
+        let of_a = of(self.a, readers(tiles[0], tiles[1]));
+        of_a.saturating_add(of(self.b, readers(tiles[1], tiles[0])))
     }
 }
 
@@ -129,10 +166,12 @@ pub(super) struct Work {
     ahead: u64,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
-    /// The share of one cluster tile in the bytes of A, B and C, each once.
+    /// The share of one cluster tile in the bytes of A, B and C from and to DRAM, each once.
     tile_bytes: u64,
     /// The same share of what comes from DRAM again where tiles do not share their reads.
     bytes_again: u64,
+    /// Whether arithmetic takes so long that it makes no difference where the operands are.
+    pub(super) hidden_by_arithmetic: bool,
     /// CTAs of a cluster.
     cluster_ctas: u64,
     /// SMs of the GPU.
@@ -140,12 +179,20 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn of(kernel: &KernelInfo, task: &Task, target: &Target) -> Work {
+    pub(super) fn of(kernel: &KernelInfo, task: &Task, target: &Target, source: Source) -> Work {
         let (grid, cluster) = (task.grid, kernel.cluster);
         let [m, n] = [kernel.block.m, kernel.block.n].map(u64::from);
         let tiles = tiles(task);
+        let at_once = target.clusters_at_once(kernel).into();
         let operands = Bytes::of(kernel, task);
-        let tile_bytes = operands.all() / tiles.max(1);
+        let (from_dram, again) = match source {
+            Source::Dram => (
+                operands.all(),
+                operands.again(grid, tiles % at_once, target),
+            ),
+            Source::L2 => (0, 0),
+        };
+        let tile_bytes = from_dram / tiles.max(1);
         let k_block = KBlock::of(kernel, task, target, tile_bytes);
         let k_blocks = k_blocks(kernel, task);
 
@@ -160,7 +207,7 @@ impl Work {
         };
         Work {
             tiles,
-            at_once: target.clusters_at_once(kernel).into(),
+            at_once,
             k_blocks,
             k_block,
             store: BETWEEN_TILES
@@ -176,7 +223,8 @@ impl Work {
             },
             accumulators: 4 * m * n,
             tile_bytes,
-            bytes_again: operands.again(grid, target) / tiles.max(1),
+            bytes_again: again / tiles.max(1),
+            hidden_by_arithmetic: operands.hidden_by_arithmetic(),
             cluster_ctas: cluster.ctas().into(),
             sms: target.sms.max(1).into(),
         }
