@@ -277,7 +277,13 @@ def batches(bench: Bench):
         }
         for name, call in candidates.items():
             check(name, call()[-1], lambda r, s: a[-1][r].double() @ b[-1][:, s].double(), k)
-        bench.compare("batched", f"{count} of {m}x{n}x{k}", candidates, {"batched": "torch bmm"})
+        # A launch that reads and writes as many bytes, and computes nothing: what a product whose
+        # arithmetic costs nothing could reach.
+        source = uniform(count * (m * k + k * n + m * n) // 2)
+        target = torch.empty_like(source)
+        candidates["copy of as many bytes"] = lambda: target.copy_(source)
+        bases = {"batched": "torch bmm", "copy of as many bytes": "torch bmm"}
+        bench.compare("batched", f"{count} of {m}x{n}x{k}", candidates, bases)
 
 
 def host(bench: Bench, calls: int = 64):

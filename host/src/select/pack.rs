@@ -14,7 +14,8 @@
 //!   of 1 to 16384 in each dimension: the path chosen takes 0.6 % longer than the faster one,
 //!   39 % at most. Shallow products stay with tensor_core (450×1138×112: 10 µs, packed 10.7),
 //!   deep ones are packed (9×9×4410: 109 and 16), and so are large ones (667×3767×123: 24 and
-//!   19). (`docs/perf-log.md`, "A rule from a sweep".)
+//!   19). (`docs/perf-log.md`, "A rule from a sweep".) Since one launch packs both operands, the
+//!   second costs 2 µs instead of 4.5 (200×893×228: 11.4 µs packed, 15.0 by tensor_core).
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper needs it in another
 //!   direction (TF32 that is not contiguous along K, where no kernel that takes it through registers
 //!   computes the rest of the product), two times are estimated too. Fitted to 38 products on an
@@ -106,10 +107,11 @@ impl Nanoseconds {
         Nanoseconds(860 * tiles / sms + k * operands(packed) * (640 + 410 * waves))
     }
 
-    /// By copies, read and written at 2 TB/s, and hopper at 600 TFLOP/s.
+    /// By copies in one launch, read and written at 2 TB/s, and hopper at 600 TFLOP/s.
     fn packed(packed: Packed, problem: &Problem) -> Self {
         let copied = u128::from(packed.elements(problem)) * u128::from(2 * problem.input.bytes());
-        Nanoseconds(4500 * operands(packed) + copied / 2000 + flop(problem) / 600_000)
+        let launch = 2500 + 2000 * operands(packed);
+        Nanoseconds(launch + copied / 2000 + flop(problem) / 600_000)
     }
 
     /// By copies of TF32 at 2.9 TB/s, and hopper at 300 TFLOP/s; a 64×64 tile is multiplied at

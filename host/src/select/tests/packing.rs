@@ -156,6 +156,7 @@ fn packing_must_pay() {
         (667, 3767, 123),
         (9, 9, 4411),
         (861, 183, 549),
+        (201, 893, 229),
     ] {
         assert!(of(m, n, k).starts_with("hopper"), "{m}x{n}x{k}");
     }
