@@ -149,7 +149,7 @@ impl Problem {
         self.m == 0 || self.n == 0 || self.batches == 0
     }
 
-    /// The element type of C.
+    /// The element type of C. Operands are rounded to TF32; their product is stored as f32.
     pub fn output_dtype(&self) -> DType {
         self.output.dtype(self.input)
     }

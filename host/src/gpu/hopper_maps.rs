@@ -77,7 +77,7 @@ impl HopperMaps {
             ..problem.c
         };
         let c = GlobalTensor::like_c(problem, &aligned, kernel);
-        let c_dtype = tma::output_dtype(problem);
+        let c_dtype = problem.output_dtype();
         let c_box = tma::c_box(kernel, c_dtype);
         Ok(HopperMaps {
             kernel: *kernel,
@@ -166,7 +166,7 @@ impl HopperMaps {
             ..strides
         };
         let tensor = GlobalTensor::like_c(&self.problem, &strides, &self.kernel)?;
-        let dtype = tma::output_dtype(&self.problem);
+        let dtype = self.problem.output_dtype();
         Some((spec(dtype, tensor, self.c_box), address))
     }
 }
