@@ -48,8 +48,8 @@
 //!
 //! Where the number of CTAs is a multiple of the number of tiles, neighbouring tiles are cut at
 //! the same depth, and the operand that they share comes from DRAM once. Elsewhere they read it
-//! at different times, and of operands larger than L2 it comes again, the more often the fewer tiles
-//! share it (`Bytes::again`).
+//! at different times, and where operands are larger than L2 it comes again, unless so many tiles
+//! share it that one has just read it (`Bytes::again`).
 //!
 //! Under split-K, all tiles are cut into equal parts, and a second launch adds the accumulators
 //! of all of them, on all SMs at once:
