@@ -29,6 +29,10 @@
 //! The CTAs of a cluster that need the same rows of A, or columns of B, each fetch a
 //! part and multicast it, hence the divisions in the table. Short operands take shorter
 //! boxes ([`box_rows`]).
+//!
+//! [`box_depth`]: gpu_kernels::kernels::hopper::box_depth
+//! [`box_rows`]: gpu_kernels::kernels::hopper::box_rows
+//! [`store_columns`]: gpu_kernels::kernels::hopper::store_columns
 
 mod boxes;
 mod global_tensor;
