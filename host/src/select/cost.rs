@@ -132,7 +132,7 @@ pub(super) fn under(
     target: &Target,
 ) -> Cost {
     let works = Works::of(kernel, task, target);
-    let Cycles { dram, l2 } = if kernel.stream_k_bytes > 0 {
+    let cycles = if kernel.stream_k_bytes > 0 {
         let cycles = match schedule {
             Some(Schedule::StreamK) => works.stream_k(),
             Some(Schedule::SplitK) => works.split_k().unwrap_or_else(|| works.whole_tiles()),
@@ -153,7 +153,7 @@ pub(super) fn under(
         Family::Hopper => STAGE * u64::from(kernel.stages),
         _ => 0,
     };
-    let cycles = Cycles { dram, l2 }.map(|cycles| stages + cluster + cycles);
+    let cycles = cycles.map(|cycles| stages + cluster + cycles);
     Cost {
         mean: cycles.mean(),
         loads: works.dram.loads(),
@@ -195,36 +195,34 @@ impl Cycles {
 /// The work of a kernel with operands from DRAM and with operands in L2.
 struct Works {
     dram: Work,
-    l2: Work,
+    /// `None` where it makes no difference where the operands are.
+    l2: Option<Work>,
     gated: bool,
 }
 
 impl Works {
     fn of(kernel: &KernelInfo, task: &Task, target: &Target) -> Self {
-        let dram = Work::of(kernel, task, target, Source::Dram);
-        let l2 = match dram.hidden_by_arithmetic {
-            true => Source::Dram,
-            false => Source::L2,
-        };
+        let of = |source| Work::of(kernel, task, target, source);
+        let dram = of(Source::Dram);
         Works {
-            l2: Work::of(kernel, task, target, l2),
+            l2: (!dram.hidden_by_arithmetic).then(|| of(Source::L2)),
             dram,
             gated: task.epilogue.gated.is_some(),
         }
     }
 
+    fn both(&self, cycles: impl Fn(&Work) -> u64) -> Cycles {
+        let dram = cycles(&self.dram);
+        let l2 = self.l2.as_ref().map_or(dram, cycles);
+        Cycles { dram, l2 }
+    }
+
     fn whole_tiles(&self) -> Cycles {
-        Cycles {
-            dram: self.dram.whole_tiles(),
-            l2: self.l2.whole_tiles(),
-        }
+        self.both(Work::whole_tiles)
     }
 
     fn stream_k(&self) -> Cycles {
-        Cycles {
-            dram: self.dram.stream_k().0,
-            l2: self.l2.stream_k().0,
-        }
+        self.both(|work| work.stream_k().0)
     }
 
     /// `None` where split-K cuts no tile.
@@ -233,10 +231,12 @@ impl Works {
             // Pairs of columns would be finished in one tile.
             return None;
         }
-        Some(Cycles {
-            dram: self.dram.split_k()?.0,
-            l2: self.l2.split_k()?.0,
-        })
+        let (dram, _) = self.dram.split_k()?;
+        let l2 = match &self.l2 {
+            Some(work) => work.split_k()?.0,
+            None => dram,
+        };
+        Some(Cycles { dram, l2 })
     }
 }
 

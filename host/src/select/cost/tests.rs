@@ -192,7 +192,7 @@ fn tiles_cut_at_different_depths_share_no_reads() {
     assert!(even.1 < odd.1);
 }
 
-/// A layer of 16 rows takes half as long where its weights are in L2; 4096³ takes as long in both.
+/// A layer of 16 rows takes less time where its weights are in L2; 4096³ takes as long in both.
 #[test]
 fn kernels_are_compared_with_operands_in_both_places() {
     let of = |m, n, k| {
