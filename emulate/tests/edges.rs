@@ -89,7 +89,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
 /// Operands in the other layout than the kernel's name gives, where the kernel can read it.
 fn turn(case: &mut Case, random: &mut StdRng) {
     let bytes = case.kernel().input.bytes();
-    if case.kernel().family != Family::Hopper {
+    if !case.kernel().loads_by_tma {
         if random.random_bool(0.5) {
             case.a = Placement::columns(case.m, bytes);
         }
@@ -105,7 +105,7 @@ fn turn(case: &mut Case, random: &mut StdRng) {
 /// Strides other than the dense ones.
 fn lay_out(case: &mut Case, random: &mut StdRng) {
     let aligned = 16 / u64::from(case.kernel().input.bytes());
-    let through_tma = case.kernel().family == Family::Hopper;
+    let through_tma = case.kernel().loads_by_tma;
     let mut pad = |placement: &mut Placement, unit: u64| {
         placement.offset = unit * random.random_range(0..3);
         let pitch = placement.row_stride.max(placement.col_stride);

@@ -1,9 +1,12 @@
 //! The tensor_core kernels: their bank conflicts, and faults in those whose copies go through
 //! registers, one at a time: the emulator catches each, by a check or by a wrong result.
 
+mod faults;
+
+use faults::Mutation;
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Arch, DType, Family, KernelInfo, Schedule};
-use tilewise::emulator::{EmulatedGpu, Fault, Instruction, Site};
+use tilewise::emulator::{EmulatedGpu, Fault, Instruction};
 use tilewise_emulate::{Case, Error, Outcome, case, run};
 
 /// The kernels of f16 and TF32. Those of bf16 have the layouts of f16.
@@ -45,13 +48,7 @@ fn there_are_no_bank_conflicts() {
 /// A tile whose accumulators leave in two parts.
 const IN_PARTS: &str = "tensor_core_f16_ak_bn_128x128x32_sm75";
 
-/// A fault in [`IN_PARTS`].
-struct Mutation {
-    what: &'static str,
-    instruction: Instruction,
-    change: fn(&Site, &mut [u64]) -> bool,
-}
-
+/// Faults in [`IN_PARTS`].
 const MUTATIONS: &[Mutation] = &[
     Mutation {
         what: "no barrier between the stores of a stage and its loads",
@@ -127,33 +124,10 @@ fn emulate(faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error> {
 
 #[test]
 fn without_faults_all_is_well() {
-    let mut first = None;
-    for seed in 0..6 {
-        let outcome = match emulate(Vec::new(), seed) {
-            Ok(outcome) => outcome,
-            Err(error) => panic!("seed {seed}: {error}"),
-        };
-        let c = first.get_or_insert_with(|| outcome.c.clone());
-        assert!(*c == outcome.c, "seed {seed}: another result");
-    }
+    faults::all_is_well(emulate);
 }
 
 #[test]
 fn every_fault_is_caught() {
-    let mut missed = Vec::new();
-    for mutation in MUTATIONS {
-        let fault = Fault {
-            instruction: mutation.instruction,
-            change: mutation.change,
-        };
-        match (0..3).find_map(|seed| emulate(vec![fault], seed).err()) {
-            Some(error) => {
-                let text = error.to_string();
-                let line = text.lines().next().unwrap_or_default();
-                println!("{}: {line}", mutation.what);
-            }
-            None => missed.push(mutation.what),
-        }
-    }
-    assert!(missed.is_empty(), "not caught: {missed:#?}");
+    faults::all_are_caught(MUTATIONS, emulate);
 }

@@ -37,7 +37,9 @@
 pub mod names {
     pub use crate::dtype::{AlongK, AlongMn};
     pub use crate::element::{Bf16, F16, F16x3, F32, Tf32};
-    pub use crate::kernels::hopper::{Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK};
+    pub use crate::kernels::hopper::{
+        Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK, Unaligned,
+    };
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
     pub use crate::kernels::reduce::Reduce;
@@ -111,6 +113,7 @@ macro_rules! for_each_entry {
                 64 64 64, 8, SplitK<8>, true, "_split8";
                 128 64 64, 6, SplitK<4>, false, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
+                64 64 64, 6, Unaligned, true, "_unaligned";
             }
             // B along K: tiles with a width between multiples of 64, and as many stages as fit.
             hopper_bk {

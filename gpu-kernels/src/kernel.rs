@@ -160,6 +160,8 @@ pub struct KernelInfo {
     /// Whether a CTA's consumer warpgroups alternate at tiles, so that one
     /// multiplies while the other stores.
     pub ping_pong: bool,
+    /// Whether it loads operands through TMA; hopper kernels that do not read any strides.
+    pub loads_by_tma: bool,
     /// Consumer warpgroups of a CTA; 0 for kernels without warp specialisation.
     pub consumers: u32,
     /// Threads a CTA (`.maxntid`).
@@ -197,6 +199,7 @@ impl KernelInfo {
             b_major: None,
             cluster: Cluster::NONE,
             ping_pong: false,
+            loads_by_tma: false,
             consumers: 0,
             threads,
             ctas_per_sm: 1,

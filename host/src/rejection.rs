@@ -120,8 +120,11 @@ pub enum Rejection {
         batches: u32,
     },
     /// A hopper kernel computes at least one k-block, so it cannot run K = 0.
-    #[error("K = 0, TMA kernels need K ≥ 1")]
+    #[error("K = 0, hopper kernels need K ≥ 1")]
     ZeroK,
+    /// The kernel loads operands an element at a time, and another one is estimated to be faster.
+    #[error("it loads operands an element at a time, which is slower here; accepted by name")]
+    ByElements,
 }
 
 /// A kernel that cannot run the request.
@@ -150,6 +153,7 @@ impl Rejection {
             Rejection::SharedMemory { .. } => 6,
             Rejection::Epilogue { .. } | Rejection::Gated | Rejection::Batches { .. } => 7,
             Rejection::ZeroK
+            | Rejection::ByElements
             | Rejection::Tma { .. }
             | Rejection::Unsplit
             | Rejection::Output { .. } => 8,

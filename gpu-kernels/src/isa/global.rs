@@ -177,6 +177,44 @@ pub unsafe fn store_u32(address: u64, value: u32) {
     )
 }
 
+/// [`store_u16`] if `active`, without a branch.
+///
+/// # Safety
+/// See [`store_u16`], where `active`.
+#[inline(always)]
+pub unsafe fn store_u16_if(active: bool, address: u64, value: u32) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm_if!(active, ["st.global.u16 [{0}], {1};"],
+                    (in(reg64) address, in(reg16) value as u16,),
+                    options(nostack, preserves_flags));
+        },
+        emulated = if active {
+            machine::global::store_u16(address, value as u16)
+        }
+    )
+}
+
+/// [`store_u32`] if `active`, without a branch.
+///
+/// # Safety
+/// See [`store_u32`], where `active`.
+#[inline(always)]
+pub unsafe fn store_u32_if(active: bool, address: u64, value: u32) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm_if!(active, ["st.global.u32 [{0}], {1};"],
+                    (in(reg64) address, in(reg32) value,),
+                    options(nostack, preserves_flags));
+        },
+        emulated = if active {
+            machine::global::store(address, [value])
+        }
+    )
+}
+
 /// `st.global.v2.u32`: stores 8 bytes.
 ///
 /// # Safety
@@ -321,6 +359,56 @@ pub unsafe fn load_written_u32(address: u64) -> u32 {
             value
         },
         emulated = machine::global::load::<1>(address)[0]
+    )
+}
+
+/// [`load_written_u16`] if `active`, else 0, without a branch.
+///
+/// # Safety
+/// See [`load_written_u16`], where `active`.
+#[inline(always)]
+pub unsafe fn load_written_u16_if(active: bool, address: u64) -> u32 {
+    instruction!(
+        ptx = {
+            let mut value: u16 = 0;
+            // SAFETY: as for `load_written_u16`.
+            unsafe {
+                asm_if!(active, ["ld.global.u16 {0}, [{1}];"],
+                        (inout(reg16) value, in(reg64) address,),
+                        options(readonly, nostack, preserves_flags));
+            }
+            value as u32
+        },
+        emulated = if active {
+            machine::global::load_written_u16(address)
+        } else {
+            0
+        }
+    )
+}
+
+/// [`load_written_u32`] if `active`, else 0, without a branch.
+///
+/// # Safety
+/// See [`load_written_u32`], where `active`.
+#[inline(always)]
+pub unsafe fn load_written_u32_if(active: bool, address: u64) -> u32 {
+    instruction!(
+        ptx = {
+            let mut value: u32 = 0;
+            // SAFETY: as for `load_written_u16`.
+            unsafe {
+                asm_if!(active, ["ld.global.u32 {0}, [{1}];"],
+                        (inout(reg32) value, in(reg64) address,),
+                        options(readonly, nostack, preserves_flags));
+            }
+            value
+        },
+        emulated = if active {
+            machine::global::load::<1>(address)[0]
+        } else {
+            0
+        }
     )
 }
 

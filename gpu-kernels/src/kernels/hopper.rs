@@ -55,6 +55,7 @@ pub mod split_k;
 pub mod stream_k;
 pub mod tma_load;
 pub mod traits;
+pub mod unaligned;
 
 use core::marker::PhantomData;
 
@@ -74,6 +75,7 @@ pub use split_k::SplitK;
 pub use stream_k::StreamK;
 pub use tma_load::{box_depth, box_rows, last_box_rows};
 pub use traits::last_cols;
+pub use unaligned::Unaligned;
 
 /// The Hopper kernel. `T` is f16, bf16, TF32 (which requires B contiguous along K) or f16x3 (which
 /// requires both operands contiguous along K); `A` and `B` are the layouts of the operands; a CTA
@@ -153,6 +155,7 @@ where
             b_major: Some(B::MAJOR),
             cluster: S::CLUSTER,
             fused: FUSED,
+            loads_by_tma: S::LOADS_BY_TMA,
             ping_pong: S::PING_PONG,
             consumers: Self::CONSUMERS,
             stages: STAGES,
@@ -169,7 +172,7 @@ where
                 Arch::Sm90a,
                 T::DTYPE,
                 Block { m: M, n: N, k: K },
-                WARPGROUP * (1 + Self::CONSUMERS),
+                WARPGROUP * (S::PRODUCERS + Self::CONSUMERS),
             )
         }
     };

@@ -101,9 +101,9 @@ impl ProductLaunch {
                 *operand = matrix.map_or(*operand, PackedMatrix::strides);
             }
         }
-        let maps = match kernel.family {
-            Family::Hopper if !empty => Some(HopperMaps::new(kernel, &problem)?),
-            _ => None,
+        let maps = match kernel.loads_by_tma && !empty {
+            true => Some(HopperMaps::new(kernel, &problem)?),
+            false => None,
         };
         let [a, b] = match &split {
             Some(split) => split.addresses(),

@@ -46,7 +46,10 @@ pub fn check(
         });
     }
     check_epilogue(kernel, problem)?;
-    if kernel.family == Family::Hopper {
+    if kernel.family == Family::Hopper && problem.k == 0 {
+        return Err(Rejection::ZeroK);
+    }
+    if kernel.loads_by_tma {
         check_tma(kernel, problem)?;
     }
     if kernel.input.parts() > 1 {
@@ -76,9 +79,6 @@ fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejectio
 }
 
 fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
-    if problem.k == 0 {
-        return Err(Rejection::ZeroK);
-    }
     if kernel.c_by_tma_only
         && (problem.output_dtype().bytes() != kernel.input.bytes()
             || tma::GlobalTensor::of_c(problem, kernel).is_none())

@@ -52,6 +52,9 @@ pub(super) fn needed(
     request: &Request,
 ) -> Result<Packed, Rejection> {
     let refused = match check::check(catalog, kernel, problem, target) {
+        Ok(()) if loads_by_elements(kernel) && !may_load_by_elements(problem, target, request) => {
+            return Err(Rejection::ByElements);
+        }
         Ok(()) => return Ok(Packed::default()),
         Err(reason @ (Rejection::Tma { .. } | Rejection::Unsplit)) => reason,
         Err(reason) => return Err(reason),
@@ -74,6 +77,27 @@ pub(super) fn needed(
     } else {
         Err(refused)
     }
+}
+
+/// Whether `kernel` loads elements one by one, and is a hopper kernel all the same.
+pub(super) fn loads_by_elements(kernel: &KernelInfo) -> bool {
+    kernel.family == Family::Hopper && !kernel.loads_by_tma
+}
+
+/// Whether a kernel that [loads by elements](loads_by_elements) is asked for, or is faster than
+/// packing and than tensor_core.
+fn may_load_by_elements(problem: &Problem, target: &Target, request: &Request) -> bool {
+    if request.kernel.is_some() {
+        return true;
+    }
+    let packed = Packed {
+        a: GlobalTensor::of_a(problem, problem.a_major()).is_err(),
+        b: GlobalTensor::of_b(problem, problem.b_major()).is_err(),
+    };
+    let loads = Nanoseconds::by_producers(problem, target).0;
+    packed.any()
+        && loads < Nanoseconds::packed(packed, problem).0
+        && loads < Nanoseconds::by_elements(packed, problem, target).0
 }
 
 /// Whether packing pays, by the rules of this module.
@@ -105,6 +129,18 @@ impl Nanoseconds {
         let tiles = m * n * u128::from(problem.batches);
         let waves = tiles.div_ceil(sms);
         Nanoseconds(860 * tiles / sms + k * operands(packed) * (640 + 410 * waves))
+    }
+
+    /// By a hopper kernel of 64×64 tiles whose producers load element by element, three k-blocks
+    /// at a time.
+    fn by_producers(problem: &Problem, target: &Target) -> Self {
+        const BLOCK: u32 = 64;
+        const PRODUCERS: u128 = 3;
+        let [m, n, k] =
+            [problem.m, problem.n, problem.k].map(|size| u128::from(size.div_ceil(BLOCK)));
+        let tiles = m * n * u128::from(problem.batches);
+        let waves = tiles.div_ceil(u128::from(target.sms.max(1)));
+        Nanoseconds(500 * waves + 500 * (waves * k).saturating_sub(PRODUCERS))
     }
 
     /// By copies in one launch, read and written at 2 TB/s, and hopper at 600 TFLOP/s.

@@ -191,11 +191,10 @@ impl Case {
         let Some(kernel) = self.kernel else {
             return true;
         };
-        let is_hopper = kernel.family == Family::Hopper;
         if kernel.input.parts() > 1 {
             return false;
         }
-        if !is_hopper {
+        if !kernel.loads_by_tma {
             return true;
         }
         let (Some(a_major), Some(b_major)) = (kernel.a_major, kernel.b_major) else {

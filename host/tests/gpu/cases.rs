@@ -213,6 +213,7 @@ impl Generator {
                 let share = match self.kernel.family {
                     Family::Naive | Family::Tiled => 1.0,
                     Family::TensorCore => 0.5,
+                    Family::Hopper if !self.kernel.loads_by_tma => 0.5,
                     Family::Hopper => 0.2,
                     Family::Pack | Family::Split | Family::Reduce => 0.0,
                 };
@@ -284,7 +285,7 @@ impl Generator {
     /// Both operands packed, in many tiles with ragged edges, from every layout.
     fn packed(&mut self) {
         self.group(&[1]);
-        if self.kernel.family != Family::Hopper && self.kernel.input.parts() == 1 {
+        if !self.kernel.loads_by_tma && self.kernel.input.parts() == 1 {
             return;
         }
         for first in 0..DISTINCT.len() {
@@ -384,7 +385,7 @@ impl Generator {
     /// The layouts that the kernel is made for; any layouts for kernels that can read all.
     fn native(&mut self) -> [Arrangement; 3] {
         use Arrangement::*;
-        if self.kernel.family == Family::Hopper {
+        if self.kernel.loads_by_tma {
             return self.aligned();
         }
         let rows = [Rows, RowsPadded, RowsOdd];

@@ -8,7 +8,7 @@ use clap::Parser as _;
 use gpu_kernels::entry::KERNELS;
 use tilewise::oracle::Product;
 use tilewise::select::{self, Catalog, Choice, EpilogueForm, Problem, Request, Strides, Target};
-use tilewise::{DType, Device, Error, Family};
+use tilewise::{DType, Device, Error};
 
 use crate::args::Args;
 use crate::arrangement::{Arrangement, Placement};
@@ -221,13 +221,12 @@ fn every_kernel_is_drawn() -> Result<(), String> {
         }
     }
     for kernel in KERNELS.iter().filter(|kernel| kernel.family.multiplies()) {
-        let is_hopper = kernel.family == Family::Hopper;
         let has_parts = kernel.input.parts() > 1;
         for in_place in [true, false] {
             let possible = if in_place {
                 !has_parts
             } else {
-                is_hopper || has_parts
+                kernel.loads_by_tma || has_parts
             };
             let times = drawn.get(&(kernel.name, in_place)).copied().unwrap_or(0);
             // A C that TMA can write is seldom drawn.

@@ -175,7 +175,7 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
 /// # Safety
 /// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
-unsafe fn consume<K: KernelTraits>(
+pub unsafe fn consume<K: KernelTraits>(
     params: &GemmParams,
     maps: MapAddress,
     smem: SharedMemory<K>,

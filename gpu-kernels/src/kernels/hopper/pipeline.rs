@@ -10,7 +10,7 @@
 //! next tile while the consumers still store the last one.
 
 use super::shared_memory::SharedMemory;
-use super::traits::KernelTraits;
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{mbarrier, shared, thread, tma, warpgroup};
@@ -111,12 +111,13 @@ pub unsafe fn set_up<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>, r
     // SAFETY: one thread initialises them before any thread uses them.
     unsafe {
         if thread::thread_index() == 0 {
-            tma::prefetch_map(maps.of(MapOf::A));
-            tma::prefetch_map(maps.of(MapOf::B));
+            if K::Schedule::LOADS_BY_TMA {
+                tma::prefetch_map(maps.of(MapOf::A));
+                tma::prefetch_map(maps.of(MapOf::B));
+            }
             let mut stage = 0;
             while stage < K::STAGES {
-                // The one arrival is the producer's; the bytes are counted separately.
-                smem.full(stage).init(1);
+                smem.full(stage).init(K::Schedule::ARRIVALS);
                 // Each consumer of each CTA that reads the stage arrives once; each of its warps
                 // where they load A to registers.
                 let arrivals = if K::A_IN_REGISTERS { WARPGROUP / 32 } else { 1 };

@@ -30,6 +30,13 @@ pub trait KernelSchedule {
     /// [`Schedule::StreamK`](crate::Schedule) alone, because its tile scheduler would
     /// cost the other kernels registers and instructions in the main loop.
     const STREAM_K: bool = false;
+    /// Producer warpgroups.
+    const PRODUCERS: u32 = 1;
+    /// Whether the producer loads through TMA, which needs lines at multiples of 16 bytes.
+    const LOADS_BY_TMA: bool = true;
+    /// Arrivals that complete a `full` barrier. With TMA there is the producer's, and the bytes
+    /// are counted separately.
+    const ARRIVALS: u32 = 1;
 
     /// The kernel, as one thread runs it.
     ///

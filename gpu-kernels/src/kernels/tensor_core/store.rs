@@ -183,7 +183,7 @@ unsafe fn store_pairs<L: MainLoop>(
     }
 }
 
-/// Stores one element a lane, along the shorter stride of C.
+/// Stores one element a lane, along the shorter stride of C; four elements are in flight.
 ///
 /// # Safety
 /// See [`store`]. The tile is staged, and `rows` and `cols` are clipped to C.
@@ -198,25 +198,35 @@ unsafe fn store_elements<L: MainLoop>(
     staging: u32,
 ) {
     let down = c.row_stride < c.col_stride;
-    let mut element = lane;
-    while element < tile.height * tile.width {
-        let (row, col) = if down {
+    let place = |element: u32| {
+        if down {
             (element % tile.height, element / tile.height)
         } else {
             (element / tile.width, element % tile.width)
-        };
-        if row < rows && col < cols {
+        }
+    };
+    let mut element = lane;
+    while element < tile.height * tile.width {
+        let mut sums = [0.0; 4];
+        unroll!(STEP < 4, {
+            let (row, col) = place(element + STEP as u32 * WARP);
             // An odd column lies 4 bytes after the even column of its pair.
             let offset = staging_offset(row, col & !1, tile.width) + 4 * (col % 2);
-            // SAFETY: inside the staging area, and C(row, col) exists.
-            unsafe {
-                let value = shared::load_f32(staging + offset);
+            // SAFETY: inside the staging area.
+            sums[STEP] = unsafe { shared::load_f32(staging + offset) };
+        });
+        unroll!(STEP < 4, {
+            let (row, col) = place(element + STEP as u32 * WARP);
+            if row < rows && col < cols {
                 let (row, col) = (tile.row + row, tile.col + col);
-                let [value] = values::<L, 1>(epilogue, [value], row, col);
-                epilogue::store(params, c, row, col, value);
+                // SAFETY: C(row, col) exists.
+                unsafe {
+                    let [value] = values::<L, 1>(epilogue, [sums[STEP]], row, col);
+                    epilogue::store(params, c, row, col, value);
+                }
             }
-        }
-        element += WARP;
+        });
+        element += 4 * WARP;
     }
 }
 

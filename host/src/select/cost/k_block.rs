@@ -6,6 +6,7 @@ use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::task::Task;
 use crate::problem::{CACHE_LINE, Target};
+use crate::select::pack;
 
 /// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
 /// the peak of `wgmma` (4096 for 16-bit types); for the other families it is the rate
@@ -74,6 +75,10 @@ const COUPLED: u64 = 83;
 /// a k-block, 128×256 tiles of 543×1587×96 take 10 µs.
 const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
 
+/// Cycles in which the three producers of a hopper kernel bring one k-block of 64×64 elements of
+/// each operand, element by element.
+const PRODUCED: u64 = 900;
+
 /// Cluster tiles of all products.
 pub(super) fn tiles(task: &Task) -> u64 {
     let grid = task.grid;
@@ -126,7 +131,9 @@ impl KBlock {
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-        let by_element = if task.by_element {
+        let by_element = if pack::loads_by_elements(kernel) {
+            PRODUCED
+        } else if task.by_element {
             let threads = u64::from(kernel.threads.max(1));
             let cycles = if m * n / threads <= 32 {
                 CYCLES_PER_ELEMENT.0

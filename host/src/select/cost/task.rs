@@ -22,7 +22,7 @@ impl MidLine {
     /// The flags for `kernel` and the operands of `problem`. Only kernels that read
     /// through TMA count. Packed operands begin on cache lines.
     pub(crate) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
-        if kernel.family != Family::Hopper {
+        if !kernel.loads_by_tma {
             return MidLine::default();
         }
         let is = |tensor: Result<GlobalTensor, Unreadable>, alignment: u64| {
@@ -55,7 +55,7 @@ pub struct Task {
     /// The operands whose lines begin in the middle of a cache line.
     pub mid_line: MidLine,
     /// Whether the kernel reads an operand element by element, as tensor_core does where
-    /// lines are no multiples of 16 bytes.
+    /// lines are no multiples of 16 bytes, and a hopper kernel that does not load through TMA.
     pub by_element: bool,
     /// What is done to the products.
     pub epilogue: EpilogueForm,
@@ -77,7 +77,10 @@ impl Task {
             columns: problem.n,
             matrices: [&problem.a, &problem.b].map(|operand| pack::matrices(problem, operand)),
             mid_line: MidLine::of(kernel, problem, packed),
-            by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
+            by_element: match kernel.family {
+                Family::TensorCore => !pack::in_lines(problem),
+                _ => pack::loads_by_elements(kernel),
+            },
             epilogue: problem.epilogue,
         }
     }

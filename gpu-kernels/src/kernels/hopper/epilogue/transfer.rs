@@ -10,6 +10,7 @@ use crate::kernels::hopper::tma_load::{is_gated, plane};
 use crate::kernels::hopper::traits::{KernelTraits, Origin};
 use crate::problem::MapOf;
 use crate::tensor_ref::TensorRef;
+use crate::unroll::unroll;
 
 impl<K: KernelTraits> TileStore<'_, K> {
     /// Waits until the next `batch` buffers are free or, where there is a source, hold the
@@ -176,43 +177,55 @@ impl<K: KernelTraits> TileStore<'_, K> {
         let step = 2 * compute_here_u64(matrix.col_stride);
         // Two 16-bit elements are copied as one word where that access is aligned.
         let packed = step == 2 && (matrix.address | pitch) & 3 == 0;
+        let whole = bytes == 4 || packed && col + 1 < cols;
+        let word_exists = whole && col < cols;
+        let (low_exists, high_exists) = (!whole && col < cols, !whole && col + 1 < cols);
+        // Four rows at a time, so that their loads do not wait for each other.
         let mut i = first;
         // Rows past the last have a source of zeros, as columns past the last do.
         let is_source = matches!(transfer, Transfer::FromSource);
         while i < first + 16 && (is_source || origin.row + i < self.params.m) {
-            let is_row = origin.row + i < self.params.m;
+            let staged = |row: u32| self.buffer(tile).chunk(i + row, word / 4) + word % 4 * 4;
             let address = start + (origin.row + i) as u64 * pitch;
-            let whole = bytes == 4 || packed && col + 1 < cols;
-            // SAFETY: masked to the rows and columns of the matrix.
-            unsafe {
-                let staged = self.buffer(tile).chunk(i, word / 4) + word % 4 * 4;
-                match transfer {
-                    Transfer::FromSource => {
-                        let mut value = 0;
-                        if is_row && whole && col < cols {
-                            value = global::load_written_u32(address);
-                        } else if is_row && !whole && col < cols {
-                            value = global::load_written_u16(address);
-                            if col + 1 < cols {
-                                value |= global::load_written_u16(address + step) << 16;
-                            }
+            let mut words = [0; 4];
+            unroll!(ROW < 4, {
+                let row = ROW as u32;
+                let is_row = origin.row + i + row < self.params.m;
+                let address = address + row as u64 * pitch;
+                // SAFETY: masked to the rows and columns of the matrix.
+                words[ROW] = unsafe {
+                    match transfer {
+                        Transfer::FromSource => {
+                            let [low, high] =
+                                [(low_exists, address), (high_exists, address + step)].map(
+                                    |(exists, address)| {
+                                        global::load_written_u16_if(is_row && exists, address)
+                                    },
+                                );
+                            let word = global::load_written_u32_if(is_row && word_exists, address);
+                            word | low | high << 16
                         }
-                        shared::store_u32(staged, value);
+                        Transfer::ToC => shared::load_u32(staged(row)),
                     }
-                    Transfer::ToC => {
-                        let value = shared::load_u32(staged);
-                        if whole && col < cols {
-                            global::store_u32(address, value);
-                        } else if !whole && col < cols {
-                            global::store_u16(address, value & 0xffff);
-                            if col + 1 < cols {
-                                global::store_u16(address + step, value >> 16);
-                            }
+                };
+            });
+            unroll!(ROW < 4, {
+                let (row, word) = (ROW as u32, words[ROW]);
+                let is_row = origin.row + i + row < self.params.m;
+                let address = address + row as u64 * pitch;
+                // SAFETY: as above.
+                unsafe {
+                    match transfer {
+                        Transfer::FromSource => shared::store_u32(staged(row), word),
+                        Transfer::ToC => {
+                            global::store_u32_if(is_row && word_exists, address, word);
+                            global::store_u16_if(is_row && low_exists, address, word & 0xffff);
+                            global::store_u16_if(is_row && high_exists, address + step, word >> 16);
                         }
                     }
                 }
-            }
-            i += 1;
+            });
+            i += 4;
         }
     }
 

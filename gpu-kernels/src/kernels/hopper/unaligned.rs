@@ -1,0 +1,220 @@
+//! Rung 6: operands that TMA cannot read. Lines may begin at any element, and elements may have
+//! any strides: three producer warpgroups load them to registers, an element at a time, and
+//! store them where TMA would have.
+//!
+//! ```text
+//! producer p   for every third k-block, from the pth on, over all tiles:
+//!                  load 64 lines of A and 64 of B to registers       2 elements a lane and line
+//!                  wait empty[s], store in the 128-byte swizzle
+//!                  proxy fence, one arrival a warp at full[s]
+//! consumer     as in rung 1, with the warpgroup that is the second of the CTA
+//! ```
+//!
+//! A producer has the loads of a whole k-block in flight, and the other producers those of the
+//! next two, so a k-block takes a third of the latency of memory. All loads of a product that
+//! is no deeper than three k-blocks are in flight at once.
+//!
+//! The alternative is to copy the operands first ([`pack`](crate::kernels::pack)), which costs a
+//! second launch. The selection weighs the two (`host/src/select/pack.rs`).
+
+use super::cooperative::{consume, tiles};
+use super::pipeline::{self, PipelineState};
+use super::shared_memory::{OperandTile, SharedMemory};
+use super::traits::{KernelSchedule, KernelTraits, Origin, ROW_BYTES};
+use crate::dtype::{Contiguous, ElementType as _, Major};
+use crate::isa::warpgroup::WARPGROUP;
+use crate::isa::{dependency, global, shared, thread, tma};
+use crate::order::ceil_div;
+use crate::problem::{GemmParams, MapAddress};
+use crate::tensor_ref::TensorRef;
+use crate::unroll::unroll;
+
+/// Producers load through registers; CTAs work alone.
+pub struct Unaligned;
+
+/// Producer warpgroups. With the consumer there are 512 threads, which have 128 registers each;
+/// 64 of a producer's hold a k-block.
+const PRODUCERS: u32 = 3;
+
+/// The warpgroup that multiplies, as [`Consumer::this`](pipeline::Consumer::this) counts them.
+const CONSUMER: u32 = 1;
+
+/// Warps of a warpgroup.
+const WARPS: u32 = WARPGROUP / 32;
+
+/// Lines of an operand's tile that a warp loads.
+const LINES: usize = 16;
+
+impl KernelSchedule for Unaligned {
+    const PRODUCERS: u32 = PRODUCERS;
+    const LOADS_BY_TMA: bool = false;
+    // One of each warp of a producer.
+    const ARRIVALS: u32 = WARPS;
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
+        const {
+            assert!(K::BLOCK_M == 64 && K::BLOCK_N == 64 && K::ATOMS == 1 && K::PARTS == 1);
+            assert!(K::Element::DTYPE.bytes() == 2, "a lane loads a word");
+        }
+        let k_blocks = ceil_div(params.k, K::BLOCK_K);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: every thread of the CTA runs this code, in this order; each role takes whole
+        // warpgroups, as wgmma requires.
+        unsafe {
+            dependency::launch_dependents();
+            pipeline::set_up(maps, smem, 1);
+            thread::sync_cta();
+            dependency::wait();
+            let warpgroup = thread::broadcast(thread::thread_index() / WARPGROUP);
+            if warpgroup == CONSUMER {
+                consume(params, maps, smem, k_blocks);
+            } else {
+                let index = if warpgroup < CONSUMER {
+                    0
+                } else {
+                    warpgroup - 1
+                };
+                produce(params, smem, k_blocks, index);
+            }
+        }
+    }
+}
+
+/// Producer `index`: fills every third stage.
+///
+/// # Safety
+/// A whole warpgroup calls this, after the barriers are set up.
+#[inline(always)]
+unsafe fn produce<K: KernelTraits>(
+    params: &GemmParams,
+    smem: SharedMemory<K>,
+    k_blocks: u32,
+    index: u32,
+) {
+    let lane = thread::thread_index() % 32;
+    // SAFETY: whole warps call this.
+    let warp = unsafe { thread::broadcast(thread::thread_index() % WARPGROUP / 32) };
+    let dtype = K::Element::DTYPE;
+    let mut state = PipelineState::PRODUCER_START.skip::<K>(index);
+    let mut tiles = tiles::<K>(params, params.schedule);
+    // Counted from the tile's first k-block. The turns of the producers go on from tile to tile.
+    let mut k_block = index;
+    while let Some(tile) = tiles.next_here() {
+        let origin = Origin::of::<K>(tile);
+        let (a, b) = match params.batches() {
+            Some(_) if K::FUSED => (
+                params.a.of_batch(origin.batch, dtype),
+                params.b.of_batch(origin.batch, dtype),
+            ),
+            _ => (params.a, params.b),
+        };
+        let a = Lines::new(
+            K::A::MAJOR,
+            (a, a.row_stride, a.col_stride),
+            params.m,
+            origin.row,
+        );
+        let b = Lines::new(
+            K::B::MAJOR,
+            (b, b.col_stride, b.row_stride),
+            params.n,
+            origin.col,
+        );
+        while k_block < k_blocks {
+            let k = (k_block * K::BLOCK_K, params.k);
+            let PipelineState { stage, parity } = state;
+            // SAFETY: elements inside the operands are live; the stage is free once `empty` has
+            // completed, and each warp arrives at `full` when its lines are visible to wgmma.
+            unsafe {
+                let a = a.load(k, warp, lane);
+                let b = b.load(k, warp, lane);
+                smem.empty(stage).wait(parity);
+                store(smem.a(stage, 0), a, warp, lane);
+                store(smem.b(stage, 0), b, warp, lane);
+                tma::fence_shared();
+                thread::sync_warp();
+                smem.full(stage).arrive_if(lane == 0);
+            }
+            state = state.skip::<K>(PRODUCERS);
+            k_block += PRODUCERS;
+        }
+        k_block -= k_blocks;
+    }
+}
+
+/// The 64 rows of A, or columns of B, of one tile of C. A line goes along the operand's major
+/// direction: 64 lines of 64 elements make a k-block.
+#[derive(Clone, Copy)]
+struct Lines {
+    major: Major,
+    address: u64,
+    /// Bytes between the rows (of B; columns), and between elements along K.
+    strides: (u64, u64),
+    /// The first row of the tile, and the number of rows of the operand.
+    rows: (u32, u32),
+}
+
+/// Two elements of each line that a warp loads, in the two halves of a word.
+type Words = [u32; LINES];
+
+impl Lines {
+    /// The rows from `first` on, of `extent`, of an operand with strides along M (or N) and K.
+    #[inline(always)]
+    fn new(
+        major: Major,
+        (operand, stride, k_stride): (TensorRef, u64, u64),
+        extent: u32,
+        first: u32,
+    ) -> Self {
+        Lines {
+            major,
+            address: operand.address,
+            strides: (2 * stride, 2 * k_stride),
+            rows: (first, extent),
+        }
+    }
+
+    /// Loads this lane's elements of the lines of `warp`, in the k-block from `k.0` on, of `k.1`.
+    /// Elements outside the operand are zeros.
+    ///
+    /// # Safety
+    /// The operand is live and not written during the launch.
+    #[inline(always)]
+    unsafe fn load(&self, k: (u32, u32), warp: u32, lane: u32) -> Words {
+        let (across, along, line_stride, stride) = match self.major {
+            Major::K => (self.rows, k, self.strides.0, self.strides.1),
+            Major::Mn => (k, self.rows, self.strides.1, self.strides.0),
+        };
+        let line = across.0 + warp * LINES as u32;
+        let lines = across.1.saturating_sub(line);
+        let element = along.0 + 2 * lane;
+        let address = self.address + line as u64 * line_stride + element as u64 * stride;
+        let (first, second) = (element < along.1, element + 1 < along.1);
+        let mut halves = [[0; 2]; LINES];
+        unroll!(I < 16, {
+            let exists = (I as u32) < lines;
+            let address = address + I as u64 * line_stride;
+            // SAFETY: the elements exist where the loads are active.
+            unsafe {
+                halves[I][0] = global::load_u16_if(exists && first, address);
+                halves[I][1] = global::load_u16_if(exists && second, address + stride);
+            }
+        });
+        halves.map(|[low, high]| low | high << 16)
+    }
+}
+
+/// Stores the lines of `warp` in `tile`, as TMA would.
+///
+/// # Safety
+/// The stage is free.
+#[inline(always)]
+unsafe fn store(tile: OperandTile, words: Words, warp: u32, lane: u32) {
+    let address = tile.address() + warp * (LINES as u32 * ROW_BYTES) + lane % 4 * 4;
+    unroll!(I < 16, {
+        let chunk = (lane / 4) ^ (I as u32 % 8);
+        // SAFETY: the caller's duty.
+        unsafe { shared::store_u32(address + I as u32 * ROW_BYTES + chunk * 16, words[I]) }
+    });
+}
