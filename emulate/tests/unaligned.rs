@@ -103,13 +103,34 @@ const MUTATIONS: &[Mutation] = &[
     },
 ];
 
+/// The same, where four CTAs split K.
+const SPLIT: &str = "hopper_f16_am_bk_64x64x64_unaligned_split4";
+
+const SPLIT_MUTATIONS: &[Mutation] = &[
+    Mutation {
+        what: "a thread of a producer does not arrive for the exchange",
+        instruction: Instruction::ClusterArriveRelaxed,
+        change: |site, _| !(site.thread == 300 && site.occurrence == 1),
+    },
+    Mutation {
+        what: "the exchange does not wait for the peers",
+        instruction: Instruction::ClusterWait,
+        change: |site, _| is_producer(site),
+    },
+    Mutation {
+        what: "producers send no proxy fence",
+        instruction: Instruction::ProxyFence,
+        change: |site, _| !is_producer(site),
+    },
+];
+
 /// Several tiles a CTA, edges, more k-blocks than stages, and lines that begin anywhere.
-fn emulate(faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error> {
-    let kernel = case::kernel(KERNEL).expect("a kernel");
-    let depth = (kernel.stages + 1) * kernel.block.k + 9;
+fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error> {
+    let kernel = case::kernel(kernel).expect("a kernel");
+    let depth = kernel.cluster.k * (kernel.stages + 1) * kernel.block.k + 9;
     let mut case = Case::new(kernel, 2 * 64 + 41, 64 + 33, depth);
     case.choice.schedule = Schedule::Persistent;
-    case.resident = 2;
+    case.resident = 2 * kernel.cluster.ctas();
     let gpu = EmulatedGpu {
         seed,
         faults,
@@ -120,10 +141,13 @@ fn emulate(faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error> {
 
 #[test]
 fn without_faults_all_is_well() {
-    faults::all_is_well(emulate);
+    for kernel in [KERNEL, SPLIT] {
+        faults::all_is_well(|faults, seed| emulate(kernel, faults, seed));
+    }
 }
 
 #[test]
 fn every_fault_is_caught() {
-    faults::all_are_caught(MUTATIONS, emulate);
+    faults::all_are_caught(MUTATIONS, |faults, seed| emulate(KERNEL, faults, seed));
+    faults::all_are_caught(SPLIT_MUTATIONS, |faults, seed| emulate(SPLIT, faults, seed));
 }

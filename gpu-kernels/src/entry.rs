@@ -38,7 +38,7 @@ pub mod names {
     pub use crate::dtype::{AlongK, AlongMn};
     pub use crate::element::{Bf16, F16, F16x3, F32, Tf32};
     pub use crate::kernels::hopper::{
-        Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK, Unaligned,
+        Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK, Unaligned, UnalignedSplitK,
     };
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
@@ -114,6 +114,8 @@ macro_rules! for_each_entry {
                 128 64 64, 6, SplitK<4>, false, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
                 64 64 64, 6, Unaligned, true, "_unaligned";
+                64 64 64, 6, UnalignedSplitK<4>, false, "_unaligned_split4";
+                64 64 64, 6, UnalignedSplitK<8>, false, "_unaligned_split8";
             }
             // B along K: tiles with a width between multiples of 64, and as many stages as fit.
             hopper_bk {

@@ -9,13 +9,14 @@
 //! kernel do 2·M·N·K operations. Both grow with M·K, so N decides for A, and M decides
 //! for B.
 //!
-//! - Where the alternative is tensor_core's element by element path, two times are estimated
-//!   and the shorter one decides ([`Nanoseconds`]). Fitted to 141 products on an H200, cold,
-//!   of 1 to 16384 in each dimension: the path chosen takes 0.6 % longer than the faster one,
-//!   39 % at most. Shallow products stay with tensor_core (450×1138×112: 10 µs, packed 10.7),
-//!   deep ones are packed (9×9×4410: 109 and 16), and so are large ones (667×3767×123: 24 and
-//!   19). (`docs/perf-log.md`, "A rule from a sweep".) Since one launch packs both operands, the
-//!   second costs 2 µs instead of 4.5 (200×893×228: 11.4 µs packed, 15.0 by tensor_core).
+//! - Elements may also be read where they are: by hopper kernels whose producers load element by
+//!   element (`_unaligned`), or by tensor_core. Three times are estimated, and the shortest one
+//!   decides ([`Nanoseconds`]). The times of the first two were fitted to 20 products on an H200,
+//!   cold, with every kernel: small products are read in place (73×223×115: 6.4 µs, packed 8.8,
+//!   tensor_core 9.8; split along K, 214×84×946: 8.1 µs and 11.1), others are packed (700×500×900:
+//!   14.8 µs, in place 15.4). (`docs/perf-log.md`, "Operands that TMA cannot read".) Those of
+//!   tensor_core follow from 141 products of 1 to 16384 in each dimension; it is left with shallow
+//!   products of many tiles.
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper needs it in another
 //!   direction (TF32 that is not contiguous along K, where no kernel that takes it through registers
 //!   computes the rest of the product), two times are estimated too. Fitted to 38 products on an
@@ -52,7 +53,10 @@ pub(super) fn needed(
     request: &Request,
 ) -> Result<Packed, Rejection> {
     let refused = match check::check(catalog, kernel, problem, target) {
-        Ok(()) if loads_by_elements(kernel) && !may_load_by_elements(problem, target, request) => {
+        Ok(())
+            if loads_by_elements(kernel)
+                && !may_load_by_elements(kernel, problem, target, request) =>
+        {
             return Err(Rejection::ByElements);
         }
         Ok(()) => return Ok(Packed::default()),
@@ -84,9 +88,14 @@ pub(super) fn loads_by_elements(kernel: &KernelInfo) -> bool {
     kernel.family == Family::Hopper && !kernel.loads_by_tma
 }
 
-/// Whether a kernel that [loads by elements](loads_by_elements) is asked for, or is faster than
+/// Whether `kernel`, which [loads by elements](loads_by_elements), is asked for, or is faster than
 /// packing and than tensor_core.
-fn may_load_by_elements(problem: &Problem, target: &Target, request: &Request) -> bool {
+fn may_load_by_elements(
+    kernel: &KernelInfo,
+    problem: &Problem,
+    target: &Target,
+    request: &Request,
+) -> bool {
     if request.kernel.is_some() {
         return true;
     }
@@ -94,7 +103,7 @@ fn may_load_by_elements(problem: &Problem, target: &Target, request: &Request) -
         a: GlobalTensor::of_a(problem, problem.a_major()).is_err(),
         b: GlobalTensor::of_b(problem, problem.b_major()).is_err(),
     };
-    let loads = Nanoseconds::by_producers(problem, target).0;
+    let loads = Nanoseconds::by_producers(kernel, problem, target).0;
     packed.any()
         && loads < Nanoseconds::packed(packed, problem).0
         && loads < Nanoseconds::by_elements(packed, problem, target).0
@@ -131,23 +140,42 @@ impl Nanoseconds {
         Nanoseconds(860 * tiles / sms + k * operands(packed) * (640 + 410 * waves))
     }
 
-    /// By a hopper kernel of 64×64 tiles whose producers load element by element, three k-blocks
-    /// at a time.
-    fn by_producers(problem: &Problem, target: &Target) -> Self {
-        const BLOCK: u32 = 64;
-        const PRODUCERS: u128 = 3;
-        let [m, n, k] =
-            [problem.m, problem.n, problem.k].map(|size| u128::from(size.div_ceil(BLOCK)));
+    /// By a hopper kernel of 64×64 tiles whose producers load element by element: 0.65 µs a k-block,
+    /// as many tiles at once as there are clusters, 0.9 µs to store a wave before the last, and
+    /// what CTAs that split K take to exchange their sums.
+    fn by_producers(kernel: &KernelInfo, problem: &Problem, target: &Target) -> Self {
+        let block = kernel.block;
+        let [m, n, k] = [
+            (problem.m, block.m),
+            (problem.n, block.n),
+            (problem.k, block.k),
+        ]
+        .map(|(size, block)| u128::from(size.div_ceil(block)));
         let tiles = m * n * u128::from(problem.batches);
-        let waves = tiles.div_ceil(u128::from(target.sms.max(1)));
-        Nanoseconds(500 * waves + 500 * (waves * k).saturating_sub(PRODUCERS))
+        let waves = tiles.div_ceil(u128::from(target.clusters_at_once(kernel).max(1)));
+        let k_blocks = k.div_ceil(kernel.cluster.k.into());
+        let exchange = match kernel.cluster.k {
+            1 => 0,
+            ctas => 900 + 100 * u128::from(ctas),
+        };
+        let later = 900 * waves.saturating_sub(1);
+        Nanoseconds(1000 + waves * (650 * k_blocks + exchange) + later)
     }
 
-    /// By copies in one launch, read and written at 2 TB/s, and hopper at 600 TFLOP/s.
+    /// By copies in one launch, read and written at 2 TB/s, and hopper at 600 TFLOP/s, which writes
+    /// C at 2 TB/s and takes 0.04 µs a k-block at least, where it splits K.
     fn packed(packed: Packed, problem: &Problem) -> Self {
         let copied = u128::from(packed.elements(problem)) * u128::from(2 * problem.input.bytes());
-        let launch = 2500 + 2000 * operands(packed);
-        Nanoseconds(launch + copied / 2000 + flop(problem) / 600_000)
+        let written = [
+            problem.m,
+            problem.n,
+            problem.batches,
+            problem.output_dtype().bytes(),
+        ];
+        let written: u128 = written.map(u128::from).iter().product();
+        let launch = 4600 + 200 * operands(packed);
+        let k_blocks = u128::from(problem.k.div_ceil(64));
+        Nanoseconds(launch + (copied + written) / 2000 + flop(problem) / 600_000 + 40 * k_blocks)
     }
 
     /// By copies of TF32 at 2.9 TB/s, and hopper at 300 TFLOP/s; a 64×64 tile is multiplied at

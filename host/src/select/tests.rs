@@ -65,6 +65,7 @@ const fn layouts(kernel: KernelInfo, a: Major, b: Major) -> KernelInfo {
 /// A hopper kernel with four small stages.
 const fn hopper(name: &'static str, block: (u32, u32), a: Major, b: Major) -> KernelInfo {
     let kernel = KernelInfo {
+        loads_by_tma: true,
         stages: 4,
         pipeline_bytes: (block.0 + block.1) * 64 * 2,
         ..kernel(name, Family::Hopper, Arch::Sm90a, DType::F16, block)

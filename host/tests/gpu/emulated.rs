@@ -2,7 +2,8 @@
 //!
 //! Every test runs that does not need the driver itself (captures, foreign streams, kernels
 //! that never end and comparisons by a kernel of the tests' own need it), with the products
-//! that take a moment to emulate; of the epilogues of hopper kernels, those of one 16-bit type.
+//! that take a moment to emulate; of hopper kernels that differ by the 16-bit type alone, those of
+//! one type.
 //! The guard bands, the bounds and the checks are the same as on a GPU, and the emulator checks
 //! every access as well.
 
@@ -37,12 +38,12 @@ pub fn device(seed: u64) -> Result<Device, Error> {
 /// Whether `test` belongs to the set.
 pub fn selects(test: &Test) -> bool {
     let is_short = |case: &Case, runs: u32, limit| time(case) * runs <= limit;
+    if test.kernel.is_some_and(differs_by_type_alone) {
+        return false;
+    }
     match &test.work {
         Work::Product(case) => (test.quick || test.kind == "random") && is_short(case, 1, LAUNCH),
-        Work::Epilogue(case) => {
-            time_of(case.kernel, case.shape, case.batches) <= LAUNCH
-                && !case.kernel.is_some_and(differs_by_type_alone)
-        }
+        Work::Epilogue(case) => time_of(case.kernel, case.shape, case.batches) <= LAUNCH,
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
         Work::Device(_) => {
@@ -58,8 +59,8 @@ pub fn selects(test: &Test) -> bool {
 /// Tests of other kinds that need the driver: its graphs, and the time it takes.
 const NEED_DRIVER: [&str; 2] = ["tune/within-budget", "tune/capture"];
 
-/// Whether another hopper kernel has the same epilogue and layouts in another 16-bit type. A
-/// GPU runs both.
+/// Whether another hopper kernel has the same code and layouts for another 16-bit type. A GPU runs
+/// both, and so does the emulator at edges (`emulate/tests/edges.rs`).
 fn differs_by_type_alone(kernel: &KernelInfo) -> bool {
     kernel.family == Family::Hopper && kernel.input == DType::Bf16
 }

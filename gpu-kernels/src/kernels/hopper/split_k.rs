@@ -93,9 +93,9 @@ impl<const CTAS: u32> KernelSchedule for SplitK<CTAS> {
 }
 
 /// The first and the end of this CTA's k-blocks of each tile. A CTA has at least one, if
-/// need be past the end of K, where the copy engine delivers zeros.
+/// need be past the end of K, where producers deliver zeros.
 #[inline(always)]
-fn part<K: KernelTraits>(rank: u32, k_blocks: u32) -> (u32, u32) {
+pub(super) fn part<K: KernelTraits>(rank: u32, k_blocks: u32) -> (u32, u32) {
     let part = ceil_div(k_blocks, K::CLUSTER.k);
     (rank * part, (rank + 1) * part)
 }
@@ -132,7 +132,7 @@ unsafe fn produce<K: KernelTraits>(
 /// # Safety
 /// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
-unsafe fn consume<K: KernelTraits>(
+pub(super) unsafe fn consume<K: KernelTraits>(
     params: &GemmParams,
     maps: MapAddress,
     smem: SharedMemory<K>,
@@ -325,17 +325,17 @@ impl<K: KernelTraits> PeerBuffer<K> {
     }
 }
 
-/// The producer's part in the cluster barriers. It arrives for a tile's exchange when it
+/// A producer thread's part in the cluster barriers. It arrives for a tile's exchange when it
 /// has issued the tile's loads, so that no consumer waits for it, and waits for that exchange
 /// only when it has issued the loads of the next tile.
-struct ProducerArrivals;
+pub(super) struct ProducerArrivals;
 
 impl ProducerArrivals {
     /// # Safety
     /// The producer calls this once, before the first tile, and [`ProducerArrivals::end`]
     /// after the last.
     #[inline(always)]
-    unsafe fn begin() -> Self {
+    pub(super) unsafe fn begin() -> Self {
         // SAFETY: this arrives for phase 0.
         unsafe { cluster::arrive_relaxed() };
         ProducerArrivals
@@ -344,7 +344,7 @@ impl ProducerArrivals {
     /// # Safety
     /// The producer calls this once a tile.
     #[inline(always)]
-    unsafe fn tile(&self) {
+    pub(super) unsafe fn tile(&self) {
         // SAFETY: this ends one phase and arrives for the next.
         unsafe {
             cluster::wait();
@@ -355,7 +355,7 @@ impl ProducerArrivals {
     /// # Safety
     /// The producer calls this once, after the last tile.
     #[inline(always)]
-    unsafe fn end(self) {
+    pub(super) unsafe fn end(self) {
         // SAFETY: this ends the last phase.
         unsafe { cluster::wait() };
     }

@@ -20,10 +20,12 @@
 use super::cooperative::{consume, tiles};
 use super::pipeline::{self, PipelineState};
 use super::shared_memory::{OperandTile, SharedMemory};
+use super::split_k::{self, ProducerArrivals, SplitK};
 use super::traits::{KernelSchedule, KernelTraits, Origin, ROW_BYTES};
 use crate::dtype::{Contiguous, ElementType as _, Major};
 use crate::isa::warpgroup::WARPGROUP;
-use crate::isa::{dependency, global, shared, thread, tma};
+use crate::isa::{cluster, dependency, global, shared, thread, tma};
+use crate::kernel::Cluster;
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 use crate::tensor_ref::TensorRef;
@@ -39,7 +41,7 @@ const PRODUCERS: u32 = 3;
 /// The warpgroup that multiplies, as [`Consumer::this`](pipeline::Consumer::this) counts them.
 const CONSUMER: u32 = 1;
 
-/// Warps of a warpgroup.
+/// Warps of a warpgroup, each of which arrives once at `full`.
 const WARPS: u32 = WARPGROUP / 32;
 
 /// Lines of an operand's tile that a warp loads.
@@ -48,60 +50,126 @@ const LINES: usize = 16;
 impl KernelSchedule for Unaligned {
     const PRODUCERS: u32 = PRODUCERS;
     const LOADS_BY_TMA: bool = false;
-    // One of each warp of a producer.
     const ARRIVALS: u32 = WARPS;
 
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
-        const {
-            assert!(K::BLOCK_M == 64 && K::BLOCK_N == 64 && K::ATOMS == 1 && K::PARTS == 1);
-            assert!(K::Element::DTYPE.bytes() == 2, "a lane loads a word");
-        }
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: every thread of the CTA runs this code, in this order; each role takes whole
         // warpgroups, as wgmma requires.
         unsafe {
-            dependency::launch_dependents();
-            pipeline::set_up(maps, smem, 1);
-            thread::sync_cta();
-            dependency::wait();
-            let warpgroup = thread::broadcast(thread::thread_index() / WARPGROUP);
-            if warpgroup == CONSUMER {
-                consume(params, maps, smem, k_blocks);
-            } else {
-                let index = if warpgroup < CONSUMER {
-                    0
-                } else {
-                    warpgroup - 1
-                };
-                produce(params, smem, k_blocks, index);
+            match begin(maps, smem) {
+                None => consume(params, maps, smem, k_blocks),
+                Some(index) => {
+                    let mut producer = Producer::new(params, smem, index);
+                    let mut tiles = tiles::<K>(params, params.schedule);
+                    while let Some(tile) = tiles.next_here() {
+                        producer.fill(Origin::of::<K>(tile), (0, k_blocks));
+                    }
+                }
             }
         }
     }
 }
 
-/// Producer `index`: fills every third stage.
+/// The same, where the CTAs of a cluster split the K of one tile ([`split_k`]).
+pub struct UnalignedSplitK<const CTAS: u32>;
+
+impl<const CTAS: u32> KernelSchedule for UnalignedSplitK<CTAS> {
+    const CLUSTER: Cluster = <SplitK<CTAS> as KernelSchedule>::CLUSTER;
+    const PRODUCERS: u32 = PRODUCERS;
+    const LOADS_BY_TMA: bool = false;
+    const ARRIVALS: u32 = WARPS;
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
+        let rank = cluster::rank();
+        let k_blocks = ceil_div(params.k, K::BLOCK_K);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: as above; the exchange waits for the peers, and every producer thread arrives
+        // for each tile.
+        unsafe {
+            match begin(maps, smem) {
+                None => split_k::consume(params, maps, smem, rank, k_blocks),
+                Some(index) => {
+                    let mut producer = Producer::new(params, smem, index);
+                    let arrivals = ProducerArrivals::begin();
+                    let mut tiles = tiles::<K>(params, params.schedule);
+                    let part = split_k::part::<K>(rank, k_blocks);
+                    while let Some(tile) = tiles.next_here() {
+                        producer.fill(Origin::of::<K>(tile), part);
+                        arrivals.tile();
+                    }
+                    arrivals.end();
+                }
+            }
+        }
+    }
+}
+
+/// Sets the CTA up, and gives the index of this thread's producer; `None` for the consumer.
 ///
 /// # Safety
-/// A whole warpgroup calls this, after the barriers are set up.
+/// All threads of the CTA call this, once.
 #[inline(always)]
-unsafe fn produce<K: KernelTraits>(
-    params: &GemmParams,
+unsafe fn begin<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>) -> Option<u32> {
+    const {
+        assert!(K::BLOCK_M == 64 && K::BLOCK_N == 64 && K::ATOMS == 1 && K::PARTS == 1);
+        assert!(K::Element::DTYPE.bytes() == 2, "a lane loads a word");
+    }
+    // SAFETY: the caller's duty.
+    let warpgroup = unsafe {
+        dependency::launch_dependents();
+        pipeline::set_up(maps, smem, 1);
+        thread::sync_cta();
+        dependency::wait();
+        thread::broadcast(thread::thread_index() / WARPGROUP)
+    };
+    match warpgroup {
+        CONSUMER => None,
+        0 => Some(0),
+        behind_the_consumer => Some(behind_the_consumer - 1),
+    }
+}
+
+/// Fills every third stage, from tile to tile.
+struct Producer<'a, K> {
+    params: &'a GemmParams,
     smem: SharedMemory<K>,
-    k_blocks: u32,
-    index: u32,
-) {
-    let lane = thread::thread_index() % 32;
-    // SAFETY: whole warps call this.
-    let warp = unsafe { thread::broadcast(thread::thread_index() % WARPGROUP / 32) };
-    let dtype = K::Element::DTYPE;
-    let mut state = PipelineState::PRODUCER_START.skip::<K>(index);
-    let mut tiles = tiles::<K>(params, params.schedule);
-    // Counted from the tile's first k-block. The turns of the producers go on from tile to tile.
-    let mut k_block = index;
-    while let Some(tile) = tiles.next_here() {
-        let origin = Origin::of::<K>(tile);
+    state: PipelineState,
+    /// K-blocks of the next tile that other producers load before this one's first.
+    turn: u32,
+    /// Index of the warp in its warpgroup, and of the lane in its warp.
+    warp: u32,
+    lane: u32,
+}
+
+impl<'a, K: KernelTraits> Producer<'a, K> {
+    /// Producer `index`.
+    ///
+    /// # Safety
+    /// Whole warps call this.
+    #[inline(always)]
+    unsafe fn new(params: &'a GemmParams, smem: SharedMemory<K>, index: u32) -> Self {
+        Producer {
+            params,
+            smem,
+            state: PipelineState::PRODUCER_START.skip::<K>(index),
+            turn: index,
+            // SAFETY: the caller's duty.
+            warp: unsafe { thread::broadcast(thread::thread_index() % WARPGROUP / 32) },
+            lane: thread::thread_index() % 32,
+        }
+    }
+
+    /// Fills a stage with each third of a tile's k-blocks from `first` to `end`.
+    ///
+    /// # Safety
+    /// A whole warpgroup calls this, after the barriers are set up, and the other producers do.
+    #[inline(always)]
+    unsafe fn fill(&mut self, origin: Origin, (first, end): (u32, u32)) {
+        let (params, dtype) = (self.params, K::Element::DTYPE);
         let (a, b) = match params.batches() {
             Some(_) if K::FUSED => (
                 params.a.of_batch(origin.batch, dtype),
@@ -109,21 +177,15 @@ unsafe fn produce<K: KernelTraits>(
             ),
             _ => (params.a, params.b),
         };
-        let a = Lines::new(
-            K::A::MAJOR,
-            (a, a.row_stride, a.col_stride),
-            params.m,
-            origin.row,
-        );
-        let b = Lines::new(
-            K::B::MAJOR,
-            (b, b.col_stride, b.row_stride),
-            params.n,
-            origin.col,
-        );
-        while k_block < k_blocks {
+        let a = (a, a.row_stride, a.col_stride);
+        let b = (b, b.col_stride, b.row_stride);
+        let a = Lines::new(K::A::MAJOR, a, params.m, origin.row);
+        let b = Lines::new(K::B::MAJOR, b, params.n, origin.col);
+        let mut k_block = first + self.turn;
+        while k_block < end {
             let k = (k_block * K::BLOCK_K, params.k);
-            let PipelineState { stage, parity } = state;
+            let PipelineState { stage, parity } = self.state;
+            let (smem, warp, lane) = (self.smem, self.warp, self.lane);
             // SAFETY: elements inside the operands are live; the stage is free once `empty` has
             // completed, and each warp arrives at `full` when its lines are visible to wgmma.
             unsafe {
@@ -136,10 +198,10 @@ unsafe fn produce<K: KernelTraits>(
                 thread::sync_warp();
                 smem.full(stage).arrive_if(lane == 0);
             }
-            state = state.skip::<K>(PRODUCERS);
+            self.state = self.state.skip::<K>(PRODUCERS);
             k_block += PRODUCERS;
         }
-        k_block -= k_blocks;
+        self.turn = k_block - end;
     }
 }
 

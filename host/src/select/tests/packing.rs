@@ -143,12 +143,7 @@ fn packing_must_pay() {
     // Like products measured on an H200 (`docs/perf-log.md`, "A rule from a sweep"): both
     // operands of odd pitches, at least 15 % apart.
     let of = |m, n, k| unforced(problem(DType::F16, m, n, k)).0;
-    for (m, n, k) in [
-        (302, 354, 131),
-        (2971, 5, 111),
-        (3, 4863, 141),
-        (10, 10503, 31),
-    ] {
+    for (m, n, k) in [(2971, 5, 111), (10, 10503, 31)] {
         assert_eq!(of(m, n, k), "tc_f16_kn", "{m}x{n}x{k}");
     }
     for (m, n, k) in [
@@ -170,6 +165,47 @@ fn packing_must_pay() {
         assert_eq!(of(m, n, k), "hopper_tf32", "{m}x{n}x{k}");
     }
     assert_eq!(of(256, 257, 4096), "hopper_tf32", "lines of 1028 bytes");
+}
+
+#[test]
+fn elements_are_loaded_where_they_are_if_that_pays() {
+    // Measured on an H200 (`docs/perf-log.md`, "Operands that TMA cannot read").
+    let of = |m, n, k| {
+        let problem = problem(DType::F16, m, n, k);
+        let choice = choose(LIBRARY, &problem, &H200, &Request::default()).unwrap();
+        assert!(choice.kernel.family == Family::Hopper, "{m}x{n}x{k}");
+        (choice.kernel.loads_by_tma, choice.kernel.cluster.k)
+    };
+    for (m, n, k) in [
+        (73, 223, 115),
+        (966, 137, 75),
+        (333, 333, 333),
+        (2019, 203, 235),
+    ] {
+        assert_eq!(of(m, n, k), (false, 1), "{m}x{n}x{k}");
+    }
+    for (m, n, k) in [
+        (214, 85, 946),
+        (530, 83, 1013),
+        (273, 307, 2085),
+        (98, 161, 3817),
+    ] {
+        let (by_tma, ctas) = of(m, n, k);
+        assert!(!by_tma && ctas > 1, "{m}x{n}x{k}: {ctas} CTAs");
+    }
+    for (m, n, k) in [(700, 501, 900), (300, 401, 700), (4095, 4095, 4095)] {
+        assert!(of(m, n, k).0, "{m}x{n}x{k}");
+    }
+    // Where TMA reads both operands, only by name.
+    let aligned = problem(DType::F16, 64, 64, 64);
+    let name = "hopper_f16_ak_bn_64x64x64_unaligned";
+    let family = Request {
+        family: Some(Family::Hopper),
+        ..Request::default()
+    };
+    let choice = |request| choose(LIBRARY, &aligned, &H200, request).unwrap().kernel;
+    assert!(choice(&family).loads_by_tma);
+    assert_eq!(choice(&named(name)).name, name);
 }
 
 #[test]
