@@ -137,7 +137,7 @@ impl Nanoseconds {
             [problem.m, problem.n, problem.k].map(|size| u128::from(size.div_ceil(BLOCK)));
         let tiles = m * n * u128::from(problem.batches);
         let waves = tiles.div_ceil(sms);
-        Nanoseconds(860 * tiles / sms + k * operands(packed) * (640 + 410 * waves))
+        Nanoseconds(700 + 860 * tiles / sms + k * operands(packed) * (640 + 410 * waves))
     }
 
     /// By a hopper kernel of 64×64 tiles whose producers load element by element: 0.65 µs a k-block,
