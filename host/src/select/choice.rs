@@ -10,7 +10,7 @@ pub enum Packing {
     /// Pack where it pays, and wherever a hopper kernel or the family is forced.
     #[default]
     Auto,
-    /// Never pack. Hopper kernels then refuse operands that TMA cannot read.
+    /// Never pack. Hopper kernels that load through TMA then refuse operands that it cannot read.
     Never,
 }
 

@@ -89,7 +89,7 @@ pub(super) fn loads_by_elements(kernel: &KernelInfo) -> bool {
 }
 
 /// Whether `kernel`, which [loads by elements](loads_by_elements), is asked for, or is faster than
-/// packing and than tensor_core.
+/// packing and than tensor_core, as far as `request` allows these.
 fn may_load_by_elements(
     kernel: &KernelInfo,
     problem: &Problem,
@@ -104,9 +104,11 @@ fn may_load_by_elements(
         b: GlobalTensor::of_b(problem, problem.b_major()).is_err(),
     };
     let loads = Nanoseconds::by_producers(kernel, problem, target).0;
+    let may_pack = request.packing == Packing::Auto;
+    let may_be_tensor_core = request.family.is_none() && !request.batch_invariant;
     packed.any()
-        && loads < Nanoseconds::packed(packed, problem).0
-        && loads < Nanoseconds::by_elements(packed, problem, target).0
+        && !(may_pack && Nanoseconds::packed(packed, problem).0 <= loads)
+        && !(may_be_tensor_core && Nanoseconds::by_elements(packed, problem, target).0 <= loads)
 }
 
 /// Whether packing pays, by the rules of this module.

@@ -206,6 +206,14 @@ fn elements_are_loaded_where_they_are_if_that_pays() {
     let choice = |request| choose(LIBRARY, &aligned, &H200, request).unwrap().kernel;
     assert!(choice(&family).loads_by_tma);
     assert_eq!(choice(&named(name)).name, name);
+    // Where nothing may be packed, a large product is, too.
+    let never = Request {
+        packing: Packing::Never,
+        ..family
+    };
+    let large = problem(DType::F16, 4095, 4095, 4095);
+    let kernel = choose(LIBRARY, &large, &H200, &never).unwrap().kernel;
+    assert!(!kernel.loads_by_tma);
 }
 
 #[test]
