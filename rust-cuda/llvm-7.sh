@@ -6,7 +6,7 @@
 #   sudo sh rust-cuda/llvm-7.sh /opt/llvm-7
 #   export LLVM_CONFIG=/opt/llvm-7/bin/llvm-config
 #
-# Needs cmake, a C++ compiler, make or ninja, python3, curl and xz, and the
+# Needs cmake 3 (4 refuses LLVM 7's policies; seen with 4.4.5), a C++ compiler, make or ninja, python3, curl and xz, and the
 # headers of zlib, ncurses, libxml2, libffi and libedit.
 set -eu
 prefix=${1:?usage: llvm-7.sh PREFIX}
@@ -27,6 +27,10 @@ if ! python=$(python3 -c 'import sys; print(sys.executable)'); then
     echo "python3 does not run; LLVM's build needs it" >&2
     exit 1
 fi
+case $(cmake --version | sed -n 's/^cmake version \([0-9]*\).*/\1/p') in
+    3) ;;
+    *) echo "LLVM 7 needs CMake 3: CMake 4 refuses its policies" >&2; exit 1 ;;
+esac
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -93,7 +93,7 @@ const MUTATIONS: &[Mutation] = &[
     },
     Mutation {
         what: "an element comes from one further on",
-        instruction: Instruction::LoadConstant,
+        instruction: Instruction::LoadGlobal,
         change: |site, arguments| {
             if site.thread == 260 && site.occurrence == 4 {
                 arguments[0] += 2;

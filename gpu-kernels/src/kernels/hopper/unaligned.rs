@@ -240,6 +240,9 @@ impl Lines {
     /// Loads this lane's elements of the lines of `warp`, in the k-block from `k.0` on, of `k.1`.
     /// Elements outside the operand are zeros.
     ///
+    /// The loads are coherent. `ld.global.nc` may be served by what L1 kept, and the launch before,
+    /// which this one overlaps, may write the operands until [`dependency::wait`] returns.
+    ///
     /// # Safety
     /// The operand is live and not written during the launch.
     #[inline(always)]
@@ -259,8 +262,8 @@ impl Lines {
             let address = address + I as u64 * line_stride;
             // SAFETY: the elements exist where the loads are active.
             unsafe {
-                halves[I][0] = global::load_u16_if(exists && first, address);
-                halves[I][1] = global::load_u16_if(exists && second, address + stride);
+                halves[I][0] = global::load_written_u16_if(exists && first, address);
+                halves[I][1] = global::load_written_u16_if(exists && second, address + stride);
             }
         });
         halves.map(|[low, high]| low | high << 16)
