@@ -3,14 +3,14 @@
 //! Every test runs that does not need the driver itself (captures, foreign streams, kernels
 //! that never end and comparisons by a kernel of the tests' own need it), with the products
 //! that take a moment to emulate; of hopper kernels that differ by the 16-bit type alone, those of
-//! one type.
+//! one type, and epilogues with operands along K alone, whose layout the epilogue does not see.
 //! The guard bands, the bounds and the checks are the same as on a GPU, and the emulator checks
 //! every access as well.
 
 use std::time::Duration;
 
 use tilewise::emulator::{self, EmulatedGpu};
-use tilewise::{DType, Device, Error, Family, KernelInfo};
+use tilewise::{DType, Device, Error, Family, KernelInfo, Major};
 
 use crate::case::Case;
 use crate::test::{Test, Work};
@@ -43,7 +43,10 @@ pub fn selects(test: &Test) -> bool {
     }
     match &test.work {
         Work::Product(case) => (test.quick || test.kind == "random") && is_short(case, 1, LAUNCH),
-        Work::Epilogue(case) => time_of(case.kernel, case.shape, case.batches) <= LAUNCH,
+        Work::Epilogue(case) => {
+            time_of(case.kernel, case.shape, case.batches) <= LAUNCH
+                && !case.kernel.is_some_and(differs_by_layout)
+        }
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
         Work::Device(_) => {
@@ -63,6 +66,12 @@ const NEED_DRIVER: [&str; 2] = ["tune/within-budget", "tune/capture"];
 /// both, and so does the emulator at edges (`emulate/tests/edges.rs`).
 fn differs_by_type_alone(kernel: &KernelInfo) -> bool {
     kernel.family == Family::Hopper && kernel.input == DType::Bf16
+}
+
+/// Whether another kernel has the same epilogue, for operands that both lie along K.
+fn differs_by_layout(kernel: &KernelInfo) -> bool {
+    let majors = [kernel.a_major, kernel.b_major];
+    majors.iter().flatten().any(|&major| major != Major::K)
 }
 
 /// Kernels of one tile size for each way of sharing work stand for the others.
