@@ -151,15 +151,17 @@ fn the_library_of_clang_is_not_that_of_its_c_interface() {
 }
 
 /// Runs the script that builds LLVM, with scripts in place of the programs that it runs:
-/// `python` is that of `python3`.
-fn build_llvm(machine: &Machine, python: &str) -> Output {
+/// `python` is that of `python3`, and CMake has this version.
+fn build_llvm(machine: &Machine, python: &str, cmake: &str) -> Output {
     let dir = machine.dir.path().display();
     machine.program("bin/curl", "while [ $1 != -o ]; do shift; done; : > $2");
     machine.program("bin/tar", ":");
     machine.program("bin/ninja", ":");
     machine.program("bin/python", "exit 2");
     machine.program("bin/python3", python);
-    let cmake = format!("printf '%s\\n' \"$@\" >> {dir}/log");
+    let cmake = format!(
+        "case $1 in --version) echo cmake version {cmake};; *) printf '%s\\n' \"$@\" >> {dir}/log;; esac"
+    );
     machine.program("bin/cmake", &cmake);
     machine.program("prefix/bin/llvm-config", "echo 7.1.0");
     let path = env::join_paths(
@@ -178,7 +180,7 @@ fn build_llvm(machine: &Machine, python: &str) -> Output {
 #[test]
 fn cmake_is_told_which_python_to_run() {
     let machine = Machine::complete();
-    let output = build_llvm(&machine, "echo /interpreter/python3.12");
+    let output = build_llvm(&machine, "echo /interpreter/python3.12", "3.31.10");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(output.stdout, b"7.1.0\n");
     let log = fs::read_to_string(machine.path("log")).unwrap();
@@ -195,9 +197,18 @@ fn cmake_is_told_which_python_to_run() {
 }
 
 #[test]
+fn a_cmake_that_is_too_new_is_told_before_anything_is_built() {
+    let machine = Machine::complete();
+    let output = build_llvm(&machine, "echo /interpreter/python3.12", "4.4.5");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("needs CMake 3"));
+    assert!(!machine.path("log").exists());
+}
+
+#[test]
 fn a_python_that_does_not_run_is_told_before_anything_is_built() {
     let machine = Machine::complete();
-    let output = build_llvm(&machine, "exit 127");
+    let output = build_llvm(&machine, "exit 127", "3.31.10");
     assert!(!output.status.success());
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(message, "python3 does not run; LLVM's build needs it\n");

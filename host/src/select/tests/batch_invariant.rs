@@ -257,7 +257,8 @@ fn what_is_forced_and_adds_otherwise_is_refused() {
         family.contains("family tiled, batch-invariant") && family.contains("by hopper kernels"),
         "{family}"
     );
-    // An operand that TMA cannot read is packed or refused, and no other family takes it.
+    // An operand that TMA cannot read is packed, or read in place by a hopper kernel where none may
+    // be packed; no other family takes it.
     let mut odd = product;
     odd.a.row_stride += 1;
     let never = Request {
@@ -267,7 +268,12 @@ fn what_is_forced_and_adds_otherwise_is_refused() {
     let choice = choose(LIBRARY, &odd, &H200, &invariant()).unwrap();
     let Packed { a, b } = choice.packed;
     assert!(if choice.transposed { b } else { a });
-    assert!(choose(LIBRARY, &odd, &H200, &never).is_err());
+    let in_place = choose(LIBRARY, &odd, &H200, &never).unwrap();
+    assert_eq!(in_place.packed, Packed::default());
+    assert!(in_place.kernel.family == Family::Hopper && !in_place.kernel.loads_by_tma);
+    let mut tf32 = problem(DType::Tf32, 64, 512, 4096);
+    tf32.a.row_stride += 1;
+    assert!(choose(LIBRARY, &tf32, &H200, &never).is_err());
 }
 
 /// A GPU that can launch kernels with other sums only gets none of them.
