@@ -6,8 +6,9 @@
 #   sudo sh rust-cuda/llvm-7.sh /opt/llvm-7
 #   export LLVM_CONFIG=/opt/llvm-7/bin/llvm-config
 #
-# Needs cmake 3 (4 refuses LLVM 7's policies; seen with 4.4.5), a C++ compiler, make or ninja, python3, curl and xz, and the
-# headers of zlib, ncurses, libxml2, libffi and libedit.
+# Needs cmake 3 (4 refuses LLVM 7's policies; seen with 4.4.5), a C++ compiler, make or
+# ninja, python3, curl and xz, and the headers of zlib, ncurses, libxml2, libffi and
+# libedit.
 set -eu
 prefix=${1:?usage: llvm-7.sh PREFIX}
 release=7.1.0

@@ -160,7 +160,8 @@ pub struct KernelInfo {
     /// Whether a CTA's consumer warpgroups alternate at tiles, so that one
     /// multiplies while the other stores.
     pub ping_pong: bool,
-    /// Whether it loads operands through TMA; hopper kernels that do not read any strides.
+    /// Whether it loads operands through TMA. A hopper kernel that does not takes operands of any
+    /// strides.
     pub loads_by_tma: bool,
     /// Consumer warpgroups of a CTA; 0 for kernels without warp specialisation.
     pub consumers: u32,

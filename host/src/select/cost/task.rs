@@ -55,7 +55,7 @@ pub struct Task {
     /// The operands whose lines begin in the middle of a cache line.
     pub mid_line: MidLine,
     /// Whether the kernel reads an operand element by element, as tensor_core does where
-    /// lines are no multiples of 16 bytes, and a hopper kernel that does not load through TMA.
+    /// lines are no multiples of 16 bytes.
     pub by_element: bool,
     /// What is done to the products.
     pub epilogue: EpilogueForm,
@@ -77,10 +77,7 @@ impl Task {
             columns: problem.n,
             matrices: [&problem.a, &problem.b].map(|operand| pack::matrices(problem, operand)),
             mid_line: MidLine::of(kernel, problem, packed),
-            by_element: match kernel.family {
-                Family::TensorCore => !pack::in_lines(problem),
-                _ => pack::loads_by_elements(kernel),
-            },
+            by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
             epilogue: problem.epilogue,
         }
     }

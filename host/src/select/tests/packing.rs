@@ -206,7 +206,7 @@ fn elements_are_loaded_where_they_are_if_that_pays() {
     let choice = |request| choose(LIBRARY, &aligned, &H200, request).unwrap().kernel;
     assert!(choice(&family).loads_by_tma);
     assert_eq!(choice(&named(name)).name, name);
-    // Where nothing may be packed, a large product is, too.
+    // Where nothing may be packed, a large product is loaded by elements, too.
     let never = Request {
         packing: Packing::Never,
         ..family
