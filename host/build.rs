@@ -1,8 +1,8 @@
 //! Prepares the build of the library: the kernels' PTX to embed and, with the feature `cust`,
 //! an empty `libcuda` to link.
 //!
-//! `embedded.rs` in `OUT_DIR` gets a table of (entry point, compressed PTX), a digest
-//! of the PTX that tells one build of the kernels from another, and the name of the
+//! `embedded.rs` in `OUT_DIR` gets the compressed PTX in groups of kernels
+//! (`ptx_builder::group`), a table of where each kernel's is, a digest of the PTX that tells one build of the kernels from another, and the name of the
 //! code generator that made them (`TILEWISE_CODEGEN` chooses it). In the repository, the
 //! kernels are compiled from source. A package of this crate carries their PTX
 //! (`ptx_builder::prebuilt`), so that building it needs no device toolchain. Without either,
@@ -16,8 +16,10 @@ use std::{env, fs};
 
 use fnv::FnvHasher;
 use gpu_kernels::Arch;
+use ptx_builder::group::{self, Group};
 use ptx_builder::{
-    Build, Codegen, Error, Generator, GeneratorChoice, NoToolchain, generator, prebuilt, toolchain,
+    Build, Codegen, Error, Generator, GeneratorChoice, NoToolchain, Program, generator, prebuilt,
+    toolchain,
 };
 
 fn main() {
@@ -69,8 +71,9 @@ fn packaged(dir: &Path, out: &Path) -> Embedded {
         ..Embedded::default()
     };
     for kernel in prebuilt.kernels {
-        embedded.add(kernel.name, &kernel.ptx, &kernel.compressed, out);
+        embedded.digest(kernel.name, &kernel.ptx);
     }
+    embedded.add(prebuilt.groups, out);
     if wants_probes() {
         println!("cargo::warning=built without the probes, which packages do not carry");
     }
@@ -109,7 +112,11 @@ struct Embedded {
     toolchain: Option<String>,
     /// Why there are no kernels.
     without_kernels: Option<String>,
-    /// The table: each line has an entry point and a file in `OUT_DIR`.
+    /// The groups: each line has a file in `OUT_DIR`.
+    groups: String,
+    /// Number of groups.
+    count: usize,
+    /// The table: each line has an entry point, and where its PTX is.
     table: String,
     /// The digest of the names and the PTX, by FNV-1a (Fowler, Noll and Vo). It is the same
     /// on every machine and in every release of Rust, which `std`'s hashers do not promise.
@@ -122,6 +129,8 @@ impl Default for Embedded {
             generator: "None",
             toolchain: None,
             without_kernels: None,
+            groups: String::new(),
+            count: 0,
             table: String::new(),
             digest: FnvHasher::default(),
         }
@@ -153,11 +162,13 @@ impl Embedded {
             "pub(super) const CODE_GENERATOR: Option<CodeGenerator> = {};\n\
              pub(super) const TOOLCHAIN: Option<&str> = {:?};\n\
              pub(super) const WITHOUT_KERNELS: Option<&str> = {:?};\n\
-             pub(super) const PTX: &[(&str, &[u8])] = &[{}];\n\
+             pub(super) const GROUPS: &[&[u8]] = &[{}];\n\
+             pub(super) const PTX: &[Text] = &[{}];\n\
              pub(super) const DIGEST: u64 = {:#x};\n",
             self.generator,
             self.toolchain,
             self.without_kernels,
+            self.groups,
             self.table,
             self.digest.finish()
         )
@@ -168,26 +179,43 @@ impl Embedded {
         for warning in build.warnings {
             println!("cargo::warning={what}: {warning}");
         }
-        for program in build.programs {
-            let compressed = prebuilt::compress(&program.ptx);
-            self.add(program.kernel.name, &program.ptx, &compressed, out);
+        for Program { kernel, ptx } in &build.programs {
+            self.digest(kernel.name, ptx);
         }
+        self.add(group::compress(&build.programs), out);
     }
 
-    /// Writes the PTX of kernel `name` into a file in `out`, and adds it.
-    fn add(&mut self, name: &str, ptx: &str, compressed: &[u8], out: &Path) {
+    /// Adds the PTX of kernel `name` to the digest.
+    fn digest(&mut self, name: &str, ptx: &str) {
         for text in [name, ptx] {
             self.digest.write(text.as_bytes());
             // 0xff never occurs in UTF-8 text, so it marks the end of a text.
             self.digest.write(&[0xff]);
         }
-        let file = prebuilt::file_name(name);
-        fs::write(out.join(&file), compressed).expect("OUT_DIR can be written");
-        write!(
-            self.table,
-            "\n    ({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{file}\"))),"
-        )
-        .expect("a String takes any text");
+    }
+
+    /// Writes `groups` into files in `out`, and adds them.
+    fn add(&mut self, groups: Vec<Group>, out: &Path) {
+        for group in groups {
+            let file = group::file_name(&group.name);
+            fs::write(out.join(&file), group.compressed).expect("OUT_DIR can be written");
+            write!(
+                self.groups,
+                "\n    include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{file}\")),"
+            )
+            .expect("a String takes any text");
+            for (kernel, range) in group.kernels {
+                write!(
+                    self.table,
+                    "\n    Text {{ kernel: {kernel:?}, group: {}, start: {}, bytes: {} }},",
+                    self.count,
+                    range.start,
+                    range.len()
+                )
+                .expect("a String takes any text");
+            }
+            self.count += 1;
+        }
     }
 }
 

@@ -1,42 +1,64 @@
-//! The PTX that `build.rs` embeds in the library, compressed kernel by kernel.
+//! The PTX that `build.rs` embeds in the library, in compressed groups of kernels.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _};
 
 use gpu_kernels::Arch;
 use gpu_kernels::entry::KERNELS;
-use miniz_oxide::inflate::decompress_to_vec;
+use lzma_rust2::LzipReader;
 
 use crate::error::Error;
 use crate::problem::Catalog;
 
-/// `CODE_GENERATOR`, `TOOLCHAIN`, `WITHOUT_KERNELS`, `PTX` and `DIGEST`, written by
+/// `CODE_GENERATOR`, `TOOLCHAIN`, `WITHOUT_KERNELS`, `GROUPS`, `PTX` and `DIGEST`, written by
 /// `build.rs`.
 mod generated {
-    use super::CodeGenerator;
+    use super::{CodeGenerator, Text};
 
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 }
 
-/// Whether this library has the PTX of kernel `name`.
-pub(crate) fn is_built(name: &str) -> bool {
-    compressed(name).is_some()
+/// Where the PTX of a kernel is.
+struct Text {
+    /// The entry point.
+    kernel: &'static str,
+    /// The index of its group in `GROUPS`.
+    group: usize,
+    /// Bytes of the group's texts before this one.
+    start: u64,
+    /// Bytes of this text.
+    bytes: u64,
 }
 
-/// The decompressed PTX of `kernel`. Decompressing takes about 0.2 ms, while the driver
-/// then takes seconds to compile the PTX.
+impl Text {
+    fn of(kernel: &str) -> Option<&'static Text> {
+        generated::PTX.iter().find(|text| text.kernel == kernel)
+    }
+
+    /// The text. Its group is decompressed as far as that, which takes a few milliseconds, while
+    /// the driver then takes seconds to compile the PTX.
+    fn read(&self) -> io::Result<String> {
+        let mut reader = LzipReader::new(generated::GROUPS[self.group]);
+        io::copy(&mut reader.by_ref().take(self.start), &mut io::sink())?;
+        let mut ptx = String::new();
+        reader.take(self.bytes).read_to_string(&mut ptx)?;
+        Ok(ptx)
+    }
+}
+
+/// Whether this library has the PTX of kernel `name`.
+pub(crate) fn is_built(name: &str) -> bool {
+    Text::of(name).is_some()
+}
+
+/// The PTX of `kernel`.
 pub(crate) fn ptx(kernel: &'static str) -> Result<String, Error> {
     let no_ptx = |found: &str| Error::NoPtx {
         kernel,
         found: found.to_owned(),
     };
-    let compressed = compressed(kernel).ok_or_else(|| no_ptx("no kernel of that name"))?;
-    let bytes = decompress_to_vec(compressed).map_err(|error| no_ptx(&error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| no_ptx(&error.to_string()))
-}
-
-fn compressed(name: &str) -> Option<&'static [u8]> {
-    let found = generated::PTX.iter().find(|(entry, _)| *entry == name);
-    found.map(|(_, compressed)| *compressed)
+    let text = Text::of(kernel).ok_or_else(|| no_ptx("no kernel of that name"))?;
+    text.read().map_err(|error| no_ptx(&error.to_string()))
 }
 
 /// The digest of the PTX, which distinguishes this build of the kernels from others.
@@ -131,10 +153,16 @@ mod tests {
 
     #[test]
     fn every_embedded_kernel_is_its_own_text() {
-        for &(name, compressed) in generated::PTX {
+        for &Text {
+            kernel: name,
+            bytes,
+            ..
+        } in generated::PTX
+        {
             let ptx = ptx(name).unwrap();
+            assert_eq!(ptx.len() as u64, bytes, "{name}");
+            assert_eq!(ptx.matches(".entry ").count(), 1, "{name}");
             assert!(ptx.contains(&format!(".entry {name}(")), "{name}");
-            assert!(compressed.len() < ptx.len() / 2, "{name}");
             let form = Form::plain(DType::F32);
             // Those that copy, and those that store f32 as it is, need ask for nothing of it.
             let kernel = KERNELS.iter().find(|kernel| kernel.name == name).unwrap();

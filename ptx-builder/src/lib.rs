@@ -20,8 +20,8 @@
 //! | [`ptxas`] | assemble, and read back registers, spills, notes |
 //! | [`gates`] | refuse a kernel that spills, calls, or lacks its tensor-core instructions |
 //!
-//! Beside them, [`prebuilt`] is the PTX that a package of the library carries, and [`wasm`]
-//! compiles the computations of the HTML page.
+//! Beside them, [`group`] compresses the PTX of kernels that are much the same, [`prebuilt`] is the
+//! PTX that a package of the library carries, and [`wasm`] compiles the computations of the HTML page.
 //!
 //! [`build`] does the steps down to the proof of convergence. The last two steps need
 //! NVIDIA's `ptxas` and no GPU. [`compare`] compares the PTX of the two code generators.
@@ -46,6 +46,7 @@ mod divergence;
 mod error;
 pub mod gates;
 pub mod generator;
+pub mod group;
 pub mod launch_bounds;
 mod nested;
 pub mod prebuilt;

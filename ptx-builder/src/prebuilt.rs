@@ -1,19 +1,19 @@
 //! The kernels' PTX as a package of the library carries it, for a build without a device
 //! toolchain: `cargo xtask package` writes a folder, and the library's build script reads it.
 //!
-//! The folder has one file for each kernel, its PTX compressed by DEFLATE, and the file
-//! [`MANIFEST`] beside them: a line `compiler NAME`, and then for each kernel a line
-//! `SHA-256 ENTRY`, the hash of its PTX before compression.
+//! The folder has one file for each [`group`] of kernels, and the file [`MANIFEST`] beside them: a
+//! line `compiler NAME`, and then for each kernel a line `SHA-256 BYTES ENTRY`, the hash and the
+//! length of its PTX before compression.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gpu_kernels::KernelInfo;
 use gpu_kernels::entry::KERNELS;
-use miniz_oxide::deflate::compress_to_vec;
-use miniz_oxide::inflate::decompress_to_vec;
 use sha2::{Digest as _, Sha256};
 
+use crate::group::{self, Group};
 use crate::nested::file_error;
 use crate::{Error, Program, Toolchain};
 
@@ -23,10 +23,6 @@ pub const MANIFEST: &str = "MANIFEST";
 /// What begins the line of the compiler.
 const COMPILER: &str = "compiler ";
 
-/// The compression level, of zlib's levels 0 to 9. Higher levels take longer and save
-/// less than 1 %.
-const COMPRESSION: u8 = 6;
-
 /// The contents of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prebuilt {
@@ -34,6 +30,8 @@ pub struct Prebuilt {
     pub compiler: String,
     /// The kernels, in the order of [`KERNELS`].
     pub kernels: Vec<PrebuiltKernel>,
+    /// The same, compressed.
+    pub groups: Vec<Group>,
 }
 
 /// One kernel of the folder.
@@ -43,14 +41,6 @@ pub struct PrebuiltKernel {
     pub name: &'static str,
     /// The text of the module.
     pub ptx: String,
-    /// The same, by [`compress`].
-    pub compressed: Vec<u8>,
-}
-
-/// PTX as raw DEFLATE. PTX is repetitive text: one stream for each kernel makes the kernels'
-/// 12 MB to 2.4 MB, and a kernel is decompressed in 0.2 ms.
-pub fn compress(ptx: &str) -> Vec<u8> {
-    compress_to_vec(ptx.as_bytes(), COMPRESSION)
 }
 
 /// Writes the folder `dir` anew, with the PTX of all `programs` by `toolchain`.
@@ -65,10 +55,12 @@ pub fn write(dir: &Path, toolchain: &Toolchain, programs: &[Program]) -> Result<
     let write =
         |path: PathBuf, contents: &[u8]| fs::write(&path, contents).map_err(file_error(&path));
     let mut manifest = format!("{COMPILER}{}\n", toolchain.version());
-    for program in programs {
-        let name = program.kernel.name;
-        writeln!(manifest, "{} {name}", sha256(&program.ptx)).expect("a String takes any text");
-        write(dir.join(file_name(name)), &compress(&program.ptx))?;
+    for Program { kernel, ptx } in programs {
+        let (hash, bytes) = (sha256(ptx), ptx.len());
+        writeln!(manifest, "{hash} {bytes} {}", kernel.name).expect("a String takes any text");
+    }
+    for group in group::compress(programs) {
+        write(dir.join(group::file_name(&group.name)), &group.compressed)?;
     }
     write(dir.join(MANIFEST), manifest.as_bytes())
 }
@@ -86,43 +78,67 @@ pub fn read(dir: &Path) -> Result<Prebuilt, Error> {
         path: path.to_owned(),
         reason: reason.to_owned(),
     };
-    let (first, hashes) = manifest
+    let (first, lines) = manifest
         .split_once('\n')
         .ok_or_else(|| damaged(&path, "no kernel"))?;
     let compiler = first
         .strip_prefix(COMPILER)
         .ok_or_else(|| damaged(&path, "no compiler"))?;
-    let hash_of = |name: &str| {
-        let mut lines = hashes.lines().filter_map(|line| line.split_once(' '));
-        lines
-            .find(|(_, entry)| *entry == name)
-            .map(|(hash, _)| hash)
-    };
-    let kernel = |name: &'static str| {
-        let hash = hash_of(name).ok_or_else(|| damaged(&path, &format!("no kernel `{name}`")))?;
-        let file = dir.join(file_name(name));
-        let compressed = fs::read(&file).map_err(file_error(&file))?;
-        let ptx = decompress_to_vec(&compressed).map_err(|why| damaged(&file, &why.to_string()))?;
-        let ptx = String::from_utf8(ptx).map_err(|why| damaged(&file, &why.to_string()))?;
-        if sha256(&ptx) != hash {
-            return Err(damaged(&file, "not the PTX whose hash the manifest has"));
-        }
-        Ok(PrebuiltKernel {
+    // The name of a group, its texts, and the group as far as its kernels have been read.
+    let mut groups: Vec<(Group, String)> = Vec::new();
+    let mut kernels = Vec::new();
+    for KernelInfo { name, .. } in KERNELS {
+        let (hash, bytes) = listed(lines, name)
+            .ok_or_else(|| damaged(&path, &format!("no kernel `{name}`, or no length of it")))?;
+        let group_name = group::name(name);
+        let file = dir.join(group::file_name(&group_name));
+        let index = groups
+            .iter()
+            .position(|(group, _)| group.name == group_name);
+        let index = match index {
+            Some(index) => index,
+            None => {
+                let compressed = fs::read(&file).map_err(file_error(&file))?;
+                let text = group::decompress(&compressed)
+                    .map_err(|why| damaged(&file, &why.to_string()))?;
+                let group = Group {
+                    name: group_name,
+                    compressed,
+                    kernels: Vec::new(),
+                };
+                groups.push((group, text));
+                groups.len() - 1
+            }
+        };
+        let (group, text) = &mut groups[index];
+        let start = group.kernels.last().map_or(0, |(_, range)| range.end);
+        let range = start..start.saturating_add(bytes);
+        let ptx = text.get(range.clone()).filter(|ptx| sha256(ptx) == hash);
+        let ptx = ptx.ok_or_else(|| {
+            let reason = format!("not the PTX of `{name}` whose hash the manifest has");
+            damaged(&file, &reason)
+        })?;
+        kernels.push(PrebuiltKernel {
             name,
-            ptx,
-            compressed,
-        })
-    };
-    let kernels = KERNELS.iter().map(|info| kernel(info.name));
+            ptx: ptx.to_owned(),
+        });
+        group.kernels.push((name, range));
+    }
     Ok(Prebuilt {
         compiler: compiler.to_owned(),
-        kernels: kernels.collect::<Result<_, Error>>()?,
+        kernels,
+        groups: groups.into_iter().map(|(group, _)| group).collect(),
     })
 }
 
-/// The file with the PTX of kernel `name`.
-pub fn file_name(name: &str) -> String {
-    format!("{name}.ptx.deflate")
+/// The hash and the length of kernel `name`, by the lines of the manifest.
+fn listed<'a>(lines: &'a str, name: &str) -> Option<(&'a str, usize)> {
+    lines.lines().find_map(|line| {
+        let (hash, rest) = line.split_once(' ')?;
+        let (bytes, entry) = rest.split_once(' ')?;
+        let bytes = bytes.parse().ok()?;
+        (entry == name).then_some((hash, bytes))
+    })
 }
 
 /// The SHA-256 of `text`, as hexadecimal digits.
@@ -171,9 +187,9 @@ mod tests {
         let dir = dir.path().join("prebuilt");
         write(&dir, &toolchain(), &programs()).unwrap();
         // Anew, whatever was there.
-        fs::write(dir.join("old.ptx.deflate"), "").unwrap();
+        fs::write(dir.join("old.ptx.lz"), "").unwrap();
         write(&dir, &toolchain(), &programs()).unwrap();
-        assert!(!dir.join("old.ptx.deflate").exists());
+        assert!(!dir.join("old.ptx.lz").exists());
         let found = read(&dir).unwrap();
         assert_eq!(found.compiler, "rustc 1.95.0, LLVM 22.1.2");
         assert_eq!(found.kernels.len(), KERNELS.len());
@@ -182,8 +198,8 @@ mod tests {
                 (kernel.name, &kernel.ptx),
                 (program.kernel.name, &program.ptx)
             );
-            assert_eq!(kernel.compressed, compress(&program.ptx));
         }
+        assert_eq!(found.groups, group::compress(&programs()));
     }
 
     #[test]
@@ -198,12 +214,18 @@ mod tests {
         refusal(MANIFEST);
         let all = programs();
         write(dir, &toolchain(), &all).unwrap();
-        fs::write(dir.join(file_name(name)), compress("other")).unwrap();
-        refusal(&format!("{name}.ptx.deflate: not the PTX whose hash"));
-        fs::write(dir.join(file_name(name)), [0xff; 8]).unwrap();
-        refusal(&format!("{name}.ptx.deflate: "));
-        fs::remove_file(dir.join(file_name(name))).unwrap();
-        refusal(&format!("{name}.ptx.deflate: "));
+        let file = group::file_name(&group::name(name));
+        let other = Program {
+            kernel: &KERNELS[0],
+            ptx: "other".into(),
+        };
+        let other = group::compress(&[other]).remove(0);
+        fs::write(dir.join(&file), other.compressed).unwrap();
+        refusal(&format!("{file}: not the PTX of `{name}` whose hash"));
+        fs::write(dir.join(&file), [0xff; 8]).unwrap();
+        refusal(&format!("{file}: "));
+        fs::remove_file(dir.join(&file)).unwrap();
+        refusal(&format!("{file}: "));
         write(dir, &toolchain(), &all[1..]).unwrap();
         refusal(&format!("no kernel `{name}`"));
         fs::write(dir.join(MANIFEST), "rustc\n").unwrap();
