@@ -43,7 +43,7 @@ pub struct Pack<T>(PhantomData<T>);
 
 impl<T: ElementType> Kernel for Pack<T> {
     const INFO: KernelInfo = KernelInfo {
-        ctas_per_sm: 2,
+        ctas_per_sm: 4,
         shared_bytes: SIDE * PITCH * 4,
         ..KernelInfo::new(
             Family::Pack,

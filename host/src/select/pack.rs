@@ -164,7 +164,7 @@ impl Nanoseconds {
         Nanoseconds(1000 + waves * (650 * k_blocks + exchange) + later)
     }
 
-    /// By copies in one launch, read and written at 2 TB/s, and hopper at 600 TFLOP/s, which writes
+    /// By copies in one launch, read and written at 2.4 TB/s, and hopper at 600 TFLOP/s, which writes
     /// C at 2 TB/s and takes 0.04 µs a k-block at least, where it splits K.
     fn packed(packed: Packed, problem: &Problem) -> Self {
         let copied = u128::from(packed.elements(problem)) * u128::from(2 * problem.input.bytes());
@@ -177,7 +177,9 @@ impl Nanoseconds {
         let written: u128 = written.map(u128::from).iter().product();
         let launch = 4600 + 200 * operands(packed);
         let k_blocks = u128::from(problem.k.div_ceil(64));
-        Nanoseconds(launch + (copied + written) / 2000 + flop(problem) / 600_000 + 40 * k_blocks)
+        Nanoseconds(
+            launch + copied / 2400 + written / 2000 + flop(problem) / 600_000 + 40 * k_blocks,
+        )
     }
 
     /// By copies of TF32 at 2.9 TB/s, and hopper at 300 TFLOP/s; a 64×64 tile is multiplied at
