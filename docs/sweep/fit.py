@@ -23,7 +23,7 @@ afterwards.
 import argparse
 import csv
 import re
-from math import isqrt
+from math import gcd, isqrt
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ import numpy as np
 SMS = 132
 L2_BYTES = 60 << 20
 SHARED = 232448
+SHARED_LOADS_MARGIN = 0.007
 # Of the SMs of an H200 in a cold launch.
 MHZ = 1830
 # Above it, arithmetic takes more than twice as long as DRAM.
@@ -39,13 +40,13 @@ ENTRY = Path(__file__).parents[2] / "gpu-kernels/src/entry.rs"
 
 # The constants of cost.rs, cost/k_block.rs and cost/work.rs as they are, the fractions as numbers.
 NOW = {
-    "REQUEST.0": 1.6, "REQUEST.1": 2.4, "SERVE.0": 0.6, "SERVE.1": 3.1, "MEETING": 1.8,
-    "LATENCY.0": 1363, "LATENCY.1": 1122, "LOADED_PER_CYCLE_OF_POWER": 385, "COUPLED": 83,
-    "STAGED_IN_PARTS": 310, "STORED_PER_CYCLE": 21, "BETWEEN_TILES": 893, "ORDER_BARRIER": 425,
-    "EXCHANGE_LATENCY": 1312, "FIX_UP_LATENCY": 2997, "CLUSTER_LATENCY": 482,
-    "ADDED_PER_CYCLE": 26, "CROSSING": 791, "REDUCE_LATENCY": 6736, "REDUCED_PER_CYCLE": 19,
+    "REQUEST.0": 0.8, "REQUEST.1": 1.3, "SERVE.0": 0.3, "SERVE.1": 2.2, "SERVE.2": 1.4, "MEETING": 2.4,
+    "RECEIVED_PER_CYCLE": 84, "LATENCY.0": 1641, "LATENCY.1": 1596, "LOADED_PER_CYCLE_OF_POWER": 550, "COUPLED": 48,
+    "STAGED_IN_PARTS": 699, "STORED_PER_CYCLE": 24, "MID_SECTOR": 0.0126, "BETWEEN_TILES": 753, "ORDER_BARRIER": 540,
+    "EXCHANGE_LATENCY": 1078, "FIX_UP_LATENCY": 3460, "CLUSTER_LATENCY": 13,
+    "ADDED_PER_CYCLE": 26, "CROSSING": 6650, "REDUCE_LATENCY": 4853, "REDUCED_PER_CYCLE": 10,
     "FROM_DRAM.0": 17, "FROM_DRAM.1": 27, "STREAM_K_MARGIN": 0.01,
-    "STAGE": 80, "LAUNCH": 9360,
+    "STAGE": 69, "LAUNCH": 9365,
 }  # fmt: skip
 
 # Within 5 % of the fastest on an H200, f16 nn: the test `picks_what_was_measured_to_be_fast`.
@@ -80,8 +81,7 @@ def tiles(layout):
     text = ENTRY.read_text()
     pattern = r'(\d+) (\d+) (\d+), (\d+), (\w+)(<[\d, ]+>)?, (\w+), "(\w*)";'
     lists = {"hopper {": "", "hopper_bk {" if layout[1] == "t" else "hopper_bn {": ""}
-    if turned(layout)[1] == "t":
-        lists["hopper_cm {"] = "cm_"
+    lists["hopper_cm {" if turned(layout)[1] == "t" else "hopper_cm_bn {"] = "cm_"
     found = {}
     for name, prefix in lists.items():
         rows = text.split(name)[1].split("}")[0]
@@ -95,6 +95,16 @@ def tiles(layout):
 
 def ceil(a, b):
     return -(-a // b)
+
+
+def in_mid_line(pitch):
+    """The share of an operand's lines that begin in the middle of a cache line."""
+    return 1 - gcd(2 * pitch, 128) / 128
+
+
+def in_mid_sector(pitch):
+    """The share that begins in the middle of a sector of 32 bytes."""
+    return 1 - gcd(2 * pitch, 32) / 32
 
 
 def features(tile, m, n, k, layout, split_k=False, epilogue=0):
@@ -122,6 +132,8 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0):
     at_once = SMS // ctas if ctas < 4 else SMS * 10 // 11 // ctas
     tiles_all = tiles_m * tiles_n
     k_blocks = ceil(ceil(k, depth), parts)
+    # Along N, tiles begin where the last one ends.
+    pitch_a, pitch_b = k if a_along_k else m, k if b_along_k else gcd(n, width)
     a, b, c = 2 * m * k, 2 * k * n, 2 * m * n
     counts = []
     left = tiles_all % at_once
@@ -142,7 +154,9 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0):
             counts.append((count, peers))
     return {
         "rows": rows, "columns": columns,
-        "mid_a": (k if a_along_k else m) % 64 != 0, "mid_b": (k if b_along_k else n) % 64 != 0,
+        "mid_a": in_mid_line(pitch_a), "mid_b": in_mid_line(pitch_b),
+        "sector_a": in_mid_sector(pitch_a), "sector_b": in_mid_sector(pitch_b),
+        "sector_c": in_mid_sector(m if is_turned else n),
         "readers_a": min(tiles_n, at_once // min(tiles_m, isqrt(at_once))),
         "readers_b": min(tiles_m, at_once // min(tiles_n, isqrt(at_once))),
         "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096,
@@ -173,11 +187,15 @@ def table(rows):
 
 def estimate(c, t):
     """Cycles, as cost.rs has them, with the margins of stream-K."""
-    of = lambda name, mid_line: np.where(mid_line, c[name + ".1"], c[name + ".0"]) * t["bytes"] / 128
+    def of(name, operand):
+        line, sector = t["mid_" + operand], t["sector_" + operand]
+        cycles = c[name + ".0"] + line * c[name + ".1"] + sector * c.get(name + ".2", 0)
+        return cycles * t["bytes"] / 128
+
     meeting = lambda readers: 1 + c["MEETING"] * readers / 132
-    requested = t["rows"] * of("REQUEST", t["mid_a"]) + t["columns"] * of("REQUEST", t["mid_b"])
-    served = t["rows"] * of("SERVE", t["mid_a"]) * meeting(t["readers_a"])
-    served = served + t["columns"] * of("SERVE", t["mid_b"]) * meeting(t["readers_b"])
+    requested = t["rows"] * of("REQUEST", "a") + t["columns"] * of("REQUEST", "b")
+    served = t["rows"] * of("SERVE", "a") * meeting(t["readers_a"])
+    served = served + t["columns"] * of("SERVE", "b") * meeting(t["readers_b"])
     lines = (t["rows"] + t["columns"]) * t["bytes"]
     loaded = t["k_blocks"] * lines * t["ctas"]
     latency = c["LATENCY.0"] + c["LATENCY.1"] * np.minimum(1, t["bytes_of_tile"] / loaded)
@@ -193,12 +211,15 @@ def estimate(c, t):
         """Cycles of a k-block while so many CTAs run."""
         asked = asked_by(ctas)
         arrived = (column(latency, ctas) + asked) / column(t["stages"] - 1, ctas)
-        multiplied = np.maximum(column(t["arithmetic"], ctas), np.maximum(asked, arrived))
+        both = (column(t["arithmetic"], ctas) ** 4 + asked**4) ** 0.25
+        received = lines / c["RECEIVED_PER_CYCLE"]
+        multiplied = np.maximum(np.maximum(both, arrived), column(received, ctas))
         power = column(lines, ctas) / c["LOADED_PER_CYCLE_OF_POWER"] * np.minimum(ctas, SMS) / SMS
         return multiplied + power + column(t["coupled"], ctas) * c["COUPLED"]
 
     sent = (t["parts"] - 1) * 4 * t["part"] / c["STORED_PER_CYCLE"]
-    store = c["BETWEEN_TILES"] + t["part"] * 2 / c["STORED_PER_CYCLE"]
+    stored = t["part"] * 2 * (1 / c["STORED_PER_CYCLE"] + t["sector_c"] * c["MID_SECTOR"])
+    store = c["BETWEEN_TILES"] + stored
     store = store + t["in_parts"] * c["STAGED_IN_PARTS"] + t["epilogue"]
     store = store + np.where(t["parts"] > 1, c["EXCHANGE_LATENCY"] + sent, 0)
     from_dram = lambda bytes, ctas: bytes / np.minimum(c["FROM_DRAM.0"] * SMS, c["FROM_DRAM.1"] * ctas)
@@ -207,7 +228,7 @@ def estimate(c, t):
         ctas = np.maximum(tiles, 1) * t["ctas"]
         dram = from_dram(tiles * t["bytes_of_tile"], ctas)
         multiply = t["k_blocks"] * k_block_of(ctas)
-        requests = t["k_blocks"] * asked_by(ctas) + t["part"] * 2 / c["STORED_PER_CYCLE"]
+        requests = t["k_blocks"] * asked_by(ctas) + stored
         alternating = np.maximum(np.maximum(multiply, store), requests) + c["ORDER_BARRIER"]
         shared = np.maximum(multiply, dram) + store
         return np.where(t["ping_pong"], np.maximum(alternating, dram), shared)
@@ -220,7 +241,8 @@ def estimate(c, t):
     ahead = np.where(t["ping_pong"], 0, np.minimum(ahead, store) / 2)
     ahead = ahead * np.maximum(0, waves - 1 + (left > 0))
     whole = waves * wave + (left > 0) * last_wave + t["ping_pong"] * store - ahead
-    whole = whole + t["clusters"] * c["CLUSTER_LATENCY"] + t["stages"] * c["STAGE"]
+    whole = (whole + t["clusters"] * c["CLUSTER_LATENCY"]) * (1 + SHARED_LOADS_MARGIN * t["coupled"])
+    whole = whole + t["stages"] * c["STAGE"]
     if not t["stream_k"].any():
         return whole
     # Whole tiles to groups of CTAs where the counts allow, else all k-blocks at once.
@@ -281,8 +303,9 @@ def read(path, column):
 
 # What is fitted: first, with kernels that compute whole tiles alone, then with all.
 WHOLE_TILES = [
-    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "MEETING", "LATENCY.0", "LATENCY.1",
-    "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE",
+    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING", "RECEIVED_PER_CYCLE", "LATENCY.0",
+    "LATENCY.1",
+    "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
     "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY", "STAGED_IN_PARTS",
     "LOADED_PER_CYCLE_OF_POWER", "LAUNCH",
 ]  # fmt: skip
@@ -290,7 +313,7 @@ SHARED_TILES = [
     "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY",
     "REDUCED_PER_CYCLE", "STREAM_K_MARGIN",
 ]  # fmt: skip
-FRACTIONS = {"STREAM_K_MARGIN": 2, "MEETING": 1}
+FRACTIONS = {"STREAM_K_MARGIN": 2, "MEETING": 1, "MID_SECTOR": 4}
 TENTHS = ("REQUEST", "SERVE")
 
 

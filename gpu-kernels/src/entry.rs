@@ -99,6 +99,7 @@ macro_rules! for_each_entry {
                 128 128 64, 5, PingPong, true, "_pingpong";
                 128 128 64, 6, StreamK, true, "_streamk";
                 128 128 64, 6, Clusters<2, 1>, false, "_cluster2x1";
+                128 128 64, 6, Clusters<1, 4>, false, "_cluster1x4";
                 128 112 64, 6, Cooperative, false, "";
                 128 64 64, 8, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
@@ -106,6 +107,7 @@ macro_rules! for_each_entry {
                 128 64 64, 8, StreamK, true, "_streamk";
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 10, PingPong, true, "_pingpong";
+                64 16 64, 8, Cooperative, false, "";
                 64 64 64, 12, Clusters<2, 4>, false, "_cluster2x4";
                 64 64 64, 12, Clusters<4, 2>, false, "_cluster4x2";
                 64 64 64, 8, SplitK<2>, true, "_split2";
@@ -126,6 +128,7 @@ macro_rules! for_each_entry {
                 128 96 64, 6, Cooperative, false, "";
                 128 80 64, 7, Cooperative, false, "";
                 64 96 64, 10, Cooperative, false, "";
+                64 96 64, 10, Clusters<2, 4>, false, "_cluster2x4";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
             // that load as much as 128 gain too little.
@@ -134,6 +137,7 @@ macro_rules! for_each_entry {
                 128 160 64, 4, StreamK, false, "_streamk";
                 128 144 64, 4, Cooperative, false, "";
                 64 96 64, 8, Cooperative, false, "";
+                64 96 64, 8, Clusters<2, 4>, false, "_cluster2x4";
             }
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
             // columns here, make tiles of as many columns.
@@ -143,6 +147,15 @@ macro_rules! for_each_entry {
                 128 80 64, 7, Cooperative, false, "";
                 64 48 64, 14, Cooperative, false, "";
                 64 32 64, 16, Cooperative, false, "";
+                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
+                128 144 64, 5, Cooperative, false, "";
+                128 64 64, 8, Clusters<4, 2>, false, "_cluster4x2";
+                64 96 64, 10, Clusters<4, 1>, false, "_cluster4x1";
+            }
+            // The same with B along N.
+            hopper_cm_bn {
+                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
+                64 96 64, 8, Clusters<4, 1>, false, "_cluster4x1";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
@@ -206,6 +219,7 @@ macro_rules! for_each_entry {
         hopper_bk { $($hopper_bk:tt)* }
         hopper_bn { $($hopper_bn:tt)* }
         hopper_cm { $($hopper_cm:tt)* }
+        hopper_cm_bn { $($hopper_cm_bn:tt)* }
         hopper_f16x3 { $($hopper_f16x3:tt)* }
         hopper_tf32 { $($hopper_tf32:tt)* }
         hopper_tf32_am { $($hopper_tf32_am:tt)* }
@@ -249,6 +263,10 @@ macro_rules! for_each_entry {
                 ("hopper_f16_am_bk_cm_" F16, AlongMn, AlongK) { $($hopper_cm)* }
                 ("hopper_bf16_ak_bk_cm_" Bf16, AlongK, AlongK) { $($hopper_cm)* }
                 ("hopper_bf16_am_bk_cm_" Bf16, AlongMn, AlongK) { $($hopper_cm)* }
+                ("hopper_f16_ak_bn_cm_" F16, AlongK, AlongMn) { $($hopper_cm_bn)* }
+                ("hopper_f16_am_bn_cm_" F16, AlongMn, AlongMn) { $($hopper_cm_bn)* }
+                ("hopper_bf16_ak_bn_cm_" Bf16, AlongK, AlongMn) { $($hopper_cm_bn)* }
+                ("hopper_bf16_am_bn_cm_" Bf16, AlongMn, AlongMn) { $($hopper_cm_bn)* }
             }
             reduce { $($reduce)* }
         }

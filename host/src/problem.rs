@@ -9,6 +9,9 @@ use crate::l2::gpu::l2_partitions;
 /// Bytes of a cache line of L2. A larger alignment brings no further gain.
 pub(crate) const CACHE_LINE: u64 = 128;
 
+/// Bytes of a sector, the least part of a cache line that is read or written.
+pub(crate) const SECTOR: u64 = 32;
+
 /// The strides and the alignment of an operand in device memory, without its address.
 ///
 /// ```

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tilewise::l2::{Bound, Limit, Machine, Replayed, Traffic, WaveLoads, Workload};
-use tilewise::select::cost::{Cost, MidLine, Task};
+use tilewise::select::cost::{Alignment, Cost, Task};
 use tilewise::select::{
     Catalog, Choice, EpilogueForm, Packed, Packing, Problem, Rejected, Rejection, Request, Strides,
     Target,
@@ -106,7 +106,7 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
         rows: 4096,
         columns: 4096,
         matrices: [1; 2],
-        mid_line: MidLine::default(),
+        alignment: Alignment::CACHE_LINES,
         by_element: false,
         epilogue: EpilogueForm::PLAIN,
     };

@@ -1,14 +1,15 @@
 //! Which tiles are worth a kernel, by the library's estimate of a product's cycles.
 //!
 //! The question is asked of the estimate, before a kernel exists: every width of `wgmma` in
-//! steps of 16 columns, with every height and kernel schedule that registers and shared memory
-//! allow, on problems drawn from a seed. Beginning with the kernels that exist, the tile that
-//! lowers the mean time most is added, again and again. What adds nothing is not built.
+//! steps of 16 columns, with every height, kernel schedule and cluster that registers and shared
+//! memory allow, and with C along N or along M, on problems drawn from a seed. Beginning with the
+//! kernels that exist, the tile that lowers the mean time most is added, again and again. What adds
+//! nothing is not built.
 
 use crate::problem::spec::ProblemSpec;
 use crate::text_table::Table;
 use gpu_kernels::entry::KERNELS;
-use gpu_kernels::{Block, DType, Family, KernelInfo, Major};
+use gpu_kernels::{Block, Cluster, DType, Family, KernelInfo, Major};
 use tilewise::select::EpilogueForm;
 use tilewise::select::{Target, cost, tile_grid};
 
@@ -21,12 +22,22 @@ const SHARED_BYTES: u32 = 226 << 10;
 /// Accumulators of a thread, at most: 232 registers without those of the main loop.
 const ACCUMULATORS: u32 = 192;
 
+/// Stages of a kernel, at most: as many as the list of kernels has.
+const STAGES: u32 = 16;
+
+/// CTAs of a cluster along M and along N.
+const CLUSTERS: [(u32, u32); 7] = [(1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 4), (4, 2)];
+
 /// A tile that may become a kernel.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
     m: u32,
     n: u32,
     schedule: TileSchedule,
+    cluster: Cluster,
+    /// Whether C is contiguous along M, so that the kernel computes the transposed product of a
+    /// row-major C.
+    c_along_m: bool,
 }
 
 /// The kernel schedules that are considered.
@@ -41,21 +52,43 @@ impl Tile {
     /// All that registers and shared memory allow.
     fn all() -> Vec<Tile> {
         let mut tiles = Vec::new();
-        for schedule in [
-            TileSchedule::Cooperative,
-            TileSchedule::PingPong,
-            TileSchedule::StreamK,
+        for (schedule, clusters) in [
+            (TileSchedule::Cooperative, &CLUSTERS[..]),
+            (TileSchedule::PingPong, &CLUSTERS[..1]),
+            (TileSchedule::StreamK, &CLUSTERS[..1]),
         ] {
-            for m in [64, 128, 192, 256] {
-                for n in (16..=256).step_by(16) {
-                    let tile = Tile { m, n, schedule };
-                    if tile.accumulators() <= ACCUMULATORS && tile.stages() >= 3 {
-                        tiles.push(tile);
+            for &(down, across) in clusters {
+                let cluster = Cluster {
+                    m: down,
+                    n: across,
+                    k: 1,
+                };
+                for (m, c_along_m) in [64, 128, 192, 256]
+                    .into_iter()
+                    .flat_map(|m| [(m, false), (m, true)])
+                {
+                    for n in (16..=256).step_by(16) {
+                        let tile = Tile {
+                            m,
+                            n,
+                            schedule,
+                            cluster,
+                            c_along_m,
+                        };
+                        let has_registers = tile.accumulators() <= ACCUMULATORS;
+                        if has_registers && tile.divides() && tile.stages(n) >= 3 {
+                            tiles.push(tile);
+                        }
                     }
                 }
             }
         }
         tiles
+    }
+
+    /// Whether the CTAs of a cluster can share the loads, in parts of whole swizzle atoms.
+    fn divides(self) -> bool {
+        self.n.is_multiple_of(8 * self.cluster.m) && self.m.is_multiple_of(8 * self.cluster.n)
     }
 
     /// Consumers that share a tile.
@@ -81,29 +114,38 @@ impl Tile {
         self.consumers_per_tile() * (1 + u32::from(self.schedule == TileSchedule::PingPong))
     }
 
-    fn staging_bytes(self) -> u32 {
+    /// Bytes of the staged tiles of C, where a stage holds `columns` columns of B.
+    fn staging_bytes(self, columns: u32) -> u32 {
         let whole = self.m * self.n * 2 * (1 + u32::from(self.schedule == TileSchedule::PingPong));
         whole
-            .min(SHARED_BYTES - 3 * self.stage_bytes().min(SHARED_BYTES / 3))
+            .min(SHARED_BYTES - 3 * self.stage_bytes(columns).min(SHARED_BYTES / 3))
             .max(self.consumers() * 2 * 8192)
     }
 
-    fn stage_bytes(self) -> u32 {
-        (self.m + self.n) * 128
+    fn stage_bytes(self, columns: u32) -> u32 {
+        (self.m + columns) * 128
     }
 
-    fn stages(self) -> u32 {
-        SHARED_BYTES.saturating_sub(self.staging_bytes()) / self.stage_bytes()
+    fn stages(self, columns: u32) -> u32 {
+        let room = SHARED_BYTES.saturating_sub(self.staging_bytes(columns));
+        (room / self.stage_bytes(columns)).min(STAGES)
     }
 
-    /// The kernel of this tile, as far as the estimate reads it.
-    fn kernel(self) -> KernelInfo {
+    /// The kernel of this tile for operands of these directions, as far as the estimate reads it;
+    /// `None` if it has too few stages.
+    fn kernel(self, [a, b]: [Major; 2]) -> Option<KernelInfo> {
         let of_hopper = |kernel: &&KernelInfo| kernel.family == Family::Hopper;
         let any = KERNELS
             .iter()
             .find(of_hopper)
             .expect("there are hopper kernels");
-        KernelInfo {
+        // Boxes along N have 64 columns.
+        let columns = match b {
+            Major::K => self.n,
+            Major::Mn => self.n.next_multiple_of(64),
+        };
+        let stages = self.stages(columns);
+        (stages >= 3).then(|| KernelInfo {
             name: "",
             input: DType::Bf16,
             block: Block {
@@ -111,28 +153,75 @@ impl Tile {
                 n: self.n,
                 k: 64,
             },
-            a_major: Some(Major::K),
-            b_major: Some(Major::K),
+            a_major: Some(a),
+            b_major: Some(b),
+            c_along_m: self.c_along_m,
+            cluster: self.cluster,
             ping_pong: self.schedule == TileSchedule::PingPong,
             consumers: self.consumers(),
-            stages: self.stages(),
-            pipeline_bytes: self.stages() * self.stage_bytes(),
-            staging_bytes: self.staging_bytes(),
+            stages,
+            pipeline_bytes: stages * self.stage_bytes(columns),
+            staging_bytes: self.staging_bytes(columns),
             stream_k_bytes: u32::from(self.schedule == TileSchedule::StreamK),
             ..*any
-        }
+        })
+    }
+
+    /// The name in the table.
+    fn name(self) -> String {
+        let Tile { m, n, cluster, .. } = self;
+        let along_m = if self.c_along_m { " cm" } else { "" };
+        let cluster = match cluster.ctas() {
+            1 => String::new(),
+            _ => format!(" cluster{}x{}", cluster.m, cluster.n),
+        };
+        format!("{m}x{n}x64{along_m}{cluster}")
     }
 }
 
-/// The tiles worth adding to the kernels, best first, with what each gains on those of
-/// `problems` that TMA can read, as if they were in bf16 and contiguous along K: at most `most`.
-pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String {
-    let aligned = problems
-        .iter()
-        .filter(|problem| problem.has_aligned_pitches());
-    let problems: Vec<&ProblemSpec> = aligned.collect();
-    let cycles = |kernel: &KernelInfo, problem: &ProblemSpec| {
+/// A product as kernels see it.
+#[derive(Clone, Copy)]
+struct Product {
+    m: u32,
+    n: u32,
+    k: u32,
+    /// Directions of A and B.
+    majors: [Major; 2],
+}
+
+impl Product {
+    fn of(problem: &ProblemSpec) -> Self {
         let [m, n, k] = [problem.shape.m, problem.shape.n, problem.shape.k].map(|x| x as u32);
+        let along_k = |is| if is { Major::K } else { Major::Mn };
+        let layout = problem.layout;
+        let majors = [along_k(!layout.a_transposed), along_k(layout.b_transposed)];
+        Product { m, n, k, majors }
+    }
+
+    /// The product whose C is the transpose of this one's.
+    fn transposed(self) -> Self {
+        let [a, b] = self.majors;
+        Product {
+            m: self.n,
+            n: self.m,
+            majors: [b, a],
+            ..self
+        }
+    }
+
+    /// The estimate for `kernel`, or `None` if its operands have other directions.
+    fn cycles(self, kernel: &KernelInfo, target: &Target) -> Option<f64> {
+        let product = if kernel.c_along_m {
+            self.transposed()
+        } else {
+            self
+        };
+        let Product { m, n, k, majors } = product;
+        if [kernel.a_major, kernel.b_major] != majors.map(Some) {
+            return None;
+        }
+        let aligned = |pitch: u32| 1 << (2 * pitch | 128).trailing_zeros();
+        let of = |major, lines: u32| aligned(if major == Major::K { k } else { lines });
         let task = cost::Task {
             grid: tile_grid(kernel, m, n),
             batches: 1,
@@ -140,24 +229,37 @@ pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String 
             rows: m,
             columns: n,
             matrices: [1; 2],
-            mid_line: cost::MidLine {
-                a: !k.is_multiple_of(64),
-                b: !k.is_multiple_of(64),
+            alignment: cost::Alignment {
+                a: of(majors[0], m),
+                b: of(majors[1], n),
+                c: aligned(if kernel.c_along_m { m } else { n }),
             },
             by_element: false,
             epilogue: EpilogueForm::PLAIN,
         };
-        (cost::estimate(kernel, &task, target).cycles + LAUNCH) as f64
-    };
-    let built = KERNELS.iter().filter(|kernel| {
-        (kernel.family, kernel.input) == (Family::Hopper, DType::Bf16)
-            && (kernel.a_major, kernel.b_major) == (Some(Major::K), Some(Major::K))
-    });
-    let built: Vec<KernelInfo> = built.copied().collect();
-    let mut best: Vec<f64> = problems
+        Some((cost::estimate(kernel, &task, target).cycles + LAUNCH) as f64)
+    }
+}
+
+/// The tiles worth adding to the kernels, best first, with what each gains on those of
+/// `problems` that TMA can read, as if they were in bf16: at most `most`.
+pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String {
+    let aligned = problems
         .iter()
-        .map(|problem| {
-            let times = built.iter().map(|kernel| cycles(kernel, problem));
+        .filter(|problem| problem.has_aligned_pitches());
+    let products: Vec<Product> = aligned.map(Product::of).collect();
+    let built: Vec<&KernelInfo> = KERNELS
+        .iter()
+        .filter(|kernel| {
+            (kernel.family, kernel.input) == (Family::Hopper, DType::Bf16) && kernel.loads_by_tma
+        })
+        .collect();
+    let mut best: Vec<f64> = products
+        .iter()
+        .map(|product| {
+            let times = built
+                .iter()
+                .filter_map(|kernel| product.cycles(kernel, target));
             times.min_by(f64::total_cmp).expect("there are kernels")
         })
         .collect();
@@ -165,14 +267,21 @@ pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String 
     let times: Vec<Vec<f64>> = tiles
         .iter()
         .map(|tile| {
-            let kernel = tile.kernel();
-            problems
+            let time = |product: &Product| {
+                let majors = match tile.c_along_m {
+                    true => product.transposed().majors,
+                    false => product.majors,
+                };
+                let kernel = tile.kernel(majors)?;
+                product.cycles(&kernel, target)
+            };
+            products
                 .iter()
-                .map(|problem| cycles(&kernel, problem))
+                .map(|product| time(product).unwrap_or(f64::INFINITY))
                 .collect()
         })
         .collect();
-    let mut table = Table::of("tile | stages | schedule | mean | problems | most");
+    let mut table = Table::of("tile | schedule | mean | problems | most");
     for _ in 0..most {
         let gain = |times: &[f64]| {
             let logs = times
@@ -189,11 +298,9 @@ pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String 
             .map(|(time, best)| best / time)
             .collect();
         let mean = gain(&times[found]).exp();
-        let Tile { m, n, schedule } = tiles[found];
         table.row([
-            format!("{m}x{n}x64"),
-            tiles[found].stages().to_string(),
-            format!("{schedule:?}"),
+            tiles[found].name(),
+            format!("{:?}", tiles[found].schedule),
             format!("{mean:.4}"),
             ratios
                 .iter()
@@ -209,7 +316,7 @@ pub fn render(problems: &[ProblemSpec], most: usize, target: &Target) -> String 
     format!(
         "{} problems; each tile after those above it: mean speedup over all problems, problems \
          that gain more\nthan 2 %, most\n{}",
-        problems.len(),
+        products.len(),
         table.render()
     )
 }
@@ -235,8 +342,9 @@ mod tests {
         let tiles = Tile::all();
         assert!(tiles.len() > 60);
         for tile in tiles {
-            let bytes = tile.stages() * tile.stage_bytes() + tile.staging_bytes();
-            assert!(bytes <= SHARED_BYTES && tile.stages() >= 3, "{tile:?}");
+            let kernel = tile.kernel([Major::K; 2]).expect("three stages fit");
+            let bytes = kernel.pipeline_bytes + kernel.staging_bytes;
+            assert!(bytes <= SHARED_BYTES && kernel.stages >= 3, "{tile:?}");
         }
     }
 

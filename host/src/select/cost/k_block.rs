@@ -5,7 +5,7 @@
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::task::Task;
-use crate::problem::{CACHE_LINE, Target};
+use crate::problem::{CACHE_LINE, SECTOR, Target};
 use crate::select::pack;
 
 /// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
@@ -28,46 +28,82 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
     }
 }
 
-/// Tenths of a cycle that the copy engine of an SM takes to request 128 bytes: first where they are
-/// one cache line, then where they straddle two.
-const REQUEST: (u64, u64) = (16, 24);
+/// Tenths of a cycle for 128 bytes of an operand.
+struct Rate {
+    /// Where they are one cache line.
+    line: u64,
+    /// What is added where they straddle two.
+    second_line: u64,
+    /// What is added where they begin in the middle of a sector of 32 bytes, and touch five sectors.
+    fifth_sector: u64,
+}
 
-/// Tenths of a cycle that L2 takes for 128 bytes while all SMs ask for as much; first where they
-/// are one cache line, then where they straddle two. Where fewer SMs ask, L2 serves each of them
-/// faster: by Nsight Compute on an H200, kernels whose operands straddle lines make 58 to 64 requests a
-/// cycle, all SMs together, whatever their tiles (`docs/perf-log.md`, "L2 serves the whole GPU").
-const SERVE: (u64, u64) = (6, 31);
+/// What the copy engine of an SM takes to request 128 bytes.
+const REQUEST: Rate = Rate {
+    line: 8,
+    second_line: 13,
+    fifth_sector: 0,
+};
 
-/// [`SERVE`] for 128 bytes of f32 that straddle two cache lines. It and
-/// [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from 125 TF32 products with every kernel
-/// (`docs/perf-log.md`, "TMA rounds to TF32").
-const SERVE_WIDE: u64 = 25;
+/// What L2 takes for 128 bytes while all SMs ask for as much. Where fewer SMs ask, L2 serves each of
+/// them faster: by Nsight Compute on an H200, kernels whose operands straddle lines make 58 to 64 requests
+/// a cycle, all SMs together, whatever their tiles (`docs/perf-log.md`, "L2 serves the whole GPU").
+/// With a pitch of an odd multiple of 64 bytes, half of the lines straddle; of 32 bytes, three of
+/// four; of 16 bytes, seven of eight. Half of the latter begin in mid-sector, and are three requests
+/// (`docs/perf-log.md`, "One request, two or three").
+const SERVE: Rate = Rate {
+    line: 3,
+    second_line: 22,
+    fifth_sector: 14,
+};
+
+/// [`SERVE`] for f32. It and [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from 125 TF32 products with
+/// every kernel (`docs/perf-log.md`, "TMA rounds to TF32").
+const SERVE_WIDE: Rate = Rate {
+    line: 3,
+    second_line: 17,
+    fifth_sector: 11,
+};
+
+impl Rate {
+    /// The mean over lines that are aligned to `alignment` bytes, times [`CACHE_LINE`].
+    fn of(&self, alignment: u64) -> u64 {
+        let straddling = CACHE_LINE - alignment.min(CACHE_LINE);
+        let mid_sector = (SECTOR - alignment.min(SECTOR)) * (CACHE_LINE / SECTOR);
+        self.line * CACHE_LINE + self.second_line * straddling + self.fifth_sector * mid_sector
+    }
+}
 
 /// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
 /// H200 ask for takes 2.8 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
 /// more rows 58 to 64.
-const MEETING: (u64, u64) = (18, 1320);
+const MEETING: (u64, u64) = (24, 1320);
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
 /// all of its bytes come from DRAM. Every stage is filled once in this time, so what an SM gets
 /// grows with the stages that it keeps in flight (Little's law). Of 56 linear layers, 128×144
 /// tiles with five stages instead of four take 8 % less time cold, 128×160 in clusters 8 %, under
 /// stream-K 5 %.
-const LATENCY: (u64, u64) = (1363, 1122);
+const LATENCY: (u64, u64) = (1641, 1596);
 
 /// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
 /// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
 /// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
 /// and 3 % slower sustained.
-const LOADED_PER_CYCLE_OF_POWER: u64 = 385;
+const LOADED_PER_CYCLE_OF_POWER: u64 = 550;
 
 /// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
 /// are 5 % slower than 128×256 tiles with as many stages.
 const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 
+/// Bytes per cycle that an SM receives at most of what it asks for. What its cluster multicasts to
+/// it does not count: 104×2008×1712 tn takes 9.7 µs in 64×64 tiles in clusters of 2×4, which ask for
+/// 48 lines a k-block, and 13.0 without, which ask for 128.
+const RECEIVED_PER_CYCLE: u64 = 84;
+
 /// Cycles per k-block that CTAs with shared loads wait for each other.
-const COUPLED: u64 = 83;
+const COUPLED: u64 = 48;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -78,6 +114,15 @@ const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
 /// Cycles in which the three producers of a hopper kernel bring one k-block of 64×64 elements of
 /// each operand, element by element.
 const PRODUCED: u64 = 1290;
+
+/// The time of two streams of work, of which the slower one does not quite hide the other:
+/// (a⁴ + b⁴)^¼, 1.19 times as long where both take as long. 888×2288×6008 tt takes 1102 cycles a
+/// k-block in 128×192 tiles, where arithmetic alone takes 768, and L2 alone 925 to 1060 at 60 to 69
+/// requests a cycle.
+fn both(a: u64, b: u64) -> u64 {
+    let fourth = |x: u64| u128::from(x).saturating_pow(4);
+    fourth(a).saturating_add(fourth(b)).isqrt().isqrt() as u64
+}
 
 /// Cluster tiles of all products.
 pub(super) fn tiles(task: &Task) -> u64 {
@@ -100,6 +145,8 @@ pub(super) struct KBlock {
     pub(super) arithmetic: u64,
     /// For the SM to request its operands.
     requested: u64,
+    /// For the SM to receive them.
+    received: u64,
     /// For L2 to serve them while all SMs ask.
     served: u64,
     /// From the request for a stage to its arrival, without the requests.
@@ -125,7 +172,7 @@ impl KBlock {
             grid,
             batches,
             k,
-            mid_line,
+            alignment,
             ..
         } = *task;
         let (block, cluster) = (kernel.block, kernel.cluster);
@@ -161,13 +208,19 @@ impl KBlock {
         };
         // TMA fetches nothing past the end of K.
         let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
-        let (served_straddling, per_cycle_of_power) = match kernel.input.factor().bytes() {
+        let (serve, per_cycle_of_power) = match kernel.input.factor().bytes() {
             4 => (SERVE_WIDE, LOADED_PER_CYCLE_OF_POWER_WIDE),
-            _ => (SERVE.1, LOADED_PER_CYCLE_OF_POWER),
+            _ => (SERVE, LOADED_PER_CYCLE_OF_POWER),
         };
-        let of = |rates: (u64, u64), mid_line| if mid_line { rates.1 } else { rates.0 };
-        let requested = rows * of(REQUEST, mid_line.a) + columns * of(REQUEST, mid_line.b);
-        let serve = (SERVE.0, served_straddling);
+        // Along N, tiles begin where the last one ends.
+        let alignment_b = match kernel.b_major {
+            Some(Major::Mn) => {
+                let tile = n * u64::from(kernel.input.bytes());
+                alignment.b.min(1 << tile.trailing_zeros())
+            }
+            _ => alignment.b,
+        };
+        let requested = rows * REQUEST.of(alignment.a) + columns * REQUEST.of(alignment_b);
         let sms = u64::from(target.sms.max(1));
         let at_once = u64::from(target.clusters_at_once(kernel));
         let batches = u64::from(batches.max(1));
@@ -180,9 +233,9 @@ impl KBlock {
             MEETING.1 + MEETING.0 * readers.min(at_once / blocks.min(at_once.isqrt()))
         };
         let served =
-            rows * of(serve, mid_line.a) * meeting(grid.tiles_m, task.matrices[0], grid.tiles_n)
+            rows * serve.of(alignment.a) * meeting(grid.tiles_m, task.matrices[0], grid.tiles_n)
                 + columns
-                    * of(serve, mid_line.b)
+                    * serve.of(alignment_b)
                     * meeting(grid.tiles_n, task.matrices[1], grid.tiles_m);
         let k_blocks = k_blocks(kernel, task);
         let loads = (rows + columns) * bytes;
@@ -196,8 +249,9 @@ impl KBlock {
         KBlock {
             loads,
             arithmetic,
-            requested: requested * bytes / (10 * CACHE_LINE),
-            served: served / MEETING.1 * bytes / (10 * CACHE_LINE),
+            received: loads / RECEIVED_PER_CYCLE,
+            requested: requested * bytes / (10 * CACHE_LINE * CACHE_LINE),
+            served: served / MEETING.1 * bytes / (10 * CACHE_LINE * CACHE_LINE),
             latency,
             // The stage that is multiplied is not in flight.
             in_flight: u64::from(kernel.stages.max(2)) - 1,
@@ -219,11 +273,12 @@ impl KBlock {
     pub(super) fn cycles(&self, ctas: u64) -> u64 {
         let asked = self.asked(ctas);
         let arrived = match self.latency {
-            0 => asked,
-            latency => asked.max((latency + asked) / self.in_flight),
+            0 => 0,
+            latency => (latency + asked) / self.in_flight,
         };
         let power = self.power * ctas.min(self.sms) / self.sms;
-        let alone = self.arithmetic.max(arrived) + power + self.waits;
+        let multiplied = both(self.arithmetic, asked).max(self.received);
+        let alone = multiplied.max(arrived) + power + self.waits;
         (alone * self.sharing).max(self.by_element)
     }
 }

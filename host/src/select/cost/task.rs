@@ -3,38 +3,68 @@
 use gpu_kernels::{Family, KernelInfo, TileGrid};
 
 use crate::epilogue_form::EpilogueForm;
-use crate::problem::{CACHE_LINE, Problem};
+use crate::problem::{CACHE_LINE, Problem, Strides};
 use crate::select::choice::Packed;
 use crate::select::{check, pack};
 use crate::tma::{GlobalTensor, Unreadable};
 
-/// The operands whose lines begin in the middle of a cache line, so that each 128 bytes
-/// of them touch two cache lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MidLine {
-    /// A.
-    pub a: bool,
-    /// B.
-    pub b: bool,
+/// What the addresses of the lines of A, B and C are multiples of, in bytes, up to a cache line.
+/// Where it is less than a line, some of the 128 bytes that are read or written at once touch two
+/// cache lines; where it is less than a sector of 32 bytes, some touch five sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// Of A.
+    pub a: u64,
+    /// Of B.
+    pub b: u64,
+    /// Of C.
+    pub c: u64,
 }
 
-impl MidLine {
-    /// The flags for `kernel` and the operands of `problem`. Only kernels that read
-    /// through TMA count. Packed operands begin on cache lines.
+impl Alignment {
+    /// Every line begins on a cache line.
+    pub const CACHE_LINES: Alignment = Alignment {
+        a: CACHE_LINE,
+        b: CACHE_LINE,
+        c: CACHE_LINE,
+    };
+
+    /// The alignment of the lines that `kernel` reads and writes in `problem`. Operands count that it
+    /// reads through TMA. Packed operands begin on cache lines.
     pub(crate) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
         if !kernel.loads_by_tma {
-            return MidLine::default();
+            return Alignment::CACHE_LINES;
         }
-        let is = |tensor: Result<GlobalTensor, Unreadable>, alignment: u64| {
-            tensor.is_ok_and(|tensor| !(alignment | tensor.pitch_bytes).is_multiple_of(CACHE_LINE))
+        let read = |tensor: Result<GlobalTensor, Unreadable>, address: u64| {
+            tensor.map_or(CACHE_LINE, |tensor| of_lines(address, tensor.pitch_bytes))
         };
         let a = GlobalTensor::of_a(problem, check::a_major(kernel, problem));
         let b = GlobalTensor::of_b(problem, check::b_major(kernel, problem));
-        MidLine {
-            a: !packed.a && is(a, problem.a.alignment),
-            b: !packed.b && is(b, problem.b.alignment),
+        let Strides {
+            row_stride,
+            col_stride,
+            alignment,
+            ..
+        } = problem.c;
+        let bytes = u64::from(problem.output_dtype().bytes());
+        let pitch = row_stride.max(col_stride).saturating_mul(bytes);
+        Alignment {
+            a: match packed.a {
+                true => CACHE_LINE,
+                false => read(a, problem.a.alignment),
+            },
+            b: match packed.b {
+                true => CACHE_LINE,
+                false => read(b, problem.b.alignment),
+            },
+            c: of_lines(alignment, pitch),
         }
     }
+}
+
+/// What all lines are aligned to that are `pitch` bytes apart, the first of them to `address`.
+fn of_lines(address: u64, pitch: u64) -> u64 {
+    1 << (address | pitch | CACHE_LINE).trailing_zeros()
 }
 
 /// What a kernel has to compute, as it sees it.
@@ -52,8 +82,8 @@ pub struct Task {
     pub columns: u32,
     /// Number of different matrices in A and in B: one where all products share it.
     pub matrices: [u32; 2],
-    /// The operands whose lines begin in the middle of a cache line.
-    pub mid_line: MidLine,
+    /// What the lines of A, B and C are aligned to.
+    pub alignment: Alignment,
     /// Whether the kernel reads an operand element by element, as tensor_core does where
     /// lines are no multiples of 16 bytes.
     pub by_element: bool,
@@ -76,7 +106,7 @@ impl Task {
             rows: problem.m,
             columns: problem.n,
             matrices: [&problem.a, &problem.b].map(|operand| pack::matrices(problem, operand)),
-            mid_line: MidLine::of(kernel, problem, packed),
+            alignment: Alignment::of(kernel, problem, packed),
             by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
             epilogue: problem.epilogue,
         }

@@ -23,6 +23,13 @@ fn named(name: &str) -> &'static KernelInfo {
     KERNELS.iter().find(|kernel| kernel.name == name).unwrap()
 }
 
+/// The least alignment that TMA can read and write.
+const IN_MID_LINE: Alignment = Alignment {
+    a: 16,
+    b: 16,
+    c: 16,
+};
+
 /// A plain product with a depth of `k`, in tiles of `grid`.
 fn plain(grid: TileGrid, k: u32) -> Task {
     Task {
@@ -32,7 +39,7 @@ fn plain(grid: TileGrid, k: u32) -> Task {
         rows: u32::MAX,
         columns: u32::MAX,
         matrices: [1; 2],
-        mid_line: MidLine::default(),
+        alignment: Alignment::CACHE_LINES,
         by_element: false,
         epilogue: EpilogueForm::PLAIN,
     }
@@ -40,10 +47,11 @@ fn plain(grid: TileGrid, k: u32) -> Task {
 
 /// The cheapest f16 hopper kernel for dense row-major operands.
 fn cheapest(m: u32, n: u32, k: u32, epilogue: EpilogueForm) -> &'static str {
-    let off = |pitch: u32| u64::from(pitch) * 2 % CACHE_LINE != 0;
-    let mid_line = MidLine {
-        a: off(k),
-        b: off(n),
+    let of = |pitch: u32| 1 << (u64::from(pitch) * 2 | CACHE_LINE).trailing_zeros();
+    let alignment = Alignment {
+        a: of(k),
+        b: of(n),
+        c: of(n),
     };
     KERNELS
         .iter()
@@ -52,7 +60,7 @@ fn cheapest(m: u32, n: u32, k: u32, epilogue: EpilogueForm) -> &'static str {
         .filter(|kernel| can_gain(kernel, cover(kernel, m, n), 1, &H200))
         .min_by_key(|kernel| {
             let task = Task {
-                mid_line,
+                alignment,
                 epilogue,
                 rows: m,
                 columns: n,
@@ -236,7 +244,7 @@ fn l2_serves_the_whole_gpu() {
     let kernel = named("hopper_f16_ak_bn_128x64x64");
     let cycles = |tiles_m, tiles_n| {
         let task = Task {
-            mid_line: MidLine { a: true, b: true },
+            alignment: IN_MID_LINE,
             ..plain(TileGrid { tiles_m, tiles_n }, 8192)
         };
         estimate(kernel, &task, &H200).cycles
@@ -331,7 +339,7 @@ fn split_k_gives_tiles_equal_numbers_of_ctas() {
 }
 
 #[test]
-fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
+fn lines_are_aligned_to_their_pitch_and_their_address() {
     let row_major = |pitch| Strides::new(pitch, 1);
     let aligned = Problem {
         m: 256,
@@ -346,20 +354,22 @@ fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
         epilogue: EpilogueForm::PLAIN,
     };
     let kernel = named("hopper_f16_ak_bn_128x128x64");
-    let of = |problem: &Problem, packed| MidLine::of(kernel, problem, packed);
+    let of = |problem: &Problem, packed| Alignment::of(kernel, problem, packed);
     let none = Packed::default();
-    assert_eq!(of(&aligned, none), MidLine::default());
+    assert_eq!(of(&aligned, none), Alignment::CACHE_LINES);
     let problem = Problem {
         a: row_major(136),
         b: Strides {
             alignment: 64,
             ..aligned.b
         },
+        c: row_major(193),
         ..aligned
     };
-    assert_eq!(of(&problem, none), MidLine { a: true, b: true });
+    let found = Alignment { a: 16, b: 64, c: 2 };
+    assert_eq!(of(&problem, none), found);
     let packed = Packed { a: true, b: false };
-    assert_eq!(of(&problem, packed), MidLine { a: false, b: true });
+    assert_eq!(of(&problem, packed), Alignment { a: 128, ..found });
 
     // The kernel for Bᵀ·Aᵀ reads B where the other reads A.
     let turned = named("hopper_f16_am_bk_128x128x64");
@@ -368,25 +378,37 @@ fn a_pitch_or_an_address_off_128_bytes_is_in_mid_line() {
         ..aligned
     };
     assert_eq!(
-        MidLine::of(turned, &problem.transposed(), none),
-        MidLine { a: false, b: true }
+        Alignment::of(turned, &problem.transposed(), none),
+        Alignment {
+            b: 16,
+            ..Alignment::CACHE_LINES
+        }
     );
 }
 
 #[test]
 fn in_mid_line_clusters_pay() {
-    let cycles = |name, mid_line| {
+    let cycles = |name, alignment| {
         let kernel = named(name);
         let task = Task {
-            mid_line,
+            alignment,
             ..plain(cover(kernel, 3072, 3072), 3072)
         };
         estimate(kernel, &task, &H200).cycles
     };
     let alone = "hopper_f16_ak_bn_128x192x64";
     let cluster = "hopper_f16_ak_bn_128x192x64_cluster2x1";
-    let aligned = MidLine::default();
+    let aligned = Alignment::CACHE_LINES;
     assert!(cycles(alone, aligned) < cycles(cluster, aligned));
-    let split = MidLine { a: true, b: true };
-    assert!(cycles(cluster, split) < cycles(alone, split));
+    assert!(cycles(cluster, IN_MID_LINE) < cycles(alone, IN_MID_LINE));
+    // Each step costs: half of the lines, three of four, then sectors.
+    let of = |bytes| {
+        let alignment = Alignment {
+            a: bytes,
+            b: bytes,
+            c: CACHE_LINE,
+        };
+        cycles("hopper_f16_ak_bn_128x64x64", alignment)
+    };
+    assert!(of(128) < of(64) && of(64) < of(32) && of(32) < of(16));
 }

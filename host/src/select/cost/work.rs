@@ -11,7 +11,7 @@ use gpu_kernels::{Family, KernelInfo, TileGrid};
 use super::epilogue;
 use super::k_block::{KBlock, k_blocks, tiles};
 use super::task::Task;
-use crate::problem::Target;
+use crate::problem::{SECTOR, Target};
 
 /// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
 /// it delivers to one SM: an H200 reads the weights of linear layers at 4.1 TB/s by 128 CTAs, 3.6 by
@@ -23,41 +23,44 @@ const FROM_DRAM: (u64, u64) = (17, 27);
 const FLOP_PER_BYTE: u64 = 500;
 
 /// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
-const STAGED_IN_PARTS: u64 = 310;
+const STAGED_IN_PARTS: u64 = 699;
 
-/// Bytes of C, or of accumulators for another CTA, per cycle that an SM stores. Most rows of C
-/// in the sweep begin in the middle of a cache line.
-const STORED_PER_CYCLE: u64 = 21;
+/// Bytes of C, or of accumulators for another CTA, per cycle that an SM stores.
+const STORED_PER_CYCLE: u64 = 24;
+
+/// Cycles that 10,000 bytes of C take longer in lines that begin in the middle of a sector of 32
+/// bytes, of which L2 writes a part.
+const MID_SECTOR: u64 = 126;
 
 /// Cycles between the multiplies of one tile and the multiplies of the next, without the
 /// cycles of the stores of C.
-const BETWEEN_TILES: u64 = 893;
+const BETWEEN_TILES: u64 = 753;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
 /// consumer to the first of the other.
-const ORDER_BARRIER: u64 = 425;
+const ORDER_BARRIER: u64 = 540;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
 /// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 1312;
+const EXCHANGE_LATENCY: u64 = 1078;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them.
-const FIX_UP_LATENCY: u64 = 2997;
+const FIX_UP_LATENCY: u64 = 3460;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
 const ADDED_PER_CYCLE: u64 = 26;
 
 /// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
 /// that a CTA writes and reduces.
-const CROSSING: u64 = 791;
+const CROSSING: u64 = 6650;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads.
-const REDUCE_LATENCY: u64 = 6736;
+const REDUCE_LATENCY: u64 = 4853;
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
-const REDUCED_PER_CYCLE: u64 = 19;
+const REDUCED_PER_CYCLE: u64 = 10;
 
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
 /// type per consumer.
@@ -199,7 +202,9 @@ impl Work {
         // Each CTA stores one part of the tile, and sends the other parts away as f32.
         let parts = u64::from(cluster.k);
         let part = m * n / parts;
-        let sent = part * u64::from(kernel.input.bytes()) / STORED_PER_CYCLE;
+        let bytes = part * u64::from(kernel.input.bytes());
+        let mid_sector = SECTOR - task.alignment.c.min(SECTOR);
+        let sent = bytes / STORED_PER_CYCLE + bytes * MID_SECTOR * mid_sector / (10_000 * SECTOR);
         let exchange = if parts > 1 {
             EXCHANGE_LATENCY + (parts - 1) * 4 * part / STORED_PER_CYCLE
         } else {
