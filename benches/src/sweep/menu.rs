@@ -220,7 +220,7 @@ impl Product {
         if [kernel.a_major, kernel.b_major] != majors.map(Some) {
             return None;
         }
-        let aligned = |pitch: u32| 1 << (2 * pitch | 128).trailing_zeros();
+        let aligned = |pitch: u32| 1 << ((2 * pitch) | 128).trailing_zeros();
         let of = |major, lines: u32| aligned(if major == Major::K { k } else { lines });
         let task = cost::Task {
             grid: tile_grid(kernel, m, n),

@@ -57,8 +57,8 @@ const SERVE: Rate = Rate {
     fifth_sector: 14,
 };
 
-/// [`SERVE`] for f32. It and [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from 125 TF32 products with
-/// every kernel (`docs/perf-log.md`, "TMA rounds to TF32").
+/// [`SERVE`] for f32, four fifths of it. That share and [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from
+/// 125 TF32 products with every kernel (`docs/perf-log.md`, "TMA rounds to TF32").
 const SERVE_WIDE: Rate = Rate {
     line: 3,
     second_line: 17,
@@ -76,7 +76,7 @@ impl Rate {
 
 /// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
-/// H200 ask for takes 2.8 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
+/// H200 ask for takes 3.4 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
 /// more rows 58 to 64.
 const MEETING: (u64, u64) = (24, 1320);
 

@@ -1,10 +1,10 @@
 //! The quantities that an estimate is made from, tile by tile, and the rates of an SM.
 //!
-//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 543
+//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 660
 //! products whose pitches are multiples of 16 bytes, each measured with every kernel. Together
 //! these constants make the loss of the kernel chosen against the fastest one small, among those
-//! that choose the kernels known to be fast on the suite `hopper`. They were judged on products
-//! drawn afterwards (`docs/perf-log.md`, "L2 serves the whole GPU").
+//! that choose the kernels known to be fast on the suite `hopper` (`docs/perf-log.md`, "One
+//! request, two or three").
 
 use gpu_kernels::{Family, KernelInfo, TileGrid};
 
