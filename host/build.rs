@@ -2,12 +2,12 @@
 //! an empty `libcuda` to link.
 //!
 //! `embedded.rs` in `OUT_DIR` gets the compressed PTX in groups of kernels
-//! (`ptx_builder::group`), a table of where each kernel's is, a digest of the PTX that tells one build of the kernels from another, and the name of the
-//! code generator that made them (`TILEWISE_CODEGEN` chooses it). In the repository, the
-//! kernels are compiled from source. A package of this crate carries their PTX
-//! (`ptx_builder::prebuilt`), so that building it needs no device toolchain. Without either,
-//! the table is empty and the library computes on the CPU alone; it knows the reason, and a
-//! warning says it.
+//! (`ptx_builder::group`), a table of where each kernel's is, a digest of the PTX that tells one
+//! build of the kernels from another, and the name of the code generator that made them
+//! (`TILEWISE_CODEGEN` chooses it). In the repository, the kernels are compiled from source. A
+//! package of this crate carries their PTX (`ptx_builder::prebuilt`), so that building it needs no
+//! device toolchain. Without either, the table is empty and the library computes on the CPU alone;
+//! it knows the reason, and a warning says it.
 
 use std::fmt::Write as _;
 use std::hash::Hasher as _;

@@ -303,9 +303,8 @@ def read(path, column):
 
 # What is fitted: first, with kernels that compute whole tiles alone, then with all.
 WHOLE_TILES = [
-    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING", "RECEIVED_PER_CYCLE", "LATENCY.0",
-    "LATENCY.1",
-    "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
+    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING", "RECEIVED_PER_CYCLE",
+    "LATENCY.0", "LATENCY.1", "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
     "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY", "STAGED_IN_PARTS",
     "LOADED_PER_CYCLE_OF_POWER", "LAUNCH",
 ]  # fmt: skip

@@ -84,7 +84,7 @@ pub fn read(dir: &Path) -> Result<Prebuilt, Error> {
     let compiler = first
         .strip_prefix(COMPILER)
         .ok_or_else(|| damaged(&path, "no compiler"))?;
-    // The name of a group, its texts, and the group as far as its kernels have been read.
+    // The groups as far as their kernels have been read, and their texts.
     let mut groups: Vec<(Group, String)> = Vec::new();
     let mut kernels = Vec::new();
     for KernelInfo { name, .. } in KERNELS {

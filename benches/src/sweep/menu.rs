@@ -11,7 +11,7 @@ use crate::text_table::Table;
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{Block, Cluster, DType, Family, KernelInfo, Major};
 use tilewise::select::EpilogueForm;
-use tilewise::select::{Target, cost, tile_grid};
+use tilewise::select::{Strides, Target, cost, tile_grid};
 
 /// Cycles of a launch that no tile changes, so that short products do not decide: 3 µs.
 const LAUNCH: u64 = 5000;
@@ -220,7 +220,7 @@ impl Product {
         if [kernel.a_major, kernel.b_major] != majors.map(Some) {
             return None;
         }
-        let aligned = |pitch: u32| 1 << ((2 * pitch) | 128).trailing_zeros();
+        let aligned = |pitch: u32| Strides::alignment_of(2 * u64::from(pitch));
         let of = |major, lines: u32| aligned(if major == Major::K { k } else { lines });
         let task = cost::Task {
             grid: tile_grid(kernel, m, n),

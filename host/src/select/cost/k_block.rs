@@ -5,7 +5,7 @@
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::task::Task;
-use crate::problem::{CACHE_LINE, SECTOR, Target};
+use crate::problem::{CACHE_LINE, SECTOR, Strides, Target};
 use crate::select::pack;
 
 /// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
@@ -117,8 +117,8 @@ const PRODUCED: u64 = 1290;
 
 /// The time of two streams of work, of which the slower one does not quite hide the other:
 /// (a⁴ + b⁴)^¼, 1.19 times as long where both take as long. 888×2288×6008 tt takes 1102 cycles a
-/// k-block in 128×192 tiles, where arithmetic alone takes 768, and L2 alone 925 to 1060 at 60 to 69
-/// requests a cycle.
+/// k-block in 128×192 tiles, where arithmetic alone takes 768. L2 alone would take 925 to 1060 at the
+/// 60 to 69 requests a cycle that were counted on other products.
 fn both(a: u64, b: u64) -> u64 {
     let fourth = |x: u64| u128::from(x).saturating_pow(4);
     fourth(a).saturating_add(fourth(b)).isqrt().isqrt() as u64
@@ -216,7 +216,7 @@ impl KBlock {
         let alignment_b = match kernel.b_major {
             Some(Major::Mn) => {
                 let tile = n * u64::from(kernel.input.bytes());
-                alignment.b.min(1 << tile.trailing_zeros())
+                alignment.b.min(Strides::alignment_of(tile))
             }
             _ => alignment.b,
         };

@@ -35,8 +35,11 @@ impl Alignment {
         if !kernel.loads_by_tma {
             return Alignment::CACHE_LINES;
         }
-        let read = |tensor: Result<GlobalTensor, Unreadable>, address: u64| {
-            tensor.map_or(CACHE_LINE, |tensor| of_lines(address, tensor.pitch_bytes))
+        let read = |tensor: Result<GlobalTensor, Unreadable>, address: u64, is_packed: bool| {
+            match tensor {
+                Ok(tensor) if !is_packed => Strides::alignment_of(address | tensor.pitch_bytes),
+                _ => CACHE_LINE,
+            }
         };
         let a = GlobalTensor::of_a(problem, check::a_major(kernel, problem));
         let b = GlobalTensor::of_b(problem, check::b_major(kernel, problem));
@@ -49,22 +52,11 @@ impl Alignment {
         let bytes = u64::from(problem.output_dtype().bytes());
         let pitch = row_stride.max(col_stride).saturating_mul(bytes);
         Alignment {
-            a: match packed.a {
-                true => CACHE_LINE,
-                false => read(a, problem.a.alignment),
-            },
-            b: match packed.b {
-                true => CACHE_LINE,
-                false => read(b, problem.b.alignment),
-            },
-            c: of_lines(alignment, pitch),
+            a: read(a, problem.a.alignment, packed.a),
+            b: read(b, problem.b.alignment, packed.b),
+            c: Strides::alignment_of(alignment | pitch),
         }
     }
-}
-
-/// What all lines are aligned to that are `pitch` bytes apart, the first of them to `address`.
-fn of_lines(address: u64, pitch: u64) -> u64 {
-    1 << (address | pitch | CACHE_LINE).trailing_zeros()
 }
 
 /// What a kernel has to compute, as it sees it.

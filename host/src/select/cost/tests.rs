@@ -47,7 +47,7 @@ fn plain(grid: TileGrid, k: u32) -> Task {
 
 /// The cheapest f16 hopper kernel for dense row-major operands.
 fn cheapest(m: u32, n: u32, k: u32, epilogue: EpilogueForm) -> &'static str {
-    let of = |pitch: u32| 1 << ((u64::from(pitch) * 2) | CACHE_LINE).trailing_zeros();
+    let of = |pitch: u32| Strides::alignment_of(u64::from(pitch) * 2);
     let alignment = Alignment {
         a: of(k),
         b: of(n),
