@@ -40,7 +40,7 @@ ENTRY = Path(__file__).parents[2] / "gpu-kernels/src/entry.rs"
 
 # The constants of cost.rs, cost/k_block.rs and cost/work.rs as they are, the fractions as numbers.
 NOW = {
-    "REQUEST.0": 0.8, "REQUEST.1": 1.3, "SERVE.0": 0.3, "SERVE.1": 2.2, "SERVE.2": 1.4, "MEETING": 2.4,
+    "REQUEST.0": 0.8, "REQUEST.1": 1.3, "SERVE.0": 0.3, "SERVE.1": 2.2, "SERVE.2": 1.4, "MEETING": 2.4, "SHARED_READ": 0.8, "SHARED_WRITTEN": 0.2,
     "RECEIVED_PER_CYCLE": 84, "LATENCY.0": 1641, "LATENCY.1": 1596, "LOADED_PER_CYCLE_OF_POWER": 550, "COUPLED": 48,
     "STAGED_IN_PARTS": 699, "STORED_PER_CYCLE": 24, "MID_SECTOR": 0.0126, "BETWEEN_TILES": 753, "ORDER_BARRIER": 540,
     "EXCHANGE_LATENCY": 1078, "FIX_UP_LATENCY": 3460, "CLUSTER_LATENCY": 13,
@@ -107,9 +107,10 @@ def in_mid_sector(pitch):
     return 1 - gcd(2 * pitch, 32) / 32
 
 
-def features(tile, m, n, k, layout, split_k=False, epilogue=0):
+def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
     """What the estimate needs to know of one kernel on one product; of a stream-K kernel, under
-    one of its two schedules. An epilogue takes so many cycles for 1000 sums."""
+    one of its two schedules. An epilogue takes so many cycles for 1000 sums. With classes, lines of A
+    (of B where C is along M) are in so many."""
     height, width, depth, stages, schedule, arguments, is_turned, _ = tile
     if is_turned:
         m, n, layout = n, m, turned(layout)
@@ -120,7 +121,11 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0):
     ping_pong = schedule == "PingPong"
     consumers = 3 if height == 192 else 1 if height == 64 and not ping_pong else 2
     m64 = height // 64 // (1 if ping_pong else consumers)
-    tiles_m, tiles_n = ceil(m, height * down), ceil(n, width * across)
+    # Lines in classes begin on cache lines, as their pitch allows; K begins before its first element.
+    of_a, of_b = (1, classes) if is_turned else (classes, 1)
+    tiles_m = of_a * ceil(m // of_a, height * down)
+    tiles_n = of_b * ceil(n // of_b, width * across)
+    k_loaded = k + max(of_class * k % 64 for of_class in range(classes))
     ctas = across * down * parts
     rows = min(height, m) if a_along_k and across == 1 else height / across
     columns = width if b_along_k else ceil(width, 64) * 64
@@ -131,9 +136,10 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0):
     staged = row * m64 if row * m64 <= fit else row if row <= fit else 2
     at_once = SMS // ctas if ctas < 4 else SMS * 10 // 11 // ctas
     tiles_all = tiles_m * tiles_n
-    k_blocks = ceil(ceil(k, depth), parts)
+    k_blocks = ceil(ceil(k_loaded, depth), parts)
     # Along N, tiles begin where the last one ends.
     pitch_a, pitch_b = k if a_along_k else m, k if b_along_k else gcd(n, width)
+    pitch_a, pitch_b = of_a * pitch_a, of_b * pitch_b
     a, b, c = 2 * m * k, 2 * k * n, 2 * m * n
     counts = []
     left = tiles_all % at_once
@@ -160,6 +166,8 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0):
         "readers_a": min(tiles_n, at_once // min(tiles_m, isqrt(at_once))),
         "readers_b": min(tiles_m, at_once // min(tiles_n, isqrt(at_once))),
         "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096,
+        "shared_read": (64 + width) * height / 64 * depth / 64,
+        "shared_written": (height + (width if b_along_k else ceil(width, 64) * 64)) * depth / 64,
         "coupled": across * down > 1, "clusters": ctas > 1,
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
@@ -211,7 +219,8 @@ def estimate(c, t):
         """Cycles of a k-block while so many CTAs run."""
         asked = asked_by(ctas)
         arrived = (column(latency, ctas) + asked) / column(t["stages"] - 1, ctas)
-        both = (column(t["arithmetic"], ctas) ** 4 + asked**4) ** 0.25
+        shared = c["SHARED_READ"] * t["shared_read"] + c["SHARED_WRITTEN"] * t["shared_written"]
+        both = (column(t["arithmetic"] ** 4 + shared**4, ctas) + asked**4) ** 0.25
         received = lines / c["RECEIVED_PER_CYCLE"]
         multiplied = np.maximum(np.maximum(both, arrived), column(received, ctas))
         power = column(lines, ctas) / c["LOADED_PER_CYCLE_OF_POWER"] * np.minimum(ctas, SMS) / SMS
@@ -296,14 +305,15 @@ def read(path, column):
             product[2].append(float(row[column]))
         elif name in kernels:
             split_k = row["schedule"] == "split-k"
-            product[0].append(features(kernels[name], m, n, k, layout, split_k))
+            classes = int(row.get("line_classes") or 1)
+            product[0].append(features(kernels[name], m, n, k, layout, split_k, 0, classes))
             product[1].append(float(row[column]))
     return [product for product in products.values() if product[2] and len(product[0]) > 5]
 
 
 # What is fitted: first, with kernels that compute whole tiles alone, then with all.
 WHOLE_TILES = [
-    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING", "RECEIVED_PER_CYCLE",
+    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING", "SHARED_READ", "SHARED_WRITTEN", "RECEIVED_PER_CYCLE",
     "LATENCY.0", "LATENCY.1", "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
     "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY", "STAGED_IN_PARTS",
     "LOADED_PER_CYCLE_OF_POWER", "LAUNCH",
@@ -312,7 +322,7 @@ SHARED_TILES = [
     "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY",
     "REDUCED_PER_CYCLE", "STREAM_K_MARGIN",
 ]  # fmt: skip
-FRACTIONS = {"STREAM_K_MARGIN": 2, "MEETING": 1, "MID_SECTOR": 4}
+FRACTIONS = {"SHARED_READ": 2, "SHARED_WRITTEN": 2, "STREAM_K_MARGIN": 2, "MEETING": 1, "MID_SECTOR": 4}
 TENTHS = ("REQUEST", "SERVE")
 
 

@@ -79,9 +79,9 @@ pub struct Form {
     pub col_scale: u32,
     /// Nonzero if there may be more than one product.
     pub batched: u32,
-    /// Zero. LLVM loads two fields at once, as 64 bits; without this one, it would load
-    /// `batched` with what follows the form, and that load could not be folded.
-    pub padding: u32,
+    /// Nonzero if the products of the batch are classes of the lines of one product
+    /// ([`line_classes`](crate::kernels::hopper::line_classes)).
+    pub line_classes: u32,
 }
 
 impl Form {
@@ -99,7 +99,7 @@ impl Form {
             row_scale: 0,
             col_scale: 0,
             batched: 0,
-            padding: 0,
+            line_classes: 0,
         }
     }
 
@@ -117,7 +117,7 @@ impl Form {
             self.row_scale,
             self.col_scale,
             self.batched,
-            self.padding,
+            self.line_classes,
         ];
         assert!(size_of_val(&words) == size_of::<Form>());
         words

@@ -146,6 +146,9 @@ pub struct KernelInfo {
     pub c_by_tma_only: bool,
     /// Whether C must be contiguous along M. Such kernels also store through TMA only.
     pub c_along_m: bool,
+    /// Whether launches may divide the lines of A, or of B where C is contiguous along M, into
+    /// classes ([`hopper::line_classes`](crate::kernels::hopper::line_classes)).
+    pub line_classes: bool,
     /// Whether it takes every [`Form`](crate::Form). Other kernels compute single products
     /// that are stored as they are.
     pub fused: bool,
@@ -194,6 +197,7 @@ impl KernelInfo {
             input,
             c_by_tma_only: false,
             c_along_m: false,
+            line_classes: false,
             fused: true,
             block,
             a_major: None,

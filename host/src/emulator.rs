@@ -137,6 +137,7 @@ pub fn copy<T: Element>(
         kernel: *kernel,
         transposed: false,
         two_launches: false,
+        line_classes: 1,
         packed: Packed::default(),
         pack: None,
         grid: select::tile_grid(kernel, rows, cols),

@@ -110,6 +110,14 @@ impl Gemm {
         self
     }
 
+    /// Forces the number of classes into which the lines of A or B are divided, so that the tiles
+    /// of a class begin on cache lines: 1 (none), 2, 4 or 8
+    /// ([`gpu_kernels::kernels::hopper::line_classes`]). The CPU ignores it.
+    pub fn line_classes(mut self, classes: u32) -> Gemm {
+        self.request.line_classes = Some(classes);
+        self
+    }
+
     /// Sets how f32 elements are multiplied. For other types, only [`Precision::Ieee`] is
     /// accepted.
     pub fn precision(mut self, precision: Precision) -> Gemm {
@@ -364,6 +372,8 @@ impl Gemm {
             schedule: _,
             // The CPU device reads operands in place, so there is no packing to forbid.
             packing: _,
+            // The CPU has no cache lines to straddle.
+            line_classes: _,
             // The CPU's own sums have an order of K alone where that is asked for.
             batch_invariant: _,
         } = &self.request;

@@ -89,6 +89,10 @@ pub struct GpuPlanInfo {
     pub transposed: bool,
     /// Whether gated pairs take two launches of the kernel.
     pub two_launches: bool,
+    /// The number of classes into which the lines of A or B are divided, so that fewer of them
+    /// straddle cache lines; 1 where they are not. The tiles of [`GpuPlanInfo::grid`] have lines of
+    /// one class.
+    pub line_classes: u32,
     /// The order of tiles.
     pub order: TileOrder,
     /// How CTAs get tiles.
@@ -189,11 +193,15 @@ impl fmt::Display for GpuPlanInfo {
             order,
             schedule,
             transposed,
+            line_classes,
             ..
         } = self;
         write!(f, "{}, order {order}, schedule {schedule:?}", kernel.name)?;
         if *transposed {
             f.write_str(", transposed")?;
+        }
+        if *line_classes > 1 {
+            write!(f, ", {line_classes} line classes")?;
         }
         Ok(())
     }

@@ -101,6 +101,14 @@ pub enum Rejection {
         /// `M` or `N`.
         along: &'static str,
     },
+    /// The lines of its operand cannot be divided into so many classes.
+    #[error("its lines are in no {classes} classes: {reason}")]
+    LineClasses {
+        /// The forced number.
+        classes: u32,
+        /// Why.
+        reason: &'static str,
+    },
     /// The kernel has no code for the epilogue.
     #[error("it computes no epilogue such as {epilogue}")]
     Epilogue {
@@ -154,6 +162,7 @@ impl Rejection {
             Rejection::Epilogue { .. } | Rejection::Gated | Rejection::Batches { .. } => 7,
             Rejection::ZeroK
             | Rejection::ByElements
+            | Rejection::LineClasses { .. }
             | Rejection::Tma { .. }
             | Rejection::Unsplit
             | Rejection::Output { .. } => 8,

@@ -67,6 +67,7 @@ pub(crate) mod check;
 pub(crate) mod choice;
 pub mod cost;
 pub(crate) mod grid;
+pub(crate) mod line_classes;
 pub(crate) mod overlap;
 pub(crate) mod pack;
 mod place;

@@ -36,6 +36,8 @@ pub struct Label {
     pub schedule: String,
     /// CTAs launched, where known.
     pub ctas: Option<u64>,
+    /// Number of classes of lines, where there is more than one.
+    pub line_classes: Option<u32>,
     /// Remarks, such as where a tuned plan came from.
     pub note: String,
 }
@@ -55,6 +57,7 @@ impl Label {
             && self.order == other.order
             && self.schedule == other.schedule
             && self.ctas == other.ctas
+            && self.line_classes == other.line_classes
     }
 }
 

@@ -80,6 +80,7 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
         let placement = Placement {
             order: Some(TileOrder::RowMajor),
             schedule: Some(info.schedule),
+            line_classes: Some(info.line_classes),
         };
         Some((KernelChoice::Entry(info.kernel.name), placement))
     }
@@ -91,6 +92,7 @@ impl<T: Element, O: Output<T>> Planned<T, O> {
                 order: info.order.to_string(),
                 schedule: schedule_name(info.schedule).to_owned(),
                 ctas: Some(u64::from(info.ctas)),
+                line_classes: Some(info.line_classes).filter(|&classes| classes > 1),
                 ..Label::of(implementation)
             },
             PlanInfo::Cpu(_) => Label {
@@ -121,6 +123,9 @@ pub fn force(gemm: Gemm, kernel: Option<KernelChoice>, placement: Placement) -> 
     }
     if let Some(schedule) = placement.schedule {
         gemm = gemm.schedule(schedule);
+    }
+    if let Some(classes) = placement.line_classes {
+        gemm = gemm.line_classes(classes);
     }
     gemm
 }

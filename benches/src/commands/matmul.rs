@@ -98,6 +98,7 @@ fn multiply<T: NpyElement>(
     let b = upload(device, b_shape, b)?;
     let (a, b) = (view(&a, a_shape), view(&b, b_shape));
     let placement = Placement {
+        line_classes: None,
         order: args.order,
         schedule: None,
     };

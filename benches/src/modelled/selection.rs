@@ -49,6 +49,7 @@ pub fn choose(
     let mut request = Request {
         order: placement.order,
         schedule: placement.schedule,
+        line_classes: placement.line_classes,
         ..Request::default()
     };
     match kernel {

@@ -140,6 +140,8 @@ pub struct Placement {
     pub order: Option<TileOrder>,
     /// Schedule.
     pub schedule: Option<Schedule>,
+    /// Number of classes of lines.
+    pub line_classes: Option<u32>,
 }
 
 /// The combinations to compare. Without orders and schedules they are the library's choice,
@@ -153,7 +155,11 @@ pub fn placements(orders: &[TileOrder], schedules: &[Schedule]) -> Vec<Placement
             (None, Some(Schedule::Persistent)),
             (None, Some(Schedule::Grid1d)),
         ]
-        .map(|(order, schedule)| Placement { order, schedule })
+        .map(|(order, schedule)| Placement {
+            order,
+            schedule,
+            line_classes: None,
+        })
         .to_vec();
     }
     let mut all = Vec::new();
@@ -161,7 +167,11 @@ pub fn placements(orders: &[TileOrder], schedules: &[Schedule]) -> Vec<Placement
         for schedule in or_open(schedules) {
             // The hardware orders a 2-D grid; none can be forced.
             let order = order.filter(|_| schedule != Some(Schedule::Grid2d));
-            let placement = Placement { order, schedule };
+            let placement = Placement {
+                order,
+                schedule,
+                line_classes: None,
+            };
             if !all.contains(&placement) {
                 all.push(placement);
             }

@@ -74,6 +74,10 @@ pub struct Record {
     pub schedule: String,
     /// CTAs launched.
     pub ctas: Option<u64>,
+    /// Number of classes of lines, where there is more than one
+    /// ([`gpu_kernels::kernels::hopper::line_classes`]).
+    #[serde(default)]
+    pub line_classes: Option<u32>,
 
     /// How launches follow each other.
     pub regime: Regime,
@@ -169,6 +173,7 @@ impl Record {
             order: label.order.clone(),
             schedule: label.schedule.clone(),
             ctas: label.ctas,
+            line_classes: label.line_classes,
             regime,
             interleaved: true,
             note: label.note.clone(),

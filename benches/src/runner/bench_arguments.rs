@@ -78,6 +78,11 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',', value_parser = names::parse_schedule)]
     pub schedules: Vec<Schedule>,
 
+    /// Beside what the library chooses for a kernel of --every-kernel, also measure these numbers of
+    /// classes of lines: 1 (none), 2, 4, 8.
+    #[arg(long, value_delimiter = ',', requires = "every_kernel")]
+    pub line_classes: Vec<u32>,
+
     /// Storage of A and B, each n (row-major) or t (its transpose is
     /// row-major): nn, nt, tn, tt. [default: the suite's, else nn]
     #[arg(long, value_delimiter = ',')]

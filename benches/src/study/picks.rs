@@ -35,6 +35,7 @@ impl Picks {
         target: &Target,
     ) -> Result<Picks, String> {
         let placement = Placement {
+            line_classes: None,
             order: None,
             schedule: Some(schedule),
         };

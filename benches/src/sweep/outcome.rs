@@ -54,12 +54,20 @@ impl Outcome {
     /// measured.
     fn of(index: usize, rows: &[SweepRow], regime: Regime) -> Result<Option<Outcome>, String> {
         let problem = rows[0].problem()?;
-        let choice = selection::choose(problem, None, Placement::default(), &H200.target)?;
+        // Files from before lines had classes know of no launch that has them.
+        let has_classes = rows.iter().any(|row| row.line_classes.is_some());
+        let placement = Placement {
+            line_classes: (!has_classes).then_some(1),
+            ..Placement::default()
+        };
+        let choice = selection::choose(problem, None, placement, &H200.target)?;
         let timed = || {
             let ours = rows.iter().filter(|row| !row.is_cublaslt());
             ours.filter_map(|row| Some((row, row.time(regime)?)))
         };
-        let rule = timed().find(|(row, _)| row.kernel == choice.kernel.name);
+        let rule = timed().find(|(row, _)| {
+            row.kernel == choice.kernel.name && row.line_classes.unwrap_or(1) == choice.line_classes
+        });
         let best = timed().min_by(|a, b| a.1.total_cmp(&b.1));
         let cublaslt = rows.iter().find(|row| row.is_cublaslt());
         let short = |row: &SweepRow| short_kernel(&row.kernel, &row.dtype).to_owned();

@@ -116,6 +116,7 @@ mod tests {
             kernel: kernel.to_owned(),
             order: String::new(),
             schedule: String::new(),
+            line_classes: None,
             cold_ms: Some(cold_ms),
             sustained_ms: None,
         }

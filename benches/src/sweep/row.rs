@@ -34,6 +34,9 @@ pub struct SweepRow {
     pub order: String,
     /// Schedule.
     pub schedule: String,
+    /// Of [`Record::line_classes`]; files from before there were classes have no such column.
+    #[serde(default)]
+    pub line_classes: Option<u32>,
     /// Median time of one product, cold, ms.
     pub cold_ms: Option<f64>,
     /// Median time of one product, sustained, ms.
@@ -94,6 +97,7 @@ pub fn of_records(records: &[Record]) -> Vec<SweepRow> {
             kernel: record.kernel.clone(),
             order: record.order.clone(),
             schedule: record.schedule.clone(),
+            line_classes: record.line_classes,
             cold_ms: None,
             sustained_ms: None,
         };
@@ -101,7 +105,8 @@ pub fn of_records(records: &[Record]) -> Vec<SweepRow> {
             first = rows.len();
         }
         let is_same = |other: &SweepRow| {
-            (&other.implementation, &other.kernel) == (&row.implementation, &row.kernel)
+            (&other.implementation, &other.kernel, other.line_classes)
+                == (&row.implementation, &row.kernel, row.line_classes)
         };
         let at = match rows[first..].iter().position(is_same) {
             Some(at) => first + at,

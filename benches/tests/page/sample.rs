@@ -58,6 +58,7 @@ fn sweep_rows() -> Vec<SweepRow> {
         kernel: kernel.to_owned(),
         order: String::new(),
         schedule: String::new(),
+        line_classes: None,
         cold_ms: Some(ms),
         sustained_ms: None,
     };

@@ -34,6 +34,7 @@
 //! | [`shared_memory`] | where everything stands in shared memory |
 //! | [`pipeline`] | the ring of stages, and its signals between producer and consumers |
 //! | [`tma_load`] | the boxes that fill a stage |
+//! | [`line_classes`] | the rows of A whose lines begin at the same place in a cache line, as a batch |
 //! | [`parts`] | the main loop for f32 elements in two parts |
 //! | [`registers`] | the main loop for TF32 where A is contiguous along M |
 //! | [`epilogue`] | from accumulators to C |
@@ -47,6 +48,7 @@ pub mod cluster;
 pub mod cooperative;
 pub mod epilogue;
 pub mod fusion;
+pub mod line_classes;
 pub mod parts;
 pub mod ping_pong;
 pub mod pipeline;
@@ -152,6 +154,7 @@ where
         KernelInfo {
             c_by_tma_only: Self::STORES_BY_TMA_ONLY,
             c_along_m: C_ALONG_M,
+            line_classes: Self::HAS_LINE_CLASSES,
             a_major: Some(A::MAJOR),
             b_major: Some(B::MAJOR),
             cluster: S::CLUSTER,

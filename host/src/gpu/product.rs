@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpu_kernels::{EpilogueArguments, Family, GemmParams, TensorMaps};
+use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
 use super::epilogue::BoundEpilogue;
@@ -20,7 +20,7 @@ use crate::plan_info::{GpuPlanInfo, Origin};
 use crate::problem::Problem;
 use crate::select::choice::Choice;
 use crate::select::pack::PackedMatrix;
-use crate::select::{cost, grid, overlap};
+use crate::select::{cost, grid, line_classes, overlap};
 
 /// The operands of one launch: addresses, and what the epilogue reads.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,8 @@ pub(crate) struct ProductLaunch {
     pack: Option<Pack>,
     /// The launch before the product that splits A and B instead.
     split: Option<Split>,
+    /// Columns of A. The kernel may count the part of a line before them, too.
+    k: u32,
     /// The parameters for the problem as the kernel sees it. The addresses are from the
     /// last run; packed operands have the address of their workspace.
     params: GemmParams,
@@ -79,7 +81,10 @@ impl ProductLaunch {
             *problem
         };
         let kernel = &choice.kernel;
-        let form = problem.form();
+        let form = Form {
+            line_classes: (choice.line_classes > 1).into(),
+            ..problem.form()
+        };
         let function = gpu.load(kernel, &form)?;
         let empty = problem.is_empty();
         let (mut pack, mut split) = (None, None);
@@ -101,6 +106,8 @@ impl ProductLaunch {
                 *operand = matrix.map_or(*operand, PackedMatrix::strides);
             }
         }
+        let depth = line_classes::depth(kernel, &problem, choice.line_classes);
+        let problem = line_classes::as_batch(kernel, &problem, choice.line_classes);
         let maps = match kernel.loads_by_tma && !empty {
             true => Some(HopperMaps::new(kernel, &problem)?),
             false => None,
@@ -127,6 +134,7 @@ impl ProductLaunch {
                 overlaps: overlap::pays(kernel, ctas, cycles, &target),
             },
             estimate,
+            k: problem.k,
             params: GemmParams {
                 form,
                 batches: problem.batches,
@@ -138,7 +146,7 @@ impl ProductLaunch {
                 workspace: sums.as_ref().map_or(0, Sums::address),
                 m: problem.m,
                 n: problem.n,
-                k: problem.k,
+                k: depth,
                 order: choice.order,
                 schedule: choice.schedule,
                 store_by_tma: 0,
@@ -161,11 +169,20 @@ impl ProductLaunch {
     /// The description of the plan, whose choices were made by `origin`.
     pub(crate) fn info(&self, origin: Origin) -> GpuPlanInfo {
         let (x, y) = self.config.ctas;
-        let (m, n) = if self.choice.transposed {
-            (self.params.n, self.params.m)
-        } else {
-            (self.params.m, self.params.n)
-        };
+        let GemmParams {
+            mut m,
+            mut n,
+            batches,
+            ..
+        } = self.params;
+        let classes = self.choice.line_classes;
+        match self.choice.kernel.c_along_m {
+            false => m *= classes,
+            true => n *= classes,
+        }
+        if self.choice.transposed {
+            (m, n) = (n, m);
+        }
         let mut packed =
             addresses(&self.pack).map(|address| self.split.is_some() || address.is_some());
         if self.choice.transposed {
@@ -178,12 +195,13 @@ impl ProductLaunch {
         GpuPlanInfo {
             m: m as usize,
             n: n as usize,
-            k: self.params.k as usize,
-            batches: self.params.batches as usize,
+            k: self.k as usize,
+            batches: (batches / classes) as usize,
             kernel: self.choice.kernel,
             origin,
             transposed: self.choice.transposed,
             two_launches: false,
+            line_classes: classes,
             order: self.choice.order,
             schedule: self.choice.schedule,
             grid: self.choice.grid,

@@ -57,6 +57,8 @@ pub struct Request {
     pub schedule: Option<Schedule>,
     /// Whether operands may be packed.
     pub packing: Packing,
+    /// The number of classes of lines, 1, 2, 4 or 8; 1 are none.
+    pub line_classes: Option<u32>,
     /// Whether the bits of C may depend on nothing but its row of A, B, K and the types.
     pub batch_invariant: bool,
 }
@@ -76,8 +78,13 @@ pub struct Choice {
     pub packed: Packed,
     /// The kernel that packs them; `None` where nothing is packed.
     pub pack: Option<KernelInfo>,
+    /// The number of classes into which the lines of an operand are divided, so that fewer of
+    /// them straddle cache lines
+    /// ([`hopper::line_classes`](gpu_kernels::kernels::hopper::line_classes)); 1 where they are
+    /// not.
+    pub line_classes: u32,
     /// The product divided into CTA tiles, or into cluster tiles; transposed if C is. C has
-    /// fewer columns than the product if the epilogue is gated.
+    /// fewer columns than the product if the epilogue is gated. Tiles have lines of one class.
     pub grid: TileGrid,
     /// Number of products, each with this grid.
     pub batches: u32,

@@ -115,10 +115,10 @@ pub struct Cost {
 
 /// The estimate for `choice` and `problem`.
 pub(crate) fn of_choice(choice: &Choice, problem: &Problem, target: &Target) -> Cost {
-    let (kernel, grid, packed) = (&choice.kernel, choice.grid, choice.packed);
+    let (kernel, packed, classes) = (&choice.kernel, choice.packed, choice.line_classes);
     let task = match choice.transposed {
-        true => Task::of(kernel, &problem.transposed(), grid, packed),
-        false => Task::of(kernel, problem, grid, packed),
+        true => Task::of(kernel, &problem.transposed(), packed, classes),
+        false => Task::of(kernel, problem, packed, classes),
     };
     under(Some(choice.schedule), kernel, &task, target)
 }

@@ -7,7 +7,7 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
 use super::choice::{Choice, Request};
-use super::grid::tile_grid;
+use super::line_classes;
 use super::rank::Fit;
 use super::{cost, pack};
 use crate::error::Error;
@@ -34,12 +34,14 @@ pub(super) fn choices(
     target: &Target,
     request: &Request,
 ) -> Result<Vec<Choice>, Error> {
-    let Fit { transposed, packed } = fit;
-    let (m, n) = if transposed {
-        (problem.n, problem.m)
-    } else {
-        (problem.m, problem.n)
-    };
+    let Fit {
+        transposed,
+        packed,
+        classes,
+    } = fit;
+    let turned = problem.transposed();
+    let seen = if transposed { &turned } else { problem };
+    let (m, n) = (seen.m, seen.n);
     let (schedule, other) = match kernel.family {
         _ if kernel.runs_under(Schedule::StreamK) => {
             shared_schedules(catalog, &kernel, fit, problem, target)
@@ -48,13 +50,14 @@ pub(super) fn choices(
         _ => (Schedule::Grid1d, Schedule::Persistent),
     };
     let schedule = request.schedule.unwrap_or(schedule);
-    let grid = tile_grid(&kernel, m, n);
+    let grid = line_classes::grid(&kernel, seen, classes);
+    let depth = line_classes::depth(&kernel, seen, classes);
     check_launch(&kernel, grid, problem.batches, schedule)?;
-    check_k_blocks(&kernel, grid, problem, target)?;
+    check_k_blocks(&kernel, grid, problem, depth, target)?;
     let choice = |order, schedule| {
         let stream_k_ctas = match schedule {
             Schedule::StreamK | Schedule::SplitK => {
-                cost::shared_ctas(&kernel, grid, problem.batches, problem.k, target, schedule)
+                cost::shared_ctas(&kernel, grid, problem.batches, depth, target, schedule)
             }
             _ => 0,
         };
@@ -65,6 +68,7 @@ pub(super) fn choices(
             transposed,
             two_launches: problem.epilogue.source == SourceUse::Gate,
             packed,
+            line_classes: classes,
             pack: pack::kernel_for(catalog, problem.input, target)
                 .filter(|_| packed.any())
                 .copied(),
@@ -109,9 +113,9 @@ fn shared_schedules(
 ) -> (Schedule, Schedule) {
     let turned = problem.transposed();
     let problem = if fit.transposed { &turned } else { problem };
-    let grid = tile_grid(kernel, problem.m, problem.n);
-    let task = cost::Task::of(kernel, problem, grid, fit.packed);
+    let task = cost::Task::of(kernel, problem, fit.packed, fit.classes);
     match cost::prefers_split_k(kernel, &task, target) {
+        _ if fit.classes > 1 => (Schedule::StreamK, Schedule::StreamK),
         _ if catalog.reduce_for(kernel).is_none() => (Schedule::StreamK, Schedule::StreamK),
         None => (Schedule::StreamK, Schedule::StreamK),
         Some(true) => (Schedule::SplitK, Schedule::StreamK),
@@ -174,10 +178,11 @@ fn check_k_blocks(
     kernel: &KernelInfo,
     grid: TileGrid,
     problem: &Problem,
+    depth: u32,
     target: &Target,
 ) -> Result<(), Error> {
     let k_blocks =
-        u64::from(problem.k.div_ceil(kernel.block.k)) * u64::from(target.clusters_at_once(kernel));
+        u64::from(depth.div_ceil(kernel.block.k)) * u64::from(target.clusters_at_once(kernel));
     if kernel.runs_under(Schedule::StreamK) && k_blocks > u64::from(u32::MAX) {
         return Err(Error::TooManyTiles {
             tiles_m: grid.tiles_m.into(),

@@ -8,7 +8,7 @@ use gpu_kernels::{Arch, DType, Family, KernelInfo, Major, Schedule};
 use super::check;
 use super::choice::{Packed, Request};
 use super::cost::{self, Cost, Task};
-use super::grid::tile_grid;
+use super::line_classes;
 use super::pack;
 use crate::error::Error;
 use crate::problem::{Catalog, Problem, Strides, Target, serves};
@@ -22,6 +22,8 @@ pub(super) struct Fit {
     pub(super) transposed: bool,
     /// The operands that are packed first.
     pub(super) packed: Packed,
+    /// The number of classes of lines; 1 are none.
+    pub(super) classes: u32,
 }
 
 /// The number of rows or columns of C up to which both the problem and its transpose are
@@ -78,7 +80,18 @@ pub(super) fn ranked(
         }
         let problem = if transposed { &flipped } else { problem };
         let packed = pack::needed(catalog, kernel, problem, target, request)?;
-        Ok::<_, Rejection>(Fit { transposed, packed })
+        let classes = request.line_classes.unwrap_or(1);
+        line_classes::check(kernel, problem, packed, classes)?;
+        if classes > 1 && request.schedule == Some(Schedule::SplitK) {
+            return Err(Rejection::Schedule {
+                schedule: Schedule::SplitK,
+            });
+        }
+        Ok::<_, Rejection>(Fit {
+            transposed,
+            packed,
+            classes,
+        })
     };
     let fit = |kernel: &KernelInfo| -> Result<Fit, Rejection> {
         allows(kernel)?;
@@ -94,17 +107,29 @@ pub(super) fn ranked(
             (turned, straight) => turned.or(straight),
         }
     };
-    let schedule = |kernel: &KernelInfo| match catalog.reduce_for(kernel) {
+    // The launch that adds sums under split-K knows no classes.
+    let schedule = |kernel: &KernelInfo, classes| match catalog.reduce_for(kernel) {
         None if kernel.stream_k_bytes > 0 => Some(Schedule::StreamK),
+        _ if kernel.stream_k_bytes > 0 && classes > 1 => Some(Schedule::StreamK),
         _ => request.schedule,
     };
     let rank = |kernel: &KernelInfo, fit: Fit, usual| {
         let seen = if fit.transposed { &flipped } else { problem };
-        (
-            Rank::of(kernel, seen, fit.packed, usual, target, schedule(kernel)),
-            *kernel,
-            fit,
-        )
+        let rank = |fit: Fit| {
+            let schedule = schedule(kernel, fit.classes);
+            let rank = Rank::of(kernel, seen, fit, usual, target, schedule);
+            (rank, *kernel, fit)
+        };
+        // The bits of a row would depend on its class.
+        let is_open = request.line_classes.is_none()
+            && !request.batch_invariant
+            && request.schedule != Some(Schedule::SplitK);
+        let counts = line_classes::counts(kernel, seen, fit.packed).filter(|_| is_open);
+        let in_classes = counts.map(|classes| rank(Fit { classes, ..fit }));
+        // Of equal ranks, the last is taken, which is without classes.
+        let each = in_classes.chain([rank(fit)]);
+        each.max_by_key(|(rank, ..)| *rank)
+            .expect("one has no classes")
     };
 
     let kernels = allowed(catalog, request)?;
@@ -129,7 +154,7 @@ pub(super) fn ranked(
     if request.kernel.is_none() && request.schedule.is_none() {
         ranked.retain(|(_, kernel, fit)| {
             let seen = if fit.transposed { &flipped } else { problem };
-            let grid = tile_grid(kernel, seen.m, seen.n);
+            let grid = line_classes::grid(kernel, seen, fit.classes);
             cost::can_gain(kernel, grid, problem.batches, target)
         });
     }
@@ -237,12 +262,13 @@ impl Rank {
     fn of(
         kernel: &KernelInfo,
         problem: &Problem,
-        packed: Packed,
+        Fit {
+            packed, classes, ..
+        }: Fit,
         usual: bool,
         target: &Target,
         schedule: Option<Schedule>,
     ) -> Rank {
-        let grid = tile_grid(kernel, problem.m, problem.n);
         // A copy in the direction of an operand's lines is faster than one that turns them. Elements
         // without lines are copied along K, and so are those of 4 bytes, which `wgmma` reads along
         // K alone.
@@ -271,7 +297,7 @@ impl Rank {
             cost: Reverse(cost::under(
                 schedule,
                 kernel,
-                &Task::of(kernel, problem, grid, packed),
+                &Task::of(kernel, problem, packed, classes),
                 target,
             )),
         }

@@ -75,6 +75,9 @@ pub(crate) struct Winner {
     transposed: bool,
     order: String,
     schedule: String,
+    /// The number of classes of lines, where there is more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    line_classes: Option<u32>,
     /// The medians of its times. They are only for people who read the file.
     milliseconds: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +91,7 @@ impl Winner {
             transposed,
             order,
             schedule,
+            line_classes,
             // These follow from the problem and the kernel.
             packed: _,
             pack: _,
@@ -102,6 +106,7 @@ impl Winner {
             transposed: *transposed,
             order: order.to_string(),
             schedule: format!("{schedule:?}"),
+            line_classes: Some(*line_classes).filter(|&classes| classes > 1),
             milliseconds: times.cold,
             sustained_milliseconds: times.sustained,
         }

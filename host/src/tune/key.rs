@@ -100,6 +100,7 @@ fn forced(request: &Request) -> String {
         order,
         schedule,
         packing,
+        line_classes,
         batch_invariant,
     } = request;
     let mut forced = Vec::new();
@@ -112,6 +113,7 @@ fn forced(request: &Request) -> String {
         Packing::Auto => {}
         Packing::Never => forced.push("no packing".into()),
     }
+    forced.extend(line_classes.map(|classes| format!("{classes} line classes")));
     forced.extend(batch_invariant.then(|| "batch-invariant".to_owned()));
     if forced.is_empty() {
         String::new()

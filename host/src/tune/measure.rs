@@ -232,9 +232,14 @@ impl fmt::Display for Named<'_> {
             transposed,
             order,
             schedule,
+            line_classes,
             ..
         } = self.0;
         let way = if *transposed { ", transposed" } else { "" };
-        write!(f, "{} {order:?} {schedule:?}{way}", kernel.name)
+        let classes = match line_classes {
+            1 => String::new(),
+            classes => format!(", {classes} line classes"),
+        };
+        write!(f, "{} {order:?} {schedule:?}{way}{classes}", kernel.name)
     }
 }

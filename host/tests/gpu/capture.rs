@@ -72,6 +72,7 @@ fn product(kernel: &'static KernelInfo, [a, b]: [Arrangement; 2]) -> Case {
         arrangements: [a, b, Arrangement::RowsPadded],
         walk: Some((persistent(kernel), TileOrder::GroupedM { size: 2 })),
         packing: Packing::Auto,
+        classes: None,
         data: Data::Integers,
     }
 }

@@ -41,6 +41,8 @@ pub struct Case {
     pub walk: Option<(Schedule, TileOrder)>,
     /// Whether operands may be packed.
     pub packing: Packing,
+    /// The number of classes of lines; `None` leaves it to the library.
+    pub classes: Option<u32>,
     /// The kind of elements.
     pub data: Data,
 }
@@ -74,6 +76,9 @@ impl fmt::Display for Case {
         }
         if self.packing == Packing::Never {
             f.write_str("/never-packed")?;
+        }
+        if let Some(classes) = self.classes {
+            write!(f, "/{classes}-classes")?;
         }
         match self.data {
             Data::Uniform => f.write_str("/uniform"),
@@ -127,6 +132,9 @@ impl Case {
             gemm = gemm.kernel(kernel.name);
         }
         gemm = gemm.precision(self.input.into());
+        if let Some(classes) = self.classes {
+            gemm = gemm.line_classes(classes);
+        }
         match self.walk {
             None => gemm,
             Some((schedule, order)) => gemm.schedule(schedule).order(order),

@@ -72,6 +72,7 @@ pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     generator.packed();
     generator.repeats();
     generator.unwritable();
+    generator.line_classes();
     // Groups meet where a kernel takes few layouts of C.
     let mut names = HashSet::new();
     let mut planned = generator.planned;
@@ -112,6 +113,7 @@ pub fn unforced() -> Vec<Planned> {
                         arrangements: [a, b, DISTINCT[planned.len() % DISTINCT.len()]],
                         walk: None,
                         packing: Packing::Auto,
+                        classes: None,
                         data: Data::Uniform,
                     },
                     repeat: false,
@@ -332,6 +334,57 @@ impl Generator {
         }
     }
 
+    /// Lines in classes: some tiles for each, ragged or not, of pitches that are odd multiples of
+    /// 16, 32 and 64 bytes, in all schedules and orders.
+    fn line_classes(&mut self) {
+        self.group(&[0, 5, 9]);
+        if !self.kernel.line_classes {
+            return;
+        }
+        use Arrangement::{Cols, ColsPadded, ColsSliced, Rows, RowsPadded, RowsSliced};
+        let lines_a_16 = 16 / self.kernel.input.bytes() as usize;
+        let (height, width) = self.kernel.cluster_tile();
+        let (line, other) = match self.kernel.c_along_m {
+            false => (height, width),
+            true => (width, height),
+        };
+        let splits = |walk: &(Schedule, TileOrder)| walk.0 == Schedule::SplitK;
+        let mut walks = walks(self.kernel);
+        walks.retain(|walk| !splits(walk));
+        let lines_of_class = [1, 7, line - 1, line, line + 1, 2 * line + 3];
+        for (index, of_class) in lines_of_class.into_iter().cycle().take(14).enumerate() {
+            let classes = [8, 4, 2][index % 3];
+            let lines = (classes * of_class) as usize;
+            let other = self.choose(&[8, other as usize, 2 * other as usize + 8]);
+            // Pitches of dense operands.
+            let k = lines_a_16 * self.choose(&[1, 2, 3, 4, 7, 9, 12, 33, 65]);
+            let [a, b] = match (self.kernel.a_major, self.kernel.b_major) {
+                (Some(Major::K), Some(Major::K)) => [Rows, Cols],
+                (Some(Major::K), _) => [Rows, RowsPadded],
+                _ => [ColsPadded, Cols],
+            };
+            let sliced = |arrangement| match arrangement {
+                Rows => RowsSliced,
+                Cols => ColsSliced,
+                padded => padded,
+            };
+            let [a, b] = match self.random.random_bool(0.3) {
+                true => [sliced(a), sliced(b)],
+                false => [a, b],
+            };
+            let (shape, arrangements) = match self.kernel.c_along_m {
+                false => ((lines, other, k), [a, b, RowsPadded]),
+                // A row-major C, as Cᵀ.
+                true => ((lines, other, k), [b.turned(), a.turned(), RowsPadded]),
+            };
+            let data = self.choose(&[Data::Integers, Data::Uniform]);
+            self.push_as_it_is(shape, arrangements, OutputType::Input, data);
+            let walk = self.random.random_bool(0.5).then(|| self.choose(&walks));
+            let case = self.last();
+            (case.classes, case.walk) = (Some(classes), walk);
+        }
+    }
+
     /// Gives kernels that write C only through TMA a C that they can write.
     fn push(&mut self, shape: (usize, usize, usize), arrangements: [Arrangement; 3], data: Data) {
         let ((m, n, k), [a, b, _]) = (shape, arrangements);
@@ -369,6 +422,7 @@ impl Generator {
                 arrangements,
                 walk: None,
                 packing: Packing::Auto,
+                classes: None,
                 data,
             },
             repeat: false,

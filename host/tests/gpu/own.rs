@@ -307,6 +307,7 @@ fn choice(case: &Case) -> Result<Choice, Error> {
         order: case.walk.map(|(_, order)| order),
         schedule: case.walk.map(|(schedule, _)| schedule),
         packing: case.packing,
+        line_classes: case.classes,
         ..Request::default()
     };
     select::choose(catalog, &problem, &h200, &request)

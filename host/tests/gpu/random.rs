@@ -72,6 +72,7 @@ pub fn case(seed: u64, index: usize) -> Case {
         arrangements: arrangements(random),
         walk: None,
         packing: Packing::Auto,
+        classes: None,
         data: choose(random, &[Data::Uniform, Data::Uniform, Data::Integers]),
     };
     if random.random_bool(0.1) {

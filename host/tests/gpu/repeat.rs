@@ -72,6 +72,7 @@ pub fn in_many_tiles(kernel: &'static KernelInfo, sms: u32) -> Case {
         arrangements: [a, b, Arrangement::RowsPadded],
         walk: Some((persistent(kernel), TileOrder::GroupedM { size: 3 })),
         packing: Packing::Auto,
+        classes: None,
         data: Data::Uniform,
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn sample(implementation: &str, order: &str, median_ms: f64) -> Recor
         kernel: "kernel".to_owned(),
         order: order.to_owned(),
         schedule: "persistent".to_owned(),
+        line_classes: None,
         ctas: Some(132),
         note: String::new(),
     };

@@ -132,7 +132,12 @@ impl Runner<'_> {
         chosen: &Planned<T, O>,
     ) -> Vec<(Option<KernelChoice>, Placement)> {
         if kernel.is_some() && self.args.every_kernel {
-            return vec![(kernel, Placement::default())];
+            let forced = self.args.line_classes.iter().map(|&classes| Placement {
+                line_classes: Some(classes),
+                ..Placement::default()
+            });
+            let all = [Placement::default()].into_iter().chain(forced);
+            return all.map(|placement| (kernel, placement)).collect();
         }
         if kernel.is_some() {
             let placements = names::placements(&self.args.orders, &self.args.schedules);
@@ -160,7 +165,9 @@ impl Runner<'_> {
 
     /// The name of a combination before it is planned.
     fn asked(&self, kernel: Option<KernelChoice>, placement: Placement) -> Label {
-        let Placement { order, schedule } = placement;
+        let Placement {
+            order, schedule, ..
+        } = placement;
         Label {
             kernel: text_or_empty(kernel),
             order: text_or_empty(order),

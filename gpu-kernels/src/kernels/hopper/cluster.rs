@@ -97,13 +97,8 @@ impl Multicast {
     /// Where this CTA's part begins of the cluster's `tile`. The part may
     /// lie outside C: its CTA still loads its share for its peers, and stores nothing.
     #[inline(always)]
-    fn origin<K: KernelTraits>(self, tile: WorkTile) -> Origin {
-        let (down, across) = self.place();
-        Origin {
-            row: (tile.m * self.shape.m + down) * K::BLOCK_M,
-            col: (tile.n * self.shape.n + across) * K::BLOCK_N,
-            batch: tile.batch,
-        }
+    fn origin<K: KernelTraits>(self, params: &GemmParams, tile: WorkTile) -> Origin {
+        Origin::in_cluster::<K>(params, tile, self.place())
     }
 }
 
@@ -170,7 +165,7 @@ unsafe fn produce<K: KernelTraits>(
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
         // SAFETY: the caller's duty.
-        unsafe { producer.fill(peers.origin::<K>(tile), (0, k_blocks)) };
+        unsafe { producer.fill(peers.origin::<K>(params, tile), (0, k_blocks)) };
     }
 }
 
@@ -193,7 +188,9 @@ unsafe fn consume<K: KernelTraits>(
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         while let Some(tile) = tiles.next_here() {
-            let origin = peers.origin::<K>(tile).down(consumer.first_row::<K>());
+            let origin = peers
+                .origin::<K>(params, tile)
+                .down(consumer.first_row::<K>());
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, k_blocks);

@@ -13,6 +13,7 @@
 //! Each other rung changes one of these parts and takes the rest from here.
 
 use super::epilogue::TileStore;
+use super::line_classes;
 use super::pipeline::{self, Consumer, NoPeers, Peers, PipelineState};
 use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
 use super::tma_load::TileLoads;
@@ -78,6 +79,7 @@ fn tiles_of<K: KernelTraits, const HERE: bool>(
     let here = |value| if HERE { compute_here(value) } else { value };
     let (m, n) = (K::BLOCK_M * K::CLUSTER.m, K::BLOCK_N * K::CLUSTER.n);
     let grid = TileGrid::cover(here(params.m), here(params.n), m, n);
+    let grid = line_classes::grid_of_classes::<K>(params, grid);
     let position = if HERE {
         thread::cta_position_here()
     } else {
@@ -112,7 +114,7 @@ pub unsafe fn produce<K: KernelTraits>(
     let mut producer = Producer::new(params, maps, smem, NoPeers);
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
-        let origin = Origin::of::<K>(tile);
+        let origin = Origin::of::<K>(params, tile);
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (0, k_blocks)) };
     }
@@ -188,7 +190,7 @@ pub unsafe fn consume<K: KernelTraits>(
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         while let Some(tile) = tiles.next_here() {
-            let origin = Origin::of::<K>(tile).down(consumer.first_row::<K>());
+            let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
             let k_blocks = if KEEPS_INVARIANTS {

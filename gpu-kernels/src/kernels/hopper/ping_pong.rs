@@ -83,7 +83,7 @@ unsafe fn consume<K: KernelTraits>(
         tiles.alternate(consumer.index, K::CONSUMERS);
         main_loop.skip(consumer.index * k_blocks);
         while let Some(tile) = tiles.next_here() {
-            let origin = Origin::of::<K>(tile);
+            let origin = Origin::of::<K>(params, tile);
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
             smem.order(consumer.index).wait(order_parity);

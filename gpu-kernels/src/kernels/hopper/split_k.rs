@@ -119,7 +119,7 @@ unsafe fn produce<K: KernelTraits>(
         let mut tiles = tiles::<K>(params, params.schedule);
         let part = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
-            producer.fill(Origin::of::<K>(tile), part);
+            producer.fill(Origin::of::<K>(params, tile), part);
             arrivals.tile();
         }
         arrivals.end();
@@ -148,7 +148,7 @@ pub(super) unsafe fn consume<K: KernelTraits>(
         let mut tiles = tiles::<K>(params, params.schedule);
         let (first, end) = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
-            let origin = Origin::of::<K>(tile).down(consumer.first_row::<K>());
+            let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);
             // From here on the warps diverge: some have nothing to store.

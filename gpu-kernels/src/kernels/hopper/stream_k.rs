@@ -107,7 +107,7 @@ unsafe fn produce<K: KernelTraits>(
     let mut producer = Producer::new(params, maps, smem, NoPeers);
     let mut work = work::<K>(params, k_blocks);
     while let Some(unit) = work.next() {
-        let origin = Origin::of::<K>(unit.tile);
+        let origin = Origin::of::<K>(params, unit.tile);
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }
@@ -132,7 +132,7 @@ unsafe fn consume<K: KernelTraits>(
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut work = work::<K>(params, k_blocks);
         while let Some(unit) = work.next() {
-            let origin = Origin::of::<K>(unit.tile).down(consumer.first_row::<K>());
+            let origin = Origin::of::<K>(params, unit.tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
             if fix_up::<K>(params, &mut accumulators, unit.fix_up, consumer) {

@@ -1,5 +1,6 @@
 //! How the producer fills a stage: by one TMA box, or a few, of A and of B.
 
+use super::line_classes;
 use super::pipeline::{Peers, Share};
 use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
 use super::traits::{KernelTraits, Origin, ROW_BYTES};
@@ -65,7 +66,8 @@ pub fn is_gated<K: KernelTraits>(params: &GemmParams) -> bool {
 /// without a batch, whose maps have two dimensions.
 #[inline(always)]
 pub fn plane<K: KernelTraits>(params: &GemmParams, operand: &TensorRef, batch: u32) -> Option<u32> {
-    if !K::FUSED || params.form.batched == 0 {
+    let has_planes = K::FUSED && params.form.batched != 0 || line_classes::are_used::<K>(params);
+    if !has_planes {
         None
     } else if operand.batch_stride == 0 {
         Some(0)
@@ -96,6 +98,8 @@ pub struct TileLoads {
     a: Tile,
     b: Tile,
     gated: bool,
+    /// How far before the first k-block the loads begin.
+    before: u32,
 }
 
 impl TileLoads {
@@ -132,6 +136,7 @@ impl TileLoads {
                 ..b
             },
             gated,
+            before: line_classes::first_line_offset::<K>(params, origin.batch),
         }
     }
 
@@ -157,7 +162,8 @@ impl TileLoads {
         let (a, b) = (self.a.of_part::<K>(part), self.b.of_part::<K>(part));
         let mut atom = 0;
         while atom < K::ATOMS {
-            let k = k + atom * K::ATOM_K;
+            // Before the first element of K, TMA delivers zeros.
+            let k = (k + atom * K::ATOM_K).wrapping_sub(self.before);
             let full = smem.full(stage);
             // SAFETY: the caller's duty.
             unsafe {

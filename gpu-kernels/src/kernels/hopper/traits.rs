@@ -8,6 +8,7 @@
 //!   swizzle atoms along K      128 bytes of K each, one or two in a k-block
 //! ```
 
+use super::line_classes;
 use crate::dtype::DType;
 use crate::dtype::ElementType;
 use crate::dtype::{Contiguous, Major};
@@ -86,6 +87,18 @@ pub trait KernelTraits {
         matches!(Self::A::MAJOR, Major::Mn) && Self::Element::DTYPE.factor().bytes() == 4;
     /// Swizzle atoms along K of a k-block.
     const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
+
+    /// Whether launches may divide the lines of an operand into classes ([`line_classes`]).
+    const HAS_LINE_CLASSES: bool = Self::PARTS == 1
+        && Self::Schedule::LOADS_BY_TMA
+        && matches!(
+            if Self::C_ALONG_M {
+                Self::B::MAJOR
+            } else {
+                Self::A::MAJOR
+            },
+            Major::K
+        );
 
     /// Consumer warpgroups of a CTA. One warpgroup cannot hold 128×256 accumulators in its
     /// registers, so two share a tile of 128 or 256 rows, or alternate at tiles; three share one
@@ -213,11 +226,22 @@ pub struct Origin {
 impl Origin {
     /// The origin of `tile`, for a CTA without peers.
     #[inline(always)]
-    pub fn of<K: KernelTraits>(tile: WorkTile) -> Self {
+    pub fn of<K: KernelTraits>(params: &GemmParams, tile: WorkTile) -> Self {
+        Origin::in_cluster::<K>(params, tile, (0, 0))
+    }
+
+    /// The origin of the part of the cluster's `tile` that the CTA at (`down`, `across`) computes.
+    #[inline(always)]
+    pub fn in_cluster<K: KernelTraits>(
+        params: &GemmParams,
+        tile: WorkTile,
+        (down, across): (u32, u32),
+    ) -> Self {
+        let WorkTile { m, n, batch } = line_classes::tile_of_class::<K>(params, tile);
         Origin {
-            row: tile.m * K::BLOCK_M,
-            col: tile.n * K::BLOCK_N,
-            batch: tile.batch,
+            row: (m * K::CLUSTER.m + down) * K::BLOCK_M,
+            col: (n * K::CLUSTER.n + across) * K::BLOCK_N,
+            batch,
         }
     }
 

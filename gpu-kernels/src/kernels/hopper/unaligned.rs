@@ -65,7 +65,7 @@ impl KernelSchedule for Unaligned {
                     let mut producer = Producer::new(params, smem, index);
                     let mut tiles = tiles::<K>(params, params.schedule);
                     while let Some(tile) = tiles.next_here() {
-                        producer.fill(Origin::of::<K>(tile), (0, k_blocks));
+                        producer.fill(Origin::of::<K>(params, tile), (0, k_blocks));
                     }
                 }
             }
@@ -98,7 +98,7 @@ impl<const CTAS: u32> KernelSchedule for UnalignedSplitK<CTAS> {
                     let mut tiles = tiles::<K>(params, params.schedule);
                     let part = split_k::part::<K>(rank, k_blocks);
                     while let Some(tile) = tiles.next_here() {
-                        producer.fill(Origin::of::<K>(tile), part);
+                        producer.fill(Origin::of::<K>(params, tile), part);
                         arrivals.tile();
                     }
                     arrivals.end();

@@ -5,7 +5,7 @@ use gpu_kernels::{Family, KernelInfo, TileGrid};
 use crate::epilogue_form::EpilogueForm;
 use crate::problem::{CACHE_LINE, Problem, Strides};
 use crate::select::choice::Packed;
-use crate::select::{check, pack};
+use crate::select::{check, line_classes, pack};
 use crate::tma::{GlobalTensor, Unreadable};
 
 /// What the addresses of the lines of A, B and C are multiples of, in bytes, up to a cache line.
@@ -84,21 +84,17 @@ pub struct Task {
 }
 
 impl Task {
-    /// `kernel`'s task if it runs `problem` in tiles of `grid`.
-    pub(crate) fn of(
-        kernel: &KernelInfo,
-        problem: &Problem,
-        grid: TileGrid,
-        packed: Packed,
-    ) -> Task {
+    /// `kernel`'s task if it runs `problem`, with lines in so many classes.
+    pub(crate) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed, classes: u32) -> Task {
+        let aligned = line_classes::aligned(kernel, problem, classes);
         Task {
-            grid,
+            grid: line_classes::grid(kernel, problem, classes),
             batches: problem.batches,
-            k: problem.k,
+            k: line_classes::depth(kernel, problem, classes),
             rows: problem.m,
             columns: problem.n,
             matrices: [&problem.a, &problem.b].map(|operand| pack::matrices(problem, operand)),
-            alignment: Alignment::of(kernel, problem, packed),
+            alignment: Alignment::of(kernel, &aligned, packed),
             by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
             epilogue: problem.epilogue,
         }

@@ -34,6 +34,7 @@ const NEVER: Request = Request {
     order: None,
     schedule: None,
     packing: Packing::Never,
+    line_classes: None,
     batch_invariant: false,
 };
 

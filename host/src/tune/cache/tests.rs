@@ -25,6 +25,7 @@ fn choice() -> Choice {
         transposed: false,
         two_launches: false,
         packed: Packed::default(),
+        line_classes: 1,
         pack: None,
         grid: TileGrid {
             tiles_m: 4,

@@ -23,6 +23,7 @@ use crate::dtype::ElementType as _;
 use crate::epilogue::pack_pair;
 use crate::isa::hint::compute_here;
 use crate::isa::{shared, tma, warpgroup};
+use crate::kernels::hopper::tma_load::plane;
 use crate::kernels::hopper::traits::{KernelTraits, Origin, ROW_BYTES};
 use crate::problem::MapOf;
 
@@ -95,6 +96,7 @@ impl<K: KernelTraits> TileStore<'_, K> {
     #[inline(always)]
     pub(super) unsafe fn send_along_m(&self, tile: u32, origin: Origin, col: u32) {
         let map = self.maps.of(MapOf::C);
+        let plane = plane::<K>(self.params, &self.params.c, origin.batch);
         let first = tile * Self::COLUMNS;
         let boxes = store_columns(K::BLOCK_N, Self::BYTES);
         let mut rows = 0;
@@ -106,7 +108,12 @@ impl<K: KernelTraits> TileStore<'_, K> {
                 let from = self.buffer(tile).row(line);
                 let (x, y) = (origin.row + rows, origin.col + first + columns);
                 // SAFETY: the caller's duty.
-                unsafe { tma::store_if(self.sends(), map, from, x, y) };
+                unsafe {
+                    match plane {
+                        None => tma::store_if(self.sends(), map, from, x, y),
+                        Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
+                    }
+                }
                 columns += boxes;
             }
             rows += Self::LINE;
