@@ -235,6 +235,7 @@ impl Product {
                 c: aligned(if kernel.c_along_m { m } else { n }),
             },
             by_element: false,
+            line_classes: 1,
             epilogue: EpilogueForm::PLAIN,
         };
         Some((cost::estimate(kernel, &task, target).cycles + LAUNCH) as f64)

@@ -40,8 +40,8 @@ struct Rate {
 
 /// What the copy engine of an SM takes to request 128 bytes.
 const REQUEST: Rate = Rate {
-    line: 8,
-    second_line: 13,
+    line: 7,
+    second_line: 15,
     fifth_sector: 0,
 };
 
@@ -52,17 +52,17 @@ const REQUEST: Rate = Rate {
 /// four; of 16 bytes, seven of eight. Half of the latter begin in mid-sector, and are three requests
 /// (`docs/perf-log.md`, "One request, two or three").
 const SERVE: Rate = Rate {
-    line: 3,
-    second_line: 22,
-    fifth_sector: 14,
+    line: 2,
+    second_line: 20,
+    fifth_sector: 29,
 };
 
 /// [`SERVE`] for f32, four fifths of it. That share and [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from
 /// 125 TF32 products with every kernel (`docs/perf-log.md`, "TMA rounds to TF32").
 const SERVE_WIDE: Rate = Rate {
-    line: 3,
-    second_line: 17,
-    fifth_sector: 11,
+    line: 2,
+    second_line: 16,
+    fifth_sector: 23,
 };
 
 impl Rate {
@@ -76,22 +76,22 @@ impl Rate {
 
 /// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
-/// H200 ask for takes 3.4 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
+/// H200 ask for takes 3.1 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
 /// more rows 58 to 64.
-const MEETING: (u64, u64) = (24, 1320);
+const MEETING: (u64, u64) = (21, 1320);
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
 /// all of its bytes come from DRAM. Every stage is filled once in this time, so what an SM gets
 /// grows with the stages that it keeps in flight (Little's law). Of 56 linear layers, 128×144
 /// tiles with five stages instead of four take 8 % less time cold, 128×160 in clusters 8 %, under
 /// stream-K 5 %.
-const LATENCY: (u64, u64) = (1641, 1596);
+const LATENCY: (u64, u64) = (1691, 1662);
 
 /// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
 /// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
 /// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
 /// and 3 % slower sustained.
-const LOADED_PER_CYCLE_OF_POWER: u64 = 550;
+const LOADED_PER_CYCLE_OF_POWER: u64 = 627;
 
 /// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
 /// are 5 % slower than 128×256 tiles with as many stages.
@@ -100,10 +100,10 @@ const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 /// Bytes per cycle that an SM receives at most of what it asks for. What its cluster multicasts to
 /// it does not count: 104×2008×1712 tn takes 9.7 µs in 64×64 tiles in clusters of 2×4, which ask for
 /// 48 lines a k-block, and 13.0 without, which ask for 128.
-const RECEIVED_PER_CYCLE: u64 = 84;
+const RECEIVED_PER_CYCLE: u64 = 78;
 
 /// Cycles per k-block that CTAs with shared loads wait for each other.
-const COUPLED: u64 = 48;
+const COUPLED: u64 = 60;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -115,13 +115,18 @@ const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
 /// each operand, element by element.
 const PRODUCED: u64 = 1290;
 
-/// The time of two streams of work, of which the slower one does not quite hide the other:
-/// (a⁴ + b⁴)^¼, 1.19 times as long where both take as long. 888×2288×6008 tt takes 1102 cycles a
+/// Hundredths of a cycle in which `wgmma` reads 128 bytes of shared memory, and in which TMA writes
+/// them: each `wgmma` reads 64 rows of A, however few columns of B it multiplies.
+const SHARED: (u64, u64) = (41, 33);
+
+/// The time of several streams of work, of which the slowest one does not quite hide the others:
+/// (a⁴ + b⁴ + …)^¼, 1.19 times as long where two take as long. 888×2288×6008 tt takes 1102 cycles a
 /// k-block in 128×192 tiles, where arithmetic alone takes 768. L2 alone would take 925 to 1060 at the
 /// 60 to 69 requests a cycle that were counted on other products.
-fn both(a: u64, b: u64) -> u64 {
-    let fourth = |x: u64| u128::from(x).saturating_pow(4);
-    fourth(a).saturating_add(fourth(b)).isqrt().isqrt() as u64
+fn together<const N: usize>(cycles: [u64; N]) -> u64 {
+    let fourths = cycles.map(|x| u128::from(x).saturating_pow(4));
+    let sum = fourths.into_iter().fold(0, u128::saturating_add);
+    sum.isqrt().isqrt() as u64
 }
 
 /// Cluster tiles of all products.
@@ -143,6 +148,8 @@ pub(super) struct KBlock {
     pub(super) loads: u64,
     /// On the tensor cores, or the FMA units.
     pub(super) arithmetic: u64,
+    /// For shared memory to take its operands and to give them to the tensor cores.
+    shared: u64,
     /// For the SM to request its operands.
     requested: u64,
     /// For the SM to receive them.
@@ -237,6 +244,20 @@ impl KBlock {
                 + columns
                     * serve.of(alignment_b)
                     * meeting(grid.tiles_n, task.matrices[1], grid.tiles_m);
+        let whole_columns = match kernel.b_major {
+            Some(Major::K) => n,
+            _ => n.next_multiple_of(64),
+        };
+        let line_bytes = depth * u64::from(kernel.input.factor().bytes());
+        let shared = match (kernel.family, kernel.input.parts()) {
+            // `flop_per_cycle` has the others as a whole.
+            (Family::Hopper, 1) => {
+                let (read, written) = SHARED;
+                let lines = read * (64 + n) * m / 64 + written * (m + whole_columns);
+                lines * line_bytes / (100 * CACHE_LINE)
+            }
+            _ => 0,
+        };
         let k_blocks = k_blocks(kernel, task);
         let loads = (rows + columns) * bytes;
         let latency = match kernel.family {
@@ -249,6 +270,7 @@ impl KBlock {
         KBlock {
             loads,
             arithmetic,
+            shared,
             received: loads / RECEIVED_PER_CYCLE,
             requested: requested * bytes / (10 * CACHE_LINE * CACHE_LINE),
             served: served / MEETING.1 * bytes / (10 * CACHE_LINE * CACHE_LINE),
@@ -277,7 +299,7 @@ impl KBlock {
             latency => (latency + asked) / self.in_flight,
         };
         let power = self.power * ctas.min(self.sms) / self.sms;
-        let multiplied = both(self.arithmetic, asked).max(self.received);
+        let multiplied = together([self.arithmetic, self.shared, asked]).max(self.received);
         let alone = multiplied.max(arrived) + power + self.waits;
         (alone * self.sharing).max(self.by_element)
     }

@@ -79,6 +79,8 @@ pub struct Task {
     /// Whether the kernel reads an operand element by element, as tensor_core does where
     /// lines are no multiples of 16 bytes.
     pub by_element: bool,
+    /// Number of classes of lines; 1 are none.
+    pub line_classes: u32,
     /// What is done to the products.
     pub epilogue: EpilogueForm,
 }
@@ -95,6 +97,7 @@ impl Task {
             columns: problem.n,
             matrices: [&problem.a, &problem.b].map(|operand| pack::matrices(problem, operand)),
             alignment: Alignment::of(kernel, &aligned, packed),
+            line_classes: classes,
             by_element: kernel.family == Family::TensorCore && !pack::in_lines(problem),
             epilogue: problem.epilogue,
         }

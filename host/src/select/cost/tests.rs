@@ -41,6 +41,7 @@ fn plain(grid: TileGrid, k: u32) -> Task {
         matrices: [1; 2],
         alignment: Alignment::CACHE_LINES,
         by_element: false,
+        line_classes: 1,
         epilogue: EpilogueForm::PLAIN,
     }
 }
@@ -88,7 +89,7 @@ fn picks_what_was_measured_to_be_fast() {
         ((256, 4096, 4096), "128x64x64"),
         // Rows that begin in mid-line.
         ((1000, 1000, 1000), "128x64x64_cluster1x2"),
-        ((3000, 3000, 3000), "192x128x64_cluster1x2"),
+        ((3000, 3000, 3000), "128x192x64_cluster2x1"),
         ((4104, 4104, 4104), "256x192x64_cluster1x2"),
         ((8200, 7944, 4104), "256x192x64_cluster1x2"),
         ((128, 8192, 8192), "128x64x64"),

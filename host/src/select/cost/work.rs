@@ -16,48 +16,48 @@ use crate::problem::{SECTOR, Target};
 /// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
 /// it delivers to one SM: an H200 reads the weights of linear layers at 4.1 TB/s by 128 CTAs, 3.6 by
 /// 80 and 2.9 by 56.
-const FROM_DRAM: (u64, u64) = (17, 27);
+const FROM_DRAM: (u64, u64) = (17, 24);
 
 /// FLOP per byte of A, B and C above which the tensor cores take more than twice as long as DRAM, on
 /// an H200.
 const FLOP_PER_BYTE: u64 = 500;
 
 /// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
-const STAGED_IN_PARTS: u64 = 699;
+const STAGED_IN_PARTS: u64 = 881;
 
 /// Bytes of C, or of accumulators for another CTA, per cycle that an SM stores.
-const STORED_PER_CYCLE: u64 = 24;
+const STORED_PER_CYCLE: u64 = 30;
 
 /// Cycles that 10,000 bytes of C take longer in lines that begin in the middle of a sector of 32
 /// bytes, of which L2 writes a part.
-const MID_SECTOR: u64 = 126;
+const MID_SECTOR: u64 = 206;
 
 /// Cycles between the multiplies of one tile and the multiplies of the next, without the
 /// cycles of the stores of C.
-const BETWEEN_TILES: u64 = 753;
+const BETWEEN_TILES: u64 = 1043;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
 /// consumer to the first of the other.
-const ORDER_BARRIER: u64 = 540;
+const ORDER_BARRIER: u64 = 452;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
 /// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 1078;
+const EXCHANGE_LATENCY: u64 = 1138;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them.
-const FIX_UP_LATENCY: u64 = 3460;
+const FIX_UP_LATENCY: u64 = 3853;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
-const ADDED_PER_CYCLE: u64 = 26;
+const ADDED_PER_CYCLE: u64 = 23;
 
 /// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
 /// that a CTA writes and reduces.
-const CROSSING: u64 = 6650;
+const CROSSING: u64 = 4847;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads.
-const REDUCE_LATENCY: u64 = 4853;
+const REDUCE_LATENCY: u64 = 5783;
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
 const REDUCED_PER_CYCLE: u64 = 10;
