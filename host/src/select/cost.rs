@@ -6,9 +6,9 @@
 //! arrives = max(cycles that an SM takes to receive its bytes, (latency + asked) / (stages − 1))
 //! k_block = max(arithmetic ⊕ shared ⊕ asked, arrives) + waits + power     BLOCK_K of one tile;
 //!           a ⊕ b = (a⁴ + b⁴)^¼
-//! wave    = max(k_blocks · k_block, DRAM) + store
+//! wave    = max(k_blocks · k_block + classed, DRAM) + store
 //! ahead   = half of min(k_blocks, stages) · (k_block − arithmetic), or of store
-//! cycles  = set-up + waves · wave − (waves − 1) · ahead
+//! cycles  = set-up + wave + (waves − 1) · (wave · apart − ahead)
 //! ```
 //!
 //! `shared` is what shared memory takes to be written by TMA and read by `wgmma`.
@@ -18,6 +18,8 @@
 //!
 //! `ahead` is what the producer of a persistent CTA loads for the next tile while the consumers
 //! store this one.
+//!
+//! `apart` is 1, but for clusters of four and eight, whose CTAs drift apart after the first wave.
 //!
 //! DRAM is the time for a wave's share of A, B and C, each read or written once. A wave that
 //! leaves SMs idle cannot ask for all that DRAM delivers.
@@ -88,7 +90,7 @@ use work::{Source, Work};
 pub use task::{Alignment, Task};
 
 /// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: u64 = 46;
+const CLUSTER_LATENCY: u64 = 71;
 
 /// Cycles to set up a stage of a hopper kernel. With as many, the estimate takes 64×64×128 tiles with
 /// 6 stages for 256³ and 512³, and not 64×32×64 tiles with 16. By those, 512³ nn is at 1.08 and 1.11
@@ -99,11 +101,11 @@ const STAGE: u64 = 69;
 /// 256×128 tiles in clusters, which were not measured there, for an estimate that is 0.6 % lower.
 const SHARED_LOADS_MARGIN: u64 = 7;
 
-/// The 1000ths by which four and eight classes of lines have to be better: tiles of different
-/// classes read the operand that they share from different places on, so that fewer of their requests
-/// meet. Of 170 launches with as many tiles as without classes, four and eight were 4 to 5 % slower
-/// than estimated without this, and two as fast.
-const APART_MARGIN: u64 = 64;
+/// The 1000ths by which two classes of lines have to be better, and more: tiles of different classes
+/// read the operand that they share from different places on, so that fewer of their requests meet.
+/// Of 170 launches with as many tiles as without classes, four and eight were 4 to 5 % slower than
+/// estimated without this.
+const APART_MARGIN: (u64, u64) = (35, 78);
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
@@ -172,8 +174,9 @@ pub(super) fn under(
         _ => SHARED_LOADS_MARGIN,
     };
     let apart = match task.line_classes {
-        0..=2 => 0,
-        _ => APART_MARGIN,
+        0 | 1 => 0,
+        2 => APART_MARGIN.0,
+        _ => APART_MARGIN.1,
     };
     let cycles = cycles.map(|cycles| {
         let cycles = (cluster + cycles) * (1000 + margin) / 1000;

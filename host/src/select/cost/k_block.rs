@@ -41,7 +41,7 @@ struct Rate {
 /// What the copy engine of an SM takes to request 128 bytes.
 const REQUEST: Rate = Rate {
     line: 7,
-    second_line: 15,
+    second_line: 16,
     fifth_sector: 0,
 };
 
@@ -54,7 +54,7 @@ const REQUEST: Rate = Rate {
 const SERVE: Rate = Rate {
     line: 2,
     second_line: 20,
-    fifth_sector: 29,
+    fifth_sector: 26,
 };
 
 /// [`SERVE`] for f32, four fifths of it. That share and [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from
@@ -62,7 +62,7 @@ const SERVE: Rate = Rate {
 const SERVE_WIDE: Rate = Rate {
     line: 2,
     second_line: 16,
-    fifth_sector: 23,
+    fifth_sector: 21,
 };
 
 impl Rate {
@@ -76,22 +76,22 @@ impl Rate {
 
 /// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
-/// H200 ask for takes 3.1 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
+/// H200 ask for takes 4.1 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
 /// more rows 58 to 64.
-const MEETING: (u64, u64) = (21, 1320);
+const MEETING: (u64, u64) = (31, 1320);
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
 /// all of its bytes come from DRAM. Every stage is filled once in this time, so what an SM gets
 /// grows with the stages that it keeps in flight (Little's law). Of 56 linear layers, 128×144
 /// tiles with five stages instead of four take 8 % less time cold, 128×160 in clusters 8 %, under
 /// stream-K 5 %.
-const LATENCY: (u64, u64) = (1691, 1662);
+const LATENCY: (u64, u64) = (1695, 1634);
 
 /// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
 /// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
 /// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
 /// and 3 % slower sustained.
-const LOADED_PER_CYCLE_OF_POWER: u64 = 627;
+const LOADED_PER_CYCLE_OF_POWER: u64 = 620;
 
 /// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
 /// are 5 % slower than 128×256 tiles with as many stages.
@@ -103,7 +103,7 @@ const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 const RECEIVED_PER_CYCLE: u64 = 78;
 
 /// Cycles per k-block that CTAs with shared loads wait for each other.
-const COUPLED: u64 = 60;
+const COUPLED: u64 = 56;
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -117,7 +117,7 @@ const PRODUCED: u64 = 1290;
 
 /// Hundredths of a cycle in which `wgmma` reads 128 bytes of shared memory, and in which TMA writes
 /// them: each `wgmma` reads 64 rows of A, however few columns of B it multiplies.
-const SHARED: (u64, u64) = (41, 33);
+const SHARED: (u64, u64) = (41, 35);
 
 /// The time of several streams of work, of which the slowest one does not quite hide the others:
 /// (a⁴ + b⁴ + …)^¼, 1.19 times as long where two take as long. 888×2288×6008 tt takes 1102 cycles a

@@ -1,19 +1,19 @@
 //! Lines in classes: when, in how many, and what is refused.
 
 use super::*;
-use crate::select::line_classes;
 use crate::epilogue_form::Bias;
+use crate::select::line_classes;
 
 const CLASSED: &[KernelInfo] = &[
     KernelInfo {
         line_classes: true,
-        ..hopper("along_n", (128, 256), K, Mn)
+        ..hopper("along_n", (128, 128), K, Mn)
     },
     KernelInfo {
         line_classes: true,
         c_along_m: true,
         c_by_tma_only: true,
-        ..hopper("along_m", (128, 256), Mn, K)
+        ..hopper("along_m", (128, 128), Mn, K)
     },
     kernel("pack_16", Family::Pack, Arch::Sm75, DType::F16, (64, 64)),
 ];
@@ -46,13 +46,23 @@ fn lines_that_straddle_are_divided() {
         let classes = |m, k| classes(&problem(DType::F16, m, 4096, k), &named(kernel, None));
         assert!(classes(8192, MID_SECTOR) > 1, "{kernel}");
         assert_eq!(classes(8192, 4096), 1, "{kernel}: no line straddles");
-        // Four classes of odd multiples of 32 bytes begin on cache lines, eight would change nothing.
-        assert!((2..=4).contains(&classes(8192, MID_LINE)), "{kernel}");
         assert_eq!(classes(8191, MID_SECTOR), 1, "{kernel}: 8191 is odd");
         // Each class of 64 rows would make a tile, and all SMs have one without classes.
         let narrow = problem(DType::F16, 64, 65536, MID_SECTOR);
         assert_eq!(self::classes(&narrow, &named(kernel, None)), 1, "{kernel}");
     }
+}
+
+#[test]
+fn no_more_classes_than_make_lines_begin_on_cache_lines() {
+    let counts = |k| {
+        let product = problem(DType::F16, 8192, 4096, k);
+        line_classes::counts(&CLASSED[0], &product, Packed::default()).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(4096), [0; 0]);
+    assert_eq!(counts(4096 + 32), [2]);
+    assert_eq!(counts(MID_LINE), [2, 4]);
+    assert_eq!(counts(MID_SECTOR), [2, 4, 8]);
 }
 
 #[test]
@@ -69,10 +79,13 @@ fn the_grid_has_the_tiles_of_all_classes_and_k_the_part_of_a_line() {
     let product = problem(DType::F16, 2000, 4096, MID_SECTOR);
     let choice = choose(CATALOG, &product, &H200, &named("along_n", Some(8))).unwrap();
     // 250 rows of a class are two tiles.
-    assert_eq!((choice.grid.tiles_m, choice.grid.tiles_n), (16, 16));
-    assert_eq!((choice.tiles(), choice.transposed), (256, false));
+    assert_eq!((choice.grid.tiles_m, choice.grid.tiles_n), (16, 32));
+    assert_eq!((choice.tiles(), choice.transposed), (512, false));
     // Row c begins 8·c elements, modulo 64, behind a line.
-    assert_eq!(line_classes::depth(&choice.kernel, &product, 8), MID_SECTOR + 56);
+    assert_eq!(
+        line_classes::depth(&choice.kernel, &product, 8),
+        MID_SECTOR + 56
+    );
     assert_eq!(line_classes::depth(&choice.kernel, &product, 1), MID_SECTOR);
     let batch = line_classes::as_batch(&choice.kernel, &product, 8);
     assert_eq!((batch.m, batch.batches), (250, 8));
@@ -82,7 +95,7 @@ fn the_grid_has_the_tiles_of_all_classes_and_k_the_part_of_a_line() {
     // Cᵀ = Bᵀ·Aᵀ: the rows of A are columns of the kernel's B.
     let choice = choose(CATALOG, &product, &H200, &named("along_m", Some(8))).unwrap();
     assert!(choice.transposed);
-    assert_eq!((choice.grid.tiles_m, choice.grid.tiles_n), (32, 8));
+    assert_eq!((choice.grid.tiles_m, choice.grid.tiles_n), (32, 16));
 }
 
 #[test]
@@ -120,7 +133,12 @@ fn a_forced_number_is_accepted_or_refused() {
     assert!(error(8190, "along_n", 4).contains("the lines are no multiple of their number"));
     let odd_pitch = problem(DType::F16, 8192, 4096, 4097);
     let packed = choose(CATALOG, &odd_pitch, &H200, &named("along_n", Some(2)));
-    assert!(packed.unwrap_err().to_string().contains("the operand is packed"));
+    assert!(
+        packed
+            .unwrap_err()
+            .to_string()
+            .contains("the operand is packed")
+    );
     for number in [1, 2, 4, 8] {
         let product = problem(DType::F16, 8192, 4096, 4096);
         assert_eq!(classes(&product, &named("along_n", Some(number))), number);
