@@ -62,6 +62,7 @@ impl Case {
                 kernel: *kernel,
                 transposed: false,
                 two_launches: false,
+                line_classes: 1,
                 packed: Packed {
                     a: splits,
                     b: splits,

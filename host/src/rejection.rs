@@ -102,7 +102,7 @@ pub enum Rejection {
         along: &'static str,
     },
     /// The lines of its operand cannot be divided into so many classes.
-    #[error("its lines are in no {classes} classes: {reason}")]
+    #[error("its lines cannot be divided into {classes} classes: {reason}")]
     LineClasses {
         /// The forced number.
         classes: u32,

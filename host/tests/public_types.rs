@@ -108,6 +108,7 @@ fn estimated(choice: &Choice, target: &Target) -> (TileGrid, Packed, Workload, C
         matrices: [1; 2],
         alignment: Alignment::CACHE_LINES,
         by_element: false,
+        line_classes: 1,
         epilogue: EpilogueForm::PLAIN,
     };
     let cost = tilewise::select::cost::estimate(kernel, &task, target);

@@ -33,7 +33,7 @@ pub const CASES: usize = 25_000;
 pub const QUICK_CASES: usize = 200;
 
 /// The same on emulated GPUs, before cases are left out that take too long there.
-pub const EMULATED_CASES: usize = 1000;
+pub const EMULATED_CASES: usize = 700;
 
 /// Multiplications of the largest case that compute-sanitizer, a hundred times
 /// slower, may see.
