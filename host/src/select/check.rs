@@ -78,7 +78,8 @@ fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejectio
     Ok(())
 }
 
-fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
+/// Checks that TMA can read the operands of `problem`, and write C where `kernel` has no other way.
+pub(super) fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
     if kernel.c_by_tma_only
         && (problem.output_dtype().bytes() != kernel.input.bytes()
             || tma::GlobalTensor::of_c(problem, kernel).is_none())

@@ -5,6 +5,7 @@
 use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{KernelInfo, TileGrid};
 
+use super::check::check_tma;
 use super::choice::Packed;
 use super::grid::tile_grid;
 use crate::epilogue_form::Bias;
@@ -18,7 +19,8 @@ pub(crate) const COUNTS: [u32; 3] = [2, 4, 8];
 /// Checks that `kernel` can divide the lines of `problem`, as it sees it, into `classes` classes.
 ///
 /// # Errors
-/// [`Rejection::LineClasses`].
+/// [`Rejection::LineClasses`]; [`Rejection::Tma`] or [`Rejection::Output`] where the lines of a class
+/// are too far apart.
 pub(super) fn check(
     kernel: &KernelInfo,
     problem: &Problem,
@@ -35,7 +37,8 @@ pub(super) fn check(
             "the lines are no multiple of their number"
         }
         () if reads_by_line(kernel, problem) => "the epilogue has terms for each line, or a source",
-        () => return Ok(()),
+        // The lines of a class are further apart.
+        () => return check_tma(kernel, &as_batch(kernel, problem, classes)),
     };
     Err(Rejection::LineClasses { classes, reason })
 }

@@ -82,6 +82,12 @@ pub(super) fn ranked(
         let packed = pack::needed(catalog, kernel, problem, target, request)?;
         let classes = request.line_classes.unwrap_or(1);
         line_classes::check(kernel, problem, packed, classes)?;
+        if classes > 1 && request.batch_invariant {
+            return Err(Rejection::LineClasses {
+                classes,
+                reason: "batch_invariant forbids that the bits of a row depend on its class",
+            });
+        }
         if classes > 1 && request.schedule == Some(Schedule::SplitK) {
             return Err(Rejection::Schedule {
                 schedule: Schedule::SplitK,

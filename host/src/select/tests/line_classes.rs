@@ -107,6 +107,15 @@ fn what_depends_on_a_row_has_no_classes() {
         ..request.clone()
     };
     assert_eq!(classes(&product, &invariant), 1);
+    let forced = Request {
+        line_classes: Some(2),
+        ..invariant
+    };
+    let error = choose(CATALOG, &product, &H200, &forced).unwrap_err();
+    assert!(
+        error.to_string().contains("batch_invariant forbids"),
+        "{error}"
+    );
     let fused = KernelInfo {
         fused: true,
         ..CLASSED[0]
@@ -139,6 +148,12 @@ fn a_forced_number_is_accepted_or_refused() {
             .to_string()
             .contains("the operand is packed")
     );
+    // Lines may be 2^40 bytes apart at most, those of a class too.
+    let mut far = problem(DType::F16, 8192, 4096, MID_SECTOR);
+    far.a.row_stride = (1 << 39) - 8;
+    assert_eq!(classes(&far, &named("along_n", None)), 1);
+    let error = choose(CATALOG, &far, &H200, &named("along_n", Some(2))).unwrap_err();
+    assert!(error.to_string().contains("2^40 - 16"), "{error}");
     for number in [1, 2, 4, 8] {
         let product = problem(DType::F16, 8192, 4096, 4096);
         assert_eq!(classes(&product, &named("along_n", Some(number))), number);
