@@ -88,8 +88,13 @@ pub trait KernelTraits {
     /// Swizzle atoms along K of a k-block.
     const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
 
-    /// Whether launches may divide the lines of an operand into classes ([`line_classes`]).
+    /// Whether launches may divide the lines of an operand into classes ([`line_classes`]). Three
+    /// consumers with 192 columns have 160 registers a thread and none to spare: with both operands
+    /// along K, two of them would be spilled, in plain products too.
     const HAS_LINE_CLASSES: bool = Self::PARTS == 1
+        && !(Self::CONSUMERS == 3
+            && Self::BLOCK_N > 128
+            && matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)))
         && Self::Schedule::LOADS_BY_TMA
         && matches!(
             if Self::C_ALONG_M {
