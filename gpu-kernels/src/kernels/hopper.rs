@@ -35,6 +35,7 @@
 //! | [`pipeline`] | the ring of stages, and its signals between producer and consumers |
 //! | [`tma_load`] | the boxes that fill a stage |
 //! | [`line_classes`] | the rows of A whose lines begin at the same place in a cache line, as a batch |
+//! | [`origin`] | where the tile of a CTA begins |
 //! | [`parts`] | the main loop for f32 elements in two parts |
 //! | [`registers`] | the main loop for TF32 where A is contiguous along M |
 //! | [`epilogue`] | from accumulators to C |
@@ -49,6 +50,7 @@ pub mod cooperative;
 pub mod epilogue;
 pub mod fusion;
 pub mod line_classes;
+pub mod origin;
 pub mod parts;
 pub mod ping_pong;
 pub mod pipeline;

@@ -25,9 +25,10 @@
 
 use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
+use super::origin::Origin;
 use super::pipeline::{self, Consumer, Peers, Share};
 use super::shared_memory::SharedMemory;
-use super::traits::{KernelSchedule, KernelTraits, Origin};
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread};
 use crate::kernel::Cluster;

@@ -14,10 +14,11 @@
 
 use super::epilogue::TileStore;
 use super::line_classes;
+use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers, Peers, PipelineState};
 use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
 use super::tma_load::TileLoads;
-use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
+use super::traits::{Accumulators, KernelSchedule, KernelTraits};
 use crate::dtype::Contiguous;
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;

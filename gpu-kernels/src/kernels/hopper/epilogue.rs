@@ -32,10 +32,11 @@ mod transfer;
 use core::marker::PhantomData;
 
 use super::fusion::{Fragment, Fusion};
+use super::origin::Origin;
 use super::pipeline::Consumer;
 use super::shared_memory::{Mbarrier, SharedMemory, StagedTile, Staging};
 use super::tma_load::is_gated;
-use super::traits::{Accumulators, KernelTraits, Origin};
+use super::traits::{Accumulators, KernelTraits};
 use crate::dtype::ElementType as _;
 use crate::epilogue::{Activation, SourceUse, pack_pair, times};
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};

@@ -22,9 +22,10 @@
 
 use super::cooperative::{MainLoop, produce, tiles, undefined};
 use super::epilogue::TileStore;
+use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
-use super::traits::{KernelSchedule, KernelTraits, Origin};
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{dependency, thread};

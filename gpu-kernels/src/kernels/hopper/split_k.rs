@@ -46,9 +46,10 @@ use core::marker::PhantomData;
 
 use super::cooperative::{MainLoop, Producer, tiles, undefined};
 use super::epilogue::TileStore;
+use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
-use super::traits::{KernelSchedule, KernelTraits, Origin};
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::epilogue::plus;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;

@@ -30,9 +30,10 @@ use core::marker::PhantomData;
 
 use super::cooperative::{MainLoop, Producer, tiles, tiles_here, undefined};
 use super::epilogue::TileStore;
+use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
-use super::traits::{Accumulators, KernelSchedule, KernelTraits, Origin};
+use super::traits::{Accumulators, KernelSchedule, KernelTraits};
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here, compute_here_u64};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;

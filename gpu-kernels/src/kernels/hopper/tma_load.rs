@@ -1,9 +1,10 @@
 //! How the producer fills a stage: by one TMA box, or a few, of A and of B.
 
 use super::line_classes;
+use super::origin::Origin;
 use super::pipeline::{Peers, Share};
 use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
-use super::traits::{KernelTraits, Origin, ROW_BYTES};
+use super::traits::{KernelTraits, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
 use crate::isa::tma;
 use crate::problem::{GemmParams, MapAddress, MapOf};

@@ -8,14 +8,12 @@
 //!   swizzle atoms along K      128 bytes of K each, one or two in a k-block
 //! ```
 
-use super::line_classes;
 use crate::dtype::DType;
 use crate::dtype::ElementType;
 use crate::dtype::{Contiguous, Major};
 use crate::isa::wgmma;
 use crate::kernel::Cluster;
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::WorkTile;
 
 /// Bytes of a row of a swizzle atom: the span of the 128-byte swizzle.
 pub const ROW_BYTES: u32 = 128;
@@ -215,49 +213,6 @@ pub trait KernelTraits {
             "one stage cannot overlap loading and multiplying"
         );
     };
-}
-
-/// Where a tile begins.
-#[derive(Clone, Copy)]
-pub struct Origin {
-    /// First row of C.
-    pub row: u32,
-    /// First column of A·B.
-    pub col: u32,
-    /// Index of the product.
-    pub batch: u32,
-}
-
-impl Origin {
-    /// The origin of `tile`, for a CTA without peers.
-    #[inline(always)]
-    pub fn of<K: KernelTraits>(params: &GemmParams, tile: WorkTile) -> Self {
-        Origin::in_cluster::<K>(params, tile, (0, 0))
-    }
-
-    /// The origin of the part of the cluster's `tile` that the CTA at (`down`, `across`) computes.
-    #[inline(always)]
-    pub fn in_cluster<K: KernelTraits>(
-        params: &GemmParams,
-        tile: WorkTile,
-        (down, across): (u32, u32),
-    ) -> Self {
-        let WorkTile { m, n, batch } = line_classes::tile_of_class::<K>(params, tile);
-        Origin {
-            row: (m * K::CLUSTER.m + down) * K::BLOCK_M,
-            col: (n * K::CLUSTER.n + across) * K::BLOCK_N,
-            batch,
-        }
-    }
-
-    /// The same tile from `rows` further down.
-    #[inline(always)]
-    pub fn down(self, rows: u32) -> Self {
-        Origin {
-            row: self.row + rows,
-            ..self
-        }
-    }
 }
 
 /// One consumer's accumulators, for one m64 tile or two. Where

@@ -18,10 +18,11 @@
 //! second launch. The selection weighs the two (`host/src/select/pack.rs`).
 
 use super::cooperative::{consume, tiles};
+use super::origin::Origin;
 use super::pipeline::{self, PipelineState};
 use super::shared_memory::{OperandTile, SharedMemory};
 use super::split_k::{self, ProducerArrivals, SplitK};
-use super::traits::{KernelSchedule, KernelTraits, Origin, ROW_BYTES};
+use super::traits::{KernelSchedule, KernelTraits, ROW_BYTES};
 use crate::dtype::{Contiguous, ElementType as _, Major};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, global, shared, thread, tma};

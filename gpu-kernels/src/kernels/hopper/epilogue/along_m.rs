@@ -23,8 +23,9 @@ use crate::dtype::ElementType as _;
 use crate::epilogue::pack_pair;
 use crate::isa::hint::compute_here;
 use crate::isa::{shared, tma, warpgroup};
+use crate::kernels::hopper::origin::Origin;
 use crate::kernels::hopper::tma_load::plane;
-use crate::kernels::hopper::traits::{KernelTraits, Origin, ROW_BYTES};
+use crate::kernels::hopper::traits::{KernelTraits, ROW_BYTES};
 use crate::problem::MapOf;
 
 impl<K: KernelTraits> TileStore<'_, K> {
