@@ -86,9 +86,10 @@ pub trait KernelTraits {
     /// Swizzle atoms along K of a k-block.
     const ATOMS: u32 = Self::BLOCK_K / Self::ATOM_K;
 
-    /// Whether launches may divide the lines of an operand into classes ([`line_classes`]). Three
-    /// consumers with 192 columns have 160 registers a thread and none to spare: with both operands
-    /// along K, two of them would be spilled, in plain products too.
+    /// Whether launches may divide the lines of an operand into classes
+    /// ([`line_classes`](super::line_classes)). Three consumers with 192 columns have 160 registers
+    /// a thread and none to spare: with both operands along K, two of them would be spilled, in
+    /// plain products too.
     const HAS_LINE_CLASSES: bool = Self::PARTS == 1
         && !(Self::CONSUMERS == 3
             && Self::BLOCK_N > 128
