@@ -1,10 +1,10 @@
 """Fits constants of the cost model to sweeps.
 
-    python3 docs/sweep/fit.py [--seed N] [--steps N] CSV[:sustained][*WEIGHT]...
+    python3 docs/sweep/fit.py [--seed N] [--steps N] [--write] CSV[:sustained][*WEIGHT]...
 
 It needs NumPy. The estimate below is that of host/src/select/cost.rs, cost/k_block.rs and
-cost/work.rs, over all rows at once. A random search changes one to three constants at a time,
-rounds them as the library has them, and keeps what lowers
+cost/work.rs, over all rows at once, with the constants that these files have. A random search
+changes one to three constants at a time, rounds them as the library has them, and keeps what lowers
 
     weighted mean of loss + 4 * loss² + 0.15 * error on the products
         +  6 * mean miss of the known choices
@@ -16,8 +16,8 @@ of its estimate over the least other one, and 0.003, unless they tie. The estima
 are compared by is the geometric mean of those with operands from DRAM and in L2; that of a time is
 the first. Of a file with `:sustained`, these times count, and not the error. With --halves, products of
 odd index are held out. The program prints the mean regret of each file (of both halves of it)
-before and after, and the constants. Whoever takes them over judges them on shapes drawn
-afterwards.
+before and after, and the constants; --write puts them in place of the library's. Whoever takes them
+over judges them on shapes drawn afterwards.
 """
 
 import argparse
@@ -30,24 +30,65 @@ import numpy as np
 
 SMS = 132
 L2_BYTES = 60 << 20
-SHARED = 232448
-SHARED_LOADS_MARGIN = 0.007
+SHARED_BYTES = 232448
 # Of the SMs of an H200 in a cold launch.
 MHZ = 1830
-# Above it, arithmetic takes more than twice as long as DRAM.
-FLOP_PER_BYTE = 500
-ENTRY = Path(__file__).parents[2] / "gpu-kernels/src/entry.rs"
+LIBRARY = Path(__file__).parents[2]
+ENTRY = LIBRARY / "gpu-kernels/src/entry.rs"
+COST = [
+    LIBRARY / "host/src/select" / name
+    for name in ("cost.rs", "cost/k_block.rs", "cost/work.rs", "cost/epilogue.rs")
+]
 
-# The constants of cost.rs, cost/k_block.rs and cost/work.rs as they are, the fractions as numbers.
-NOW = {
-    "REQUEST.0": 0.7, "REQUEST.1": 1.6, "SERVE.0": 0.2, "SERVE.1": 2, "SERVE.2": 2.6, "MEETING": 3.1, "APART.0": 0.035, "APART.1": 0.078, "CLASSED": 753, "LATER": 0.3, "SHARED_READ": 0.41, "SHARED_WRITTEN": 0.35,
-    "RECEIVED_PER_CYCLE": 78, "LATENCY.0": 1695, "LATENCY.1": 1634, "LOADED_PER_CYCLE_OF_POWER": 620, "COUPLED": 56,
-    "STAGED_IN_PARTS": 690, "STORED_PER_CYCLE": 26, "MID_SECTOR": 0.023, "BETWEEN_TILES": 824, "ORDER_BARRIER": 427,
-    "EXCHANGE_LATENCY": 1047, "FIX_UP_LATENCY": 3500, "CLUSTER_LATENCY": 71,
-    "ADDED_PER_CYCLE": 24, "CROSSING": 4737, "REDUCE_LATENCY": 5378, "REDUCED_PER_CYCLE": 12,
-    "FROM_DRAM.0": 17, "FROM_DRAM.1": 24, "STREAM_K_MARGIN": 0.01,
-    "STAGE": 69, "LAUNCH": 9117,
+# What the library has whole numbers of, by constant; the others have the number itself.
+PARTS = {
+    "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
+    "MID_SECTOR": 10_000, "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
+    "SHARED_LOADS_MARGIN": 1000,
 }  # fmt: skip
+CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
+NUMBER = re.compile(r"\b\d[\d_]*")
+
+
+def constants():
+    """The constants of cost.rs, cost/k_block.rs, cost/work.rs and cost/epilogue.rs, the fractions as
+    numbers. Of a constant of several numbers, NAME.1 is the second."""
+    found = {}
+    for path in COST:
+        for name, value in CONSTANT.findall(path.read_text()):
+            numbers = [int(text) / PARTS.get(name, 1) for text in NUMBER.findall(value)]
+            names = [name] if len(numbers) == 1 else [f"{name}.{at}" for at in range(len(numbers))]
+            found |= zip(names, numbers)
+    return found
+
+
+def write(fitted):
+    """Writes constants to the library. Comments that speak of their values are left to its author."""
+    fitted = fitted | {f"SERVE_WIDE.{at}": 0.8 * fitted[f"SERVE.{at}"] for at in range(3)}
+
+    def replaced(constant):
+        name, value = constant.groups()
+        several = len(NUMBER.findall(value)) > 1
+        count = iter(range(9))
+
+        def number(old):
+            key = f"{name}.{next(count)}" if several else name
+            return str(round(fitted[key] * PARTS.get(name, 1))) if key in fitted else old.group()
+
+        return constant.group().replace(value, NUMBER.sub(number, value))
+
+    for path in COST:
+        path.write_text(CONSTANT.sub(replaced, path.read_text()))
+
+
+LIBRARY_HAS = constants()
+
+# Above it, arithmetic takes more than twice as long as DRAM.
+FLOP_PER_BYTE = LIBRARY_HAS["FLOP_PER_BYTE"]
+SHARED_LOADS_MARGIN = LIBRARY_HAS["SHARED_LOADS_MARGIN"]
+GELU = LIBRARY_HAS["GELU"]
+# Cycles from the call to the first tile and behind the last, the same for every kernel.
+LAUNCH = 9117
 
 # Within 5 % of the fastest on an H200, f16 nn: the test `picks_what_was_measured_to_be_fast`.
 KNOWN = {
@@ -63,7 +104,6 @@ KNOWN = {
 }  # fmt: skip
 
 # With GELU, of the kernels that have it: the test `an_activation_is_hidden_by_ping_pong`.
-GELU = 470
 KNOWN_WITH_GELU = {
     (4096, 14336, 4096): "128x128x64_pingpong", (8192, 8192, 1024): "128x128x64_pingpong",
     (8192, 4096, 14336): "128x128x64_pingpong",
@@ -132,7 +172,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
     columns = min(width, n) if b_along_k and down == 1 else columns / down
     stage = (height + (width if b_along_k else ceil(width, 64) * 64)) * depth * 2
     row = ceil(width, 64)
-    fit = (SHARED - stages * stage - 2000) // (consumers * 8192)
+    fit = (SHARED_BYTES - stages * stage - 2000) // (consumers * 8192)
     staged = row * m64 if row * m64 <= fit else row if row <= fit else 2
     at_once = SMS // ctas if ctas < 4 else SMS * 10 // 11 // ctas
     tiles_all = tiles_m * tiles_n
@@ -197,10 +237,10 @@ def estimate(c, t):
     """Cycles, as cost.rs has them, with the margins of stream-K."""
     def of(name, operand):
         line, sector = t["mid_" + operand], t["sector_" + operand]
-        cycles = c[name + ".0"] + line * c[name + ".1"] + sector * c.get(name + ".2", 0)
+        cycles = c[name + ".0"] + line * c[name + ".1"] + sector * c[name + ".2"]
         return cycles * t["bytes"] / 128
 
-    meeting = lambda readers: 1 + c["MEETING"] * readers / 132
+    meeting = lambda readers: 1 + c["MEETING.0"] * readers / c["MEETING.1"]
     requested = t["rows"] * of("REQUEST", "a") + t["columns"] * of("REQUEST", "b")
     served = t["rows"] * of("SERVE", "a") * meeting(t["readers_a"])
     served = served + t["columns"] * of("SERVE", "b") * meeting(t["readers_b"])
@@ -219,7 +259,7 @@ def estimate(c, t):
         """Cycles of a k-block while so many CTAs run."""
         asked = asked_by(ctas)
         arrived = (column(latency, ctas) + asked) / column(t["stages"] - 1, ctas)
-        shared = c["SHARED_READ"] * t["shared_read"] + c["SHARED_WRITTEN"] * t["shared_written"]
+        shared = c["SHARED.0"] * t["shared_read"] + c["SHARED.1"] * t["shared_written"]
         both = (column(t["arithmetic"] ** 4 + shared**4, ctas) + asked**4) ** 0.25
         received = lines / c["RECEIVED_PER_CYCLE"]
         multiplied = np.maximum(np.maximum(both, arrived), column(received, ctas))
@@ -251,9 +291,9 @@ def estimate(c, t):
     ahead = ahead * np.maximum(0, waves - 1 + (left > 0))
     whole = waves * wave + (left > 0) * last_wave
     later = whole - np.where(waves > 0, wave, last_wave)
-    whole = whole + c["LATER"] * t["large"] * later + t["ping_pong"] * store - ahead
+    whole = whole + c["LATER_WAVES"] * t["large"] * later + t["ping_pong"] * store - ahead
     whole = (whole + t["clusters"] * c["CLUSTER_LATENCY"]) * (1 + SHARED_LOADS_MARGIN * t["coupled"])
-    apart = 1 + c["APART.0"] * t["two"] + c["APART.1"] * t["more"]
+    apart = 1 + c["APART_MARGIN.0"] * t["two"] + c["APART_MARGIN.1"] * t["more"]
     whole = whole * apart
     whole = whole + t["stages"] * c["STAGE"]
     if not t["stream_k"].any():
@@ -318,7 +358,7 @@ def read(path, column):
 
 # What is fitted: first, with kernels that compute whole tiles alone, then with all.
 WHOLE_TILES = [
-    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING", "APART.0", "APART.1", "CLASSED", "LATER", "SHARED_READ", "SHARED_WRITTEN", "RECEIVED_PER_CYCLE",
+    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING.0", "APART_MARGIN.0", "APART_MARGIN.1", "CLASSED", "LATER_WAVES", "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE",
     "LATENCY.0", "LATENCY.1", "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
     "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY", "STAGED_IN_PARTS",
     "LOADED_PER_CYCLE_OF_POWER", "LAUNCH",
@@ -327,13 +367,12 @@ SHARED_TILES = [
     "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY",
     "REDUCED_PER_CYCLE", "STREAM_K_MARGIN",
 ]  # fmt: skip
-FRACTIONS = {"LATER": 2, "APART.0": 3, "APART.1": 3, "SHARED_READ": 2, "SHARED_WRITTEN": 2, "STREAM_K_MARGIN": 2, "MEETING": 1, "MID_SECTOR": 4}
-TENTHS = ("REQUEST", "SERVE")
 
 
 def rounded(c):
-    digits = lambda name: FRACTIONS.get(name, 1 if name.startswith(TENTHS) else 0)
-    return {name: round(value, digits(name)) for name, value in c.items()}
+    """The constants that the library can have."""
+    parts = {name: PARTS.get(name.partition(".")[0], 1) for name in c}
+    return {name: round(value * parts[name]) / parts[name] for name, value in c.items()}
 
 
 class Products:
@@ -411,6 +450,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--halves", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write the constants to the library")
     arguments = parser.parse_args()
     products, parts, weights, are_cold = [], {}, [], []
     for text in arguments.csv:
@@ -436,13 +476,16 @@ def main():
             print(f"{name}: {len(loss)} products, regret {mean:.4f}, most {most:.2f}")
         print(f"known choices missed: {(all_.misses(c) > 0).sum()}", flush=True)
 
-    show(NOW)
+    now = LIBRARY_HAS | {"LAUNCH": LAUNCH}
+    show(now)
     random = np.random.default_rng(arguments.seed)
-    best = search(whole, WHOLE_TILES, NOW, arguments.steps, random)
+    best = search(whole, WHOLE_TILES, now, arguments.steps, random)
     best = search(all_, SHARED_TILES, best, arguments.steps // 20, random)
     show(best)
-    for name, value in best.items():
-        print(f"{name:28} {value:.4g}")
+    for name in WHOLE_TILES + SHARED_TILES:
+        print(f"{name:28} {best[name]:.4g}")
+    if arguments.write:
+        write({name: best[name] for name in WHOLE_TILES + SHARED_TILES})
 
 
 if __name__ == "__main__":
