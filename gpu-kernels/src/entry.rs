@@ -2,8 +2,7 @@
 //!
 //! The one list below becomes
 //!
-//! - on the device, a kernel for each entry of the target being compiled (cargo
-//!   feature `sm_75`, `sm_80` or `sm_90a`), through
+//! - on the device, a kernel for each entry of the codegen units being compiled, through
 //!   [`define_entry_points!`](crate::define_entry_points): here for rustc's own
 //!   NVPTX code generator, in `rust-cuda/kernels` for rust-cuda's;
 //! - on the host, [`KERNELS`], which the launcher, the build and every table read;
@@ -14,6 +13,10 @@
 //! kernel writes no other) and the CTA tile, then the kernel schedule, `pingpong`, `cluster2x1`
 //! (down × across), `split2` (along K) or `streamk`; or `stages4`, where two kernels differ in
 //! nothing else; or `sm75`, where a family has kernels for a newer target.
+//!
+//! A *codegen unit* is a part of one target's kernels, of which a compiler makes one PTX module. Each
+//! has a cargo feature of its name: `sm_75`, `sm_80`, and of `sm_90a`, whose kernels take longest,
+//! one for each 16-bit type and layout of A. rustc compiles them side by side.
 //!
 //! # How to add
 //!
@@ -48,8 +51,8 @@ pub mod names {
     pub use crate::kernels::tiled::Tiled;
 }
 
-/// The list of kernels. `$instantiate` is a macro that takes `$arguments`, one token tree,
-/// and then the kernels of each target, as `(the parts of the name): type;`.
+/// The list of kernels. `$instantiate` is a macro that takes `$arguments`, one token tree, and then
+/// codegen units with their kernels, as `(the parts of the name): type;`. A unit may come again.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_entry {
@@ -245,28 +248,68 @@ macro_rules! for_each_entry {
                 ("tensor_core_f16_" F16) { $($tensor_core_sm75)* }
             }
             hopper {
-                ("hopper_f16x3_ak_bk_" F16x3, AlongK, AlongK) { $($hopper_f16x3)* }
-                ("hopper_tf32_ak_bk_" Tf32, AlongK, AlongK) { $($hopper_tf32)* }
-                ("hopper_tf32_am_bk_" Tf32, AlongMn, AlongK) { $($hopper_tf32_am)* }
-                ("hopper_f16_ak_bk_" F16, AlongK, AlongK) { $($hopper)* $($hopper_bk)* }
-                ("hopper_f16_ak_bn_" F16, AlongK, AlongMn) { $($hopper)* $($hopper_bn)* }
-                ("hopper_f16_am_bk_" F16, AlongMn, AlongK) { $($hopper)* $($hopper_bk)* }
-                ("hopper_f16_am_bn_" F16, AlongMn, AlongMn) { $($hopper)* $($hopper_bn)* }
-                ("hopper_bf16_ak_bk_" Bf16, AlongK, AlongK) { $($hopper)* $($hopper_bk)* }
-                ("hopper_bf16_ak_bn_" Bf16, AlongK, AlongMn) { $($hopper)* $($hopper_bn)* }
-                ("hopper_bf16_am_bk_" Bf16, AlongMn, AlongK) { $($hopper)* $($hopper_bk)* }
-                ("hopper_bf16_am_bn_" Bf16, AlongMn, AlongMn) { $($hopper)* $($hopper_bn)* }
+                "sm_90a_f32" ("hopper_f16x3_ak_bk_" F16x3, AlongK, AlongK) {
+                    $($hopper_f16x3)*
+                }
+                "sm_90a_f32" ("hopper_tf32_ak_bk_" Tf32, AlongK, AlongK) {
+                    $($hopper_tf32)*
+                }
+                "sm_90a_f32" ("hopper_tf32_am_bk_" Tf32, AlongMn, AlongK) {
+                    $($hopper_tf32_am)*
+                }
+                "sm_90a_f16_ak" ("hopper_f16_ak_bk_" F16, AlongK, AlongK) {
+                    $($hopper)* $($hopper_bk)*
+                }
+                "sm_90a_f16_ak" ("hopper_f16_ak_bn_" F16, AlongK, AlongMn) {
+                    $($hopper)* $($hopper_bn)*
+                }
+                "sm_90a_f16_am" ("hopper_f16_am_bk_" F16, AlongMn, AlongK) {
+                    $($hopper)* $($hopper_bk)*
+                }
+                "sm_90a_f16_am" ("hopper_f16_am_bn_" F16, AlongMn, AlongMn) {
+                    $($hopper)* $($hopper_bn)*
+                }
+                "sm_90a_bf16_ak" ("hopper_bf16_ak_bk_" Bf16, AlongK, AlongK) {
+                    $($hopper)* $($hopper_bk)*
+                }
+                "sm_90a_bf16_ak" ("hopper_bf16_ak_bn_" Bf16, AlongK, AlongMn) {
+                    $($hopper)* $($hopper_bn)*
+                }
+                "sm_90a_bf16_am" ("hopper_bf16_am_bk_" Bf16, AlongMn, AlongK) {
+                    $($hopper)* $($hopper_bk)*
+                }
+                "sm_90a_bf16_am" ("hopper_bf16_am_bn_" Bf16, AlongMn, AlongMn) {
+                    $($hopper)* $($hopper_bn)*
+                }
             }
             hopper_cm {
-                ("hopper_tf32_am_bk_cm_" Tf32, AlongMn, AlongK) { $($hopper_tf32_am_cm)* }
-                ("hopper_f16_ak_bk_cm_" F16, AlongK, AlongK) { $($hopper_cm)* }
-                ("hopper_f16_am_bk_cm_" F16, AlongMn, AlongK) { $($hopper_cm)* }
-                ("hopper_bf16_ak_bk_cm_" Bf16, AlongK, AlongK) { $($hopper_cm)* }
-                ("hopper_bf16_am_bk_cm_" Bf16, AlongMn, AlongK) { $($hopper_cm)* }
-                ("hopper_f16_ak_bn_cm_" F16, AlongK, AlongMn) { $($hopper_cm_bn)* }
-                ("hopper_f16_am_bn_cm_" F16, AlongMn, AlongMn) { $($hopper_cm_bn)* }
-                ("hopper_bf16_ak_bn_cm_" Bf16, AlongK, AlongMn) { $($hopper_cm_bn)* }
-                ("hopper_bf16_am_bn_cm_" Bf16, AlongMn, AlongMn) { $($hopper_cm_bn)* }
+                "sm_90a_f32" ("hopper_tf32_am_bk_cm_" Tf32, AlongMn, AlongK) {
+                    $($hopper_tf32_am_cm)*
+                }
+                "sm_90a_f16_ak" ("hopper_f16_ak_bk_cm_" F16, AlongK, AlongK) {
+                    $($hopper_cm)*
+                }
+                "sm_90a_f16_am" ("hopper_f16_am_bk_cm_" F16, AlongMn, AlongK) {
+                    $($hopper_cm)*
+                }
+                "sm_90a_bf16_ak" ("hopper_bf16_ak_bk_cm_" Bf16, AlongK, AlongK) {
+                    $($hopper_cm)*
+                }
+                "sm_90a_bf16_am" ("hopper_bf16_am_bk_cm_" Bf16, AlongMn, AlongK) {
+                    $($hopper_cm)*
+                }
+                "sm_90a_f16_ak" ("hopper_f16_ak_bn_cm_" F16, AlongK, AlongMn) {
+                    $($hopper_cm_bn)*
+                }
+                "sm_90a_f16_am" ("hopper_f16_am_bn_cm_" F16, AlongMn, AlongMn) {
+                    $($hopper_cm_bn)*
+                }
+                "sm_90a_bf16_ak" ("hopper_bf16_ak_bn_cm_" Bf16, AlongK, AlongMn) {
+                    $($hopper_cm_bn)*
+                }
+                "sm_90a_bf16_am" ("hopper_bf16_am_bn_cm_" Bf16, AlongMn, AlongMn) {
+                    $($hopper_cm_bn)*
+                }
             }
             reduce { $($reduce)* }
         }
@@ -295,13 +338,13 @@ macro_rules! for_each_entry {
             })*
         }
         hopper {
-            $(($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
+            $($h_unit:literal ($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
                 $($hm:literal $hn:literal $hk:literal,
                   $h_stages:literal, $schedule:ty, $fused:literal, $suffix:literal;)*
             })*
         }
         hopper_cm {
-            $(($m_name:literal $mt:ty, $ma:ty, $mb:ty) {
+            $($m_unit:literal ($m_name:literal $mt:ty, $ma:ty, $mb:ty) {
                 $($mm:literal $mn:literal $mk:literal,
                   $m_stages:literal, $m_schedule:ty, $m_fused:literal, $m_suffix:literal;)*
             })*
@@ -347,16 +390,20 @@ macro_rules! for_each_entry {
                         TensorCore<$xt, AlongK, AlongK, $xm, $xn, $xk, $xwm, $xwn, $x_loop>;
                 )*)*
             }
-            "sm_90a" {
-                $($(
+            $($h_unit {
+                $(
                     ($h_name, $hm, "x", $hn, "x", $hk, $suffix):
                         Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule, $fused>;
-                )*)*
-                $($(
+                )*
+            })*
+            $($m_unit {
+                $(
                     ($m_name, $mm, "x", $mn, "x", $mk, $m_suffix): Hopper<
                         $mt, $ma, $mb, $mm, $mn, $mk, $m_stages, $m_schedule, $m_fused, true,
                     >;
-                )*)*
+                )*
+            })*
+            "sm_90a_f32" {
                 $(("reduce_", $rm, "x", $rn): Reduce<$rm, $rn>;)*
             }
         }
@@ -366,8 +413,8 @@ macro_rules! for_each_entry {
 /// Defines the kernels of the target being compiled, as functions with at most one
 /// attribute and one ABI: `define_entry_points!(extern "ptx-kernel");`
 ///
-/// The calling crate has the features `sm_75`, `sm_80` and `sm_90a`, and a build enables
-/// one of them. Each function takes a [`GemmParams`](crate::GemmParams) and
+/// The calling crate has a feature for each codegen unit, and a build enables those of one
+/// target. Each function takes a [`GemmParams`](crate::GemmParams) and
 /// [`TensorMaps`](crate::problem::TensorMaps) by value.
 #[macro_export]
 macro_rules! define_entry_points {
@@ -378,16 +425,16 @@ macro_rules! define_entry_points {
             $crate::define_entry_points, ($(#[$attribute])? extern $abi)
         );
     };
-    ($arguments:tt $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {$($(
-        $crate::define_entry_points! { @one $arguments $arch ($($name),+): $kernel }
+    ($arguments:tt $($unit:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {$($(
+        $crate::define_entry_points! { @one $arguments $unit ($($name),+): $kernel }
     )*)*};
     (
         @one ($(#[$attribute:meta])? extern $abi:literal)
-        $arch:literal ($($name:literal),+): $kernel:ty
+        $unit:literal ($($name:literal),+): $kernel:ty
     ) => {
         // `concat!` gives the name as a string, not as an identifier, so each function
         // needs a scope of its own.
-        #[cfg(feature = $arch)]
+        #[cfg(feature = $unit)]
         const _: () = {
             /// # Safety
             /// See `gpu_kernels::kernel::Kernel::run`.
@@ -410,10 +457,14 @@ define_entry_points!(extern "ptx-kernel");
 
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! define_table {
-    (() $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
+    (() $($unit:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
         /// Every kernel, in the order of the list.
         pub const KERNELS: &[KernelInfo] = &[$($(
-            KernelInfo { name: concat!($($name),+), ..<$kernel as Kernel>::INFO },
+            KernelInfo {
+                name: concat!($($name),+),
+                codegen_unit: $unit,
+                ..<$kernel as Kernel>::INFO
+            },
         )*)*];
     };
 }
@@ -427,7 +478,7 @@ for_each_entry!(define_table, ());
 
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 macro_rules! define_functions {
-    (() $($arch:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
+    (() $($unit:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
         /// The function that each entry point calls, in the order of [`KERNELS`]. It is a
         /// constant, so that only crates that use it compile the functions.
         pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams, crate::problem::MapAddress)] = &[$($(

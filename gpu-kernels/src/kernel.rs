@@ -136,6 +136,8 @@ impl Cluster {
 pub struct KernelInfo {
     /// The PTX entry point; unique.
     pub name: &'static str,
+    /// The kernels that it is compiled together with ([`entry`](crate::entry)).
+    pub codegen_unit: &'static str,
     /// The step of the ladder that it instantiates.
     pub family: Family,
     /// The PTX target it is compiled for.
@@ -187,11 +189,12 @@ pub struct KernelInfo {
 }
 
 impl KernelInfo {
-    /// A kernel without clusters, shared memory and layouts of its own, for `name` and the
-    /// kernel's type to fill in.
+    /// A kernel without clusters, shared memory and layouts of its own, for the list of kernels and
+    /// the kernel's type to fill in.
     pub const fn new(family: Family, arch: Arch, input: DType, block: Block, threads: u32) -> Self {
         KernelInfo {
             name: "",
+            codegen_unit: "",
             family,
             arch,
             input,

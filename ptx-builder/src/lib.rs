@@ -134,11 +134,44 @@ pub fn build_unchecked(
     level: OptLevel,
     cache: &Path,
 ) -> Result<Build, Error> {
-    let kernels = KERNELS.iter().filter(|k| k.arch == arch);
-    programs(kernels, || match generator {
-        Generator::Rustc(toolchain) => rustc::compile(toolchain, arch, arch.name(), level, cache),
-        Generator::RustCuda(rust_cuda) => rust_cuda::compile(rust_cuda, arch, cache),
-    })
+    match generator {
+        Generator::Rustc(toolchain) => {
+            build_units(toolchain, arch, &codegen_units(arch), level, cache)
+        }
+        Generator::RustCuda(rust_cuda) => {
+            let kernels = KERNELS.iter().filter(|k| k.arch == arch);
+            programs(kernels, rust_cuda::compile(rust_cuda, arch, cache)?)
+        }
+    }
+}
+
+/// The codegen units of `arch`, in the order of [`KERNELS`].
+pub fn codegen_units(arch: Arch) -> Vec<&'static str> {
+    let mut units = Vec::new();
+    for kernel in KERNELS.iter().filter(|kernel| kernel.arch == arch) {
+        if !units.contains(&kernel.codegen_unit) {
+            units.push(kernel.codegen_unit);
+        }
+    }
+    units
+}
+
+/// [`build_unchecked`] by rustc, for the kernels of some codegen units of `arch`.
+///
+/// # Errors
+/// As [`build_unchecked`].
+pub fn build_units(
+    toolchain: &Toolchain,
+    arch: Arch,
+    units: &[&'static str],
+    level: OptLevel,
+    cache: &Path,
+) -> Result<Build, Error> {
+    let kernels = KERNELS
+        .iter()
+        .filter(|kernel| kernel.arch == arch && units.contains(&kernel.codegen_unit));
+    let compiled = rustc::compile(toolchain, arch, units, level, cache)?;
+    programs(kernels, compiled)
 }
 
 /// [`build`] by rustc, for the [`PROBES`], which are all of one target.
@@ -148,9 +181,8 @@ pub fn build_unchecked(
 pub fn build_probes(toolchain: &Toolchain, cache: &Path) -> Result<Build, Error> {
     let probes = PROBES.iter().map(|probe| &probe.info);
     let (arch, level) = (Arch::Sm90a, OptLevel::default());
-    let build = programs(probes, || {
-        rustc::compile(toolchain, arch, PROBES_FEATURE, level, cache)
-    })?;
+    let compiled = rustc::compile(toolchain, arch, &[PROBES_FEATURE], level, cache)?;
+    let build = programs(probes, compiled)?;
     refuse_divergent(build, toolchain.version(), arch)
 }
 
@@ -167,37 +199,34 @@ fn refuse_divergent(build: Build, generator: String, arch: Arch) -> Result<Build
     })
 }
 
-/// The programs of `kernels`, cut from the module that `compile` makes. Without kernels,
-/// compiles nothing.
+/// The programs of `kernels`, cut from the modules that a compiler made.
 fn programs(
     kernels: impl Iterator<Item = &'static KernelInfo>,
-    compile: impl FnOnce() -> Result<Compiled, Error>,
+    compiled: Compiled,
 ) -> Result<Build, Error> {
     let kernels: Vec<_> = kernels.collect();
-    if kernels.is_empty() {
-        return Ok(Build {
-            programs: Vec::new(),
-            warnings: Vec::new(),
-            leftovers: Vec::new(),
-        });
+    let modules = compiled.modules.iter().map(|text| ptx::Module::parse(text));
+    let mut modules = modules.collect::<Result<Vec<_>, _>>()?;
+    let entries = || modules.iter().flat_map(|module| &module.entries);
+    if let Some(missing) = (kernels.iter()).find(|kernel| entries().all(|e| e.name != kernel.name))
+    {
+        return Err(Error::EntryMissing(missing.name.to_owned()));
     }
-    let compiled = compile()?;
-    let mut module = ptx::Module::parse(&compiled.ptx)?;
-    launch_bounds::add(&mut module, &kernels)?;
-    tensor_maps::settle(&mut module, &kernels)?;
-    let programs = kernels
-        .iter()
-        .map(|kernel| {
-            let ptx = module
-                .program(kernel.name)
-                .ok_or_else(|| Error::EntryMissing(kernel.name.to_owned()))?;
-            Ok(Program { kernel, ptx })
-        })
-        .collect::<Result<_, Error>>()?;
+    for module in &mut modules {
+        launch_bounds::add(module, &kernels)?;
+        tensor_maps::settle(module, &kernels)?;
+    }
+    let program = |&kernel: &&'static KernelInfo| {
+        let ptx = modules
+            .iter()
+            .find_map(|module| module.program(kernel.name))?;
+        Some(Program { kernel, ptx })
+    };
+    let programs = kernels.iter().filter_map(program).collect();
     Ok(Build {
         programs,
         warnings: compiled.warnings,
-        leftovers: module.leftovers(),
+        leftovers: modules.iter().flat_map(ptx::Module::leftovers).collect(),
     })
 }
 

@@ -1,7 +1,8 @@
-//! Compiles the device crate to PTX with rustc's own NVPTX code generator: one package,
-//! whose sources are those of `gpu-kernels`, with a generated manifest. Nothing of the
-//! workspace around them has to be resolved, so this needs no lock file and no registry,
-//! also where tilewise is someone's dependency.
+//! Compiles the device crate to PTX with rustc's own NVPTX code generator: one package for each
+//! codegen unit, whose sources are those of `gpu-kernels`, with generated manifests. Cargo compiles
+//! `core` once for them, and then the packages side by side. Nothing of the workspace around the
+//! sources has to be resolved, so this needs no lock file and no registry, also where tilewise is
+//! someone's dependency.
 
 use std::fs;
 use std::path::Path;
@@ -16,34 +17,39 @@ use crate::toolchain::{TARGET, Toolchain};
 /// it has every instruction the kernels use.
 const PTX_ISA: &str = "+ptx80";
 
-/// Compiles the device crate for `arch`, with the entry points that its cargo
-/// feature `entries` names. Outputs and the compiled `core` are kept under `cache`.
-/// Quick when nothing has changed.
+/// Compiles the device crate for `arch`, a module for each of `units`: cargo features that name
+/// entry points. Outputs and the compiled `core` are kept under `cache`. Quick when nothing has
+/// changed.
 ///
 /// # Errors
 /// `cargo` does not run, the sources do not compile, or `cache` is not writable.
 pub fn compile(
     toolchain: &Toolchain,
     arch: Arch,
-    entries: &str,
+    units: &[&str],
     level: OptLevel,
     cache: &Path,
 ) -> Result<Compiled, Error> {
     let package = Package {
-        name: entries,
+        name: arch.name(),
         target: TARGET,
-        manifests: &[("Cargo.toml", manifest(level))],
+        manifests: &manifests(units, level),
         standard: "core",
         flags: &rustflags(arch),
-        features: &format!("standalone,{entries}"),
     };
     let (made, warnings) = package.compile(toolchain, cache)?;
-    let assembly = made.join("deps/gpu_kernels.s");
-    let ptx = fs::read_to_string(&assembly).map_err(file_error(&assembly))?;
-    // The linker's output. Cargo compiles again as long as it is missing.
-    let linked = assembly.with_extension("ptx");
-    fs::write(&linked, &ptx).map_err(file_error(&linked))?;
-    Ok(Compiled { ptx, warnings })
+    let module = |unit: &&str| -> Result<String, Error> {
+        let assembly = made.join(format!("deps/{unit}.s"));
+        let ptx = fs::read_to_string(&assembly).map_err(file_error(&assembly))?;
+        // The linker's output. Cargo compiles again as long as it is missing.
+        let linked = assembly.with_extension("ptx");
+        fs::write(&linked, &ptx).map_err(file_error(&linked))?;
+        Ok(ptx)
+    };
+    Ok(Compiled {
+        modules: units.iter().map(module).collect::<Result<_, _>>()?,
+        warnings,
+    })
 }
 
 /// The compiler flags of the device build, for `core` and the kernels alike.
@@ -59,33 +65,52 @@ fn rustflags(arch: Arch) -> Vec<String> {
     ]
 }
 
-/// The manifest of the device crate.
-fn manifest(level: OptLevel) -> String {
-    let rest = format!(
-        "crate-type = [\"cdylib\"]\n{}{}",
-        nested::device_features(),
-        nested::profile(level)
+/// The manifests of a workspace in which each unit is a package, with their places.
+fn manifests(units: &[&str], level: OptLevel) -> Vec<(String, String)> {
+    let unit = |unit: &&str| {
+        let features = nested::device_features(&["standalone", unit]);
+        let rest = format!("crate-type = [\"cdylib\"]\n{features}");
+        let manifest = nested::manifest(unit, "gpu-kernels", &rest);
+        (format!("{unit}/Cargo.toml"), manifest)
+    };
+    let profile = nested::profile(level);
+    let workspace = profile.replacen(
+        "[workspace]\n",
+        &format!("[workspace]\nresolver = \"3\"\nmembers = {units:?}\n"),
+        1,
     );
-    nested::manifest("gpu-kernels", "gpu-kernels", &rest)
+    let mut manifests: Vec<_> = units.iter().map(unit).collect();
+    manifests.push(("Cargo.toml".to_owned(), workspace));
+    manifests
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpu_kernels::entry::KERNELS;
+    use nested::profile;
 
     #[test]
-    fn the_manifest_has_a_feature_for_each_target() {
-        let text = manifest(OptLevel::Three);
-        assert!(text.contains("\nopt-level = 3\n"), "{text}");
-        let small = manifest(OptLevel::Size);
-        assert!(small.contains("\nopt-level = \"s\"\n"), "{small}");
-        assert!(text.contains("/gpu-kernels/src/lib.rs'\n"), "{text}");
-        for arch in Arch::ALL {
-            assert!(
-                text.contains(&format!("\n{} = []\n", arch.name())),
-                "{text}"
-            );
+    fn each_unit_is_a_package_with_its_feature_on() {
+        let made = manifests(&["one", "two"], OptLevel::Size);
+        let [one, two, workspace] = &made[..] else {
+            panic!("{made:?}")
+        };
+        for ((place, text), name) in [(one, "one"), (two, "two")] {
+            assert_eq!(*place, format!("{name}/Cargo.toml"));
+            let features = format!("\ndefault = [\"standalone\", \"{name}\"]\n");
+            for part in ["/gpu-kernels/src/lib.rs'\n", &features, "\nprobes = []\n"] {
+                assert!(text.contains(part), "{text}");
+            }
+            for kernel in KERNELS {
+                let feature = format!("\n{} = []\n", kernel.codegen_unit);
+                assert!(text.contains(&feature), "{text}");
+            }
         }
-        assert!(text.contains("\nprobes = []\n"), "{text}");
+        assert_eq!(workspace.0, "Cargo.toml");
+        for part in ["members = [\"one\", \"two\"]\n", "\nopt-level = \"s\"\n"] {
+            assert!(workspace.1.contains(part), "{}", workspace.1);
+        }
+        assert!(profile(OptLevel::Three).contains("\nopt-level = 3\n"));
     }
 }

@@ -142,7 +142,6 @@ pub fn build(wasm: &WasmToolchain, cache: &Path) -> Result<Module, Error> {
             format!("-Clinker={}", wasm.linker.display()),
             "-Clinker-flavor=wasm-ld".to_owned(),
         ],
-        features: "",
     };
     let (made, warnings) = package.compile(&wasm.toolchain, cache)?;
     let module = made.join("tilewise_explorer.wasm");
@@ -153,7 +152,7 @@ pub fn build(wasm: &WasmToolchain, cache: &Path) -> Result<Module, Error> {
 }
 
 /// The manifests, each with its place.
-fn manifests() -> [(&'static str, String); 4] {
+fn manifests() -> [(String, String); 4] {
     let explorer = format!(
         "crate-type = [\"cdylib\"]\n\
          [dependencies]\n\
@@ -166,19 +165,19 @@ fn manifests() -> [(&'static str, String); 4] {
     let model = "[dependencies]\ngpu-kernels = { path = \"../gpu-kernels\" }\n";
     [
         (
-            "gpu-kernels/Cargo.toml",
-            nested::manifest("gpu-kernels", "gpu-kernels", &nested::device_features()),
+            "gpu-kernels/Cargo.toml".into(),
+            nested::manifest("gpu-kernels", "gpu-kernels", &nested::device_features(&[])),
         ),
         (
-            "model/Cargo.toml",
+            "model/Cargo.toml".into(),
             nested::manifest("tilewise-model", "model", model),
         ),
         (
-            "program/Cargo.toml",
+            "program/Cargo.toml".into(),
             nested::manifest("tilewise-program", "program", ""),
         ),
         (
-            "Cargo.toml",
+            "Cargo.toml".into(),
             nested::manifest("tilewise-explorer", "explorer", &explorer),
         ),
     ]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpu_kernels::Arch;
+use ptx_builder::codegen_units;
 use ptx_builder::rust_cuda::{COMPONENTS, REVISION, TOOLCHAIN};
 use serde_json::Value;
 
@@ -159,7 +160,17 @@ fn the_kernels_are_the_one_list_under_cuda_stds_attribute() {
         serde_json::json!(["cdylib", "rlib"])
     );
     for arch in Arch::ALL {
-        assert_eq!(kernels["features"][arch.name()], Value::Array(Vec::new()));
+        let units = codegen_units(arch);
+        let of_arch = &kernels["features"][arch.name()];
+        match units[..] {
+            [unit] => assert_eq!(unit, arch.name()),
+            _ => assert_eq!(*of_arch, serde_json::json!(units)),
+        }
+        for unit in units {
+            for package in [kernels, package(&metadata("Cargo.toml"), "gpu-kernels")] {
+                assert_eq!(package["features"][unit], Value::Array(Vec::new()));
+            }
+        }
     }
     // Two panic handlers do not link.
     let dependency = dependency(kernels, "gpu-kernels");

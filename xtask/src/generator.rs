@@ -44,7 +44,7 @@ fn announcement(found: &RustCuda, cache: &Path) -> Result<Option<&'static str>, 
     let first = !rust_cuda::is_prepared(found, cache)?;
     Ok(first.then_some(
         "rust-cuda's code generator is compiled now, once for this toolchain, LLVM and CUDA. It \
-         needs\nnetwork, and takes minutes: twenty on two busy cores.",
+         needs\nnetwork, and takes minutes: seven on two busy cores.",
     ))
 }
 

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use gpu_kernels::Arch;
-use ptx_builder::{Codegen, OptLevel};
+use ptx_builder::{Codegen, OptLevel, codegen_units};
 
 /// Builds, checks and measures tilewise.
 #[derive(Parser)]
@@ -135,7 +135,7 @@ fn main() -> ExitCode {
         } => match (&compare[..], &opt_level[..]) {
             ([first, second], _) => ptx::compare(first, second),
             (_, []) => ptx::run(&arch, codegen),
-            (_, levels) => ptx::levels::run(&arch, levels, every_rustc),
+            (_, levels) => ptx::levels::run(&arch, codegen_units, levels, every_rustc),
         },
         Command::Bench(passed_on) => bench::run(&passed_on.arguments),
         Command::Order(passed_on) => bench::order(&passed_on.arguments),

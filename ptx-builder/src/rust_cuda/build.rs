@@ -66,8 +66,9 @@ pub fn compile(rust_cuda: &RustCuda, arch: Arch, cache: &Path) -> Result<Compile
         });
     }
     let file = ptx.join(format!("{}.ptx", arch.name()));
+    let ptx = fs::read_to_string(&file).map_err(file_error(&file))?;
     Ok(Compiled {
-        ptx: fs::read_to_string(&file).map_err(file_error(&file))?,
+        modules: vec![ptx],
         warnings: warnings(&messages),
     })
 }

@@ -7,34 +7,40 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use gpu_kernels::Arch;
-use ptx_builder::{Codegen, Error, Generator, OptLevel, toolchain};
+use ptx_builder::{Error, OptLevel, Toolchain, toolchain};
 use rayon::prelude::*;
 
-use crate::{generator, project};
+use crate::project;
 
 /// Compiles the kernels of `archs`, or of all targets, at each of `levels`: by the
-/// compiler of the build, or by every one that can be had.
-pub fn run(archs: &[Arch], levels: &[OptLevel], every_rustc: bool) -> Result<()> {
+/// compiler of the build, or by every one that can be had. `units` has the codegen units of a
+/// target that are compiled.
+pub fn run(
+    archs: &[Arch],
+    units: fn(Arch) -> Vec<&'static str>,
+    levels: &[OptLevel],
+    every_rustc: bool,
+) -> Result<()> {
     let archs = if archs.is_empty() { &Arch::ALL } else { archs };
-    let generators: Vec<Generator> = if every_rustc {
+    let toolchains: Vec<Toolchain> = if every_rustc {
         let (found, lacking) = toolchain::find_all();
         for reason in lacking {
             println!("not run: {reason}");
         }
-        found.into_iter().map(Generator::Rustc).collect()
+        found
     } else {
-        vec![generator::choose(Codegen::Rustc)?.generator]
+        vec![toolchain::find()?]
     };
-    if generators.is_empty() {
+    if toolchains.is_empty() {
         bail!("no rustc can compile the kernels");
     }
     let cache = project::ptx_cache()?;
     let mut failures = 0;
-    for generator in &generators {
+    for toolchain in &toolchains {
         for &level in levels {
             let start = Instant::now();
             let prove = |&arch: &Arch| {
-                let build = ptx_builder::build_unchecked(generator, arch, level, &cache)?;
+                let build = ptx_builder::build_units(toolchain, arch, &units(arch), level, &cache)?;
                 Ok((build.programs.len(), build.divergences()?))
             };
             let proved: Vec<_> = archs.par_iter().map(prove).collect::<Result<_, Error>>()?;
@@ -42,7 +48,7 @@ pub fn run(archs: &[Arch], levels: &[OptLevel], every_rustc: bool) -> Result<()>
             let divergences: Vec<_> = proved.into_iter().flat_map(|(_, found)| found).collect();
             println!(
                 "{}, opt-level {}: {kernels} kernels, {} instructions in divergent code ({:.0} s)",
-                generator.version(),
+                toolchain.version(),
                 level.name(),
                 divergences.len(),
                 start.elapsed().as_secs_f64()
