@@ -175,14 +175,17 @@ impl Embedded {
     }
 
     /// Writes the programs of `build` into files in `out`, and adds them. `what` names them.
-    fn add_all(&mut self, what: &str, build: Build, out: &Path) {
+    fn add_all(&mut self, what: &str, build: Build, out: &Path) -> Result<(), Error> {
         for warning in build.warnings {
             println!("cargo::warning={what}: {warning}");
         }
         for Program { kernel, ptx } in &build.programs {
             self.digest(kernel.name, ptx);
         }
-        self.add(group::compress(&build.programs), out);
+        // Builds with other features or profiles embed the same PTX.
+        let cache = ptx_builder::cache_dir(out);
+        self.add(group::compress(&build.programs, Some(&cache))?, out);
+        Ok(())
     }
 
     /// Adds the PTX of kernel `name` to the digest.
@@ -240,16 +243,13 @@ fn embed(generator: &Generator, out: &Path) -> Result<Embedded, Error> {
     let cache = ptx_builder::cache_dir(out);
     for arch in Arch::ALL {
         let build = ptx_builder::build(generator, arch, &cache)?;
-        embedded.add_all(arch.name(), build, out);
+        embedded.add_all(arch.name(), build, out)?;
     }
     if wants_probes() {
         match generator {
             Generator::Rustc(toolchain) => {
-                embedded.add_all(
-                    "the probes",
-                    ptx_builder::build_probes(toolchain, &cache)?,
-                    out,
-                );
+                let build = ptx_builder::build_probes(toolchain, &cache)?;
+                embedded.add_all("the probes", build, out)?;
             }
             Generator::RustCuda(_) => {
                 println!("cargo::warning=built without the probes, which rustc compiles");

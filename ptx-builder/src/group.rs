@@ -5,12 +5,15 @@
 //! A group is one file, in the format of lzip: the texts of its kernels, one behind the other in
 //! the order of [`KERNELS`](gpu_kernels::entry::KERNELS).
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::ops::Range;
+use std::path::Path;
 
 use lzma_rust2::{LzipOptions, LzipReader, LzipWriter};
 
-use crate::Program;
+use crate::nested::file_error;
+use crate::{Error, Program};
 
 /// The compression level, of xz's levels 0 to 9. For 40 MB of PTX, level 6 makes 3.2 MB in 7 s,
 /// level 4 makes 3.8 MB in 4 s; DEFLATE, kernel by kernel, made 7.9 MB.
@@ -50,8 +53,12 @@ pub fn file_name(name: &str) -> String {
     format!("{name}.ptx.lz")
 }
 
-/// The groups of `programs`, in the order of their first kernels.
-pub fn compress(programs: &[Program]) -> Vec<Group> {
+/// The groups of `programs`, in the order of their first kernels. `cache` ([`crate::cache_dir`])
+/// keeps them: a group with the same texts is taken from there.
+///
+/// # Errors
+/// `cache` is not writable.
+pub fn compress(programs: &[Program], cache: Option<&Path>) -> Result<Vec<Group>, Error> {
     let mut groups: Vec<(Group, String)> = Vec::new();
     for Program { kernel, ptx } in programs {
         let name = name(kernel.name);
@@ -71,11 +78,35 @@ pub fn compress(programs: &[Program]) -> Vec<Group> {
             .push((kernel.name, text.len()..text.len() + ptx.len()));
         text.push_str(ptx);
     }
-    let compressed = groups.into_iter().map(|(group, text)| Group {
-        compressed: lzip(text.as_bytes()),
-        ..group
+    let compressed = groups.into_iter().map(|(group, text)| {
+        let compressed = match cache {
+            Some(dir) => compressed_in(&dir.join("groups").join(file_name(&group.name)), &text)?,
+            None => lzip(text.as_bytes()),
+        };
+        Ok(Group {
+            compressed,
+            ..group
+        })
     });
     compressed.collect()
+}
+
+/// `text`, compressed, from `file` where that has it.
+fn compressed_in(file: &Path, text: &str) -> Result<Vec<u8>, Error> {
+    if let Ok(compressed) = fs::read(file)
+        && decompress(&compressed).is_ok_and(|kept| kept == text)
+    {
+        return Ok(compressed);
+    }
+    let compressed = lzip(text.as_bytes());
+    if let Some(dir) = file.parent() {
+        fs::create_dir_all(dir).map_err(file_error(dir))?;
+    }
+    // Another build may read or write the same file.
+    let own = file.with_extension(std::process::id().to_string());
+    fs::write(&own, &compressed).map_err(file_error(&own))?;
+    fs::rename(&own, file).map_err(file_error(file))?;
+    Ok(compressed)
 }
 
 fn lzip(text: &[u8]) -> Vec<u8> {
@@ -99,18 +130,59 @@ pub fn decompress(compressed: &[u8]) -> std::io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpu_kernels::KernelInfo;
     use gpu_kernels::entry::KERNELS;
+
+    fn programs() -> Vec<Program> {
+        let text =
+            |name: &str, times: u32| format!(".entry {name}() {{}}\n").repeat(times as usize);
+        let program = |kernel: &'static KernelInfo| Program {
+            kernel,
+            ptx: text(kernel.name, kernel.stages + 1),
+        };
+        KERNELS.iter().map(program).collect()
+    }
+
+    #[test]
+    fn groups_are_kept_until_a_text_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut programs = programs();
+        let (anew, kept) = (
+            compress(&programs, None).unwrap(),
+            dir.path().join("groups"),
+        );
+        for _ in 0..2 {
+            assert_eq!(compress(&programs, Some(dir.path())).unwrap(), anew);
+        }
+        let files = || {
+            let file = |name: &str| fs::read(kept.join(file_name(name))).unwrap();
+            anew.iter()
+                .map(|group| file(&group.name))
+                .collect::<Vec<_>>()
+        };
+        assert!(
+            files()
+                .iter()
+                .eq(anew.iter().map(|group| &group.compressed))
+        );
+        assert_eq!(fs::read_dir(&kept).unwrap().count(), anew.len());
+
+        programs[0].ptx.push(' ');
+        fs::write(kept.join(file_name(&anew[1].name)), "damaged").unwrap();
+        let others = compress(&programs, Some(dir.path())).unwrap();
+        assert_eq!(others, compress(&programs, None).unwrap());
+        assert_ne!(others[0], anew[0]);
+        assert!(
+            files()
+                .iter()
+                .eq(others.iter().map(|group| &group.compressed))
+        );
+    }
 
     #[test]
     fn every_text_is_where_its_group_says() {
-        let programs: Vec<_> = KERNELS
-            .iter()
-            .map(|kernel| Program {
-                kernel,
-                ptx: format!(".entry {}() {{}}\n", kernel.name).repeat(kernel.stages as usize + 1),
-            })
-            .collect();
-        let groups = compress(&programs);
+        let programs = programs();
+        let groups = compress(&programs, None).unwrap();
         assert!(groups.len() < KERNELS.len() * 2 / 3);
         let found = groups.iter().map(|group| group.kernels.len());
         assert_eq!(found.sum::<usize>(), KERNELS.len());

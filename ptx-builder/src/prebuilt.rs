@@ -43,11 +43,17 @@ pub struct PrebuiltKernel {
     pub ptx: String,
 }
 
-/// Writes the folder `dir` anew, with the PTX of all `programs` by `toolchain`.
+/// Writes the folder `dir` anew, with the PTX of all `programs` by `toolchain`. `cache` is that of
+/// [`group::compress`].
 ///
 /// # Errors
-/// The folder cannot be written.
-pub fn write(dir: &Path, toolchain: &Toolchain, programs: &[Program]) -> Result<(), Error> {
+/// The folder cannot be written, or `cache`.
+pub fn write(
+    dir: &Path,
+    toolchain: &Toolchain,
+    programs: &[Program],
+    cache: Option<&Path>,
+) -> Result<(), Error> {
     if dir.exists() {
         fs::remove_dir_all(dir).map_err(file_error(dir))?;
     }
@@ -59,7 +65,7 @@ pub fn write(dir: &Path, toolchain: &Toolchain, programs: &[Program]) -> Result<
         let (hash, bytes) = (sha256(ptx), ptx.len());
         writeln!(manifest, "{hash} {bytes} {}", kernel.name).expect("a String takes any text");
     }
-    for group in group::compress(programs) {
+    for group in group::compress(programs, cache)? {
         write(dir.join(group::file_name(&group.name)), &group.compressed)?;
     }
     write(dir.join(MANIFEST), manifest.as_bytes())
@@ -185,10 +191,10 @@ mod tests {
     fn what_is_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("prebuilt");
-        write(&dir, &toolchain(), &programs()).unwrap();
+        write(&dir, &toolchain(), &programs(), None).unwrap();
         // Anew, whatever was there.
         fs::write(dir.join("old.ptx.lz"), "").unwrap();
-        write(&dir, &toolchain(), &programs()).unwrap();
+        write(&dir, &toolchain(), &programs(), None).unwrap();
         assert!(!dir.join("old.ptx.lz").exists());
         let found = read(&dir).unwrap();
         assert_eq!(found.compiler, "rustc 1.95.0, LLVM 22.1.2");
@@ -199,7 +205,7 @@ mod tests {
                 (program.kernel.name, &program.ptx)
             );
         }
-        assert_eq!(found.groups, group::compress(&programs()));
+        assert_eq!(found.groups, group::compress(&programs(), None).unwrap());
     }
 
     #[test]
@@ -213,20 +219,20 @@ mod tests {
         };
         refusal(MANIFEST);
         let all = programs();
-        write(dir, &toolchain(), &all).unwrap();
+        write(dir, &toolchain(), &all, None).unwrap();
         let file = group::file_name(&group::name(name));
         let other = Program {
             kernel: &KERNELS[0],
             ptx: "other".into(),
         };
-        let other = group::compress(&[other]).remove(0);
+        let other = group::compress(&[other], None).unwrap().remove(0);
         fs::write(dir.join(&file), other.compressed).unwrap();
         refusal(&format!("{file}: not the PTX of `{name}` whose hash"));
         fs::write(dir.join(&file), [0xff; 8]).unwrap();
         refusal(&format!("{file}: "));
         fs::remove_file(dir.join(&file)).unwrap();
         refusal(&format!("{file}: "));
-        write(dir, &toolchain(), &all[1..]).unwrap();
+        write(dir, &toolchain(), &all[1..], None).unwrap();
         refusal(&format!("no kernel `{name}`"));
         fs::write(dir.join(MANIFEST), "rustc\n").unwrap();
         refusal("no compiler");

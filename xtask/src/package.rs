@@ -62,7 +62,12 @@ pub fn run(compared: Option<&Path>) -> Result<()> {
 /// Makes the packages in `target/package`.
 fn make(kernels: &Kernels) -> Result<()> {
     let dir = project::root().join("host").join(PREBUILT);
-    prebuilt::write(&dir, &kernels.toolchain, &kernels.programs)?;
+    prebuilt::write(
+        &dir,
+        &kernels.toolchain,
+        &kernels.programs,
+        Some(&project::ptx_cache()?),
+    )?;
     // The PTX is not committed, which alone makes the folder dirty. Cargo's own verification
     // would build each package with what it has once unpacked under the name and version of
     // the others, which may have changed since: `dependent` builds them all instead.
@@ -221,7 +226,7 @@ mod tests {
     fn other_ptx_and_another_compiler_are_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let packaged = kernels("1.95.0", str::to_owned);
-        prebuilt::write(folder.path(), &packaged.toolchain, &packaged.programs).unwrap();
+        prebuilt::write(folder.path(), &packaged.toolchain, &packaged.programs, None).unwrap();
         packaged.compare(folder.path()).unwrap();
         let refusal = |kernels: Kernels| kernels.compare(folder.path()).unwrap_err().to_string();
         let last = KERNELS.last().unwrap().name;
