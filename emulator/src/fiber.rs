@@ -1,7 +1,7 @@
 //! Threads as coroutines: each runs on a stack of its own until it waits.
 
 use std::cell::Cell;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -33,7 +33,49 @@ pub(super) struct Stacks(Vec<DefaultStack>);
 static KEPT: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
 
 fn kept() -> MutexGuard<'static, Vec<DefaultStack>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&KEPT)
+}
+
+/// What is behind these mutexes is whole whenever they are free.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stacks that all launches of the process may have at the same time. Linux gives a process 65,530
+/// mappings (`vm.max_map_count`), and a stack with its guard page takes two; the rest is for
+/// stacks that are kept and for the program.
+const MOST_RESERVED: usize = 24 << 10;
+
+/// Stacks that running launches may use.
+static RESERVED: Mutex<usize> = Mutex::new(0);
+
+/// Notified whenever there are fewer.
+static RELEASED: Condvar = Condvar::new();
+
+/// Held by the launch whose turn it is to reserve, so that small launches do not pass a large one
+/// for ever.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The right of a launch to have so many stacks at the same time, until it is dropped.
+pub(super) struct Reservation(usize);
+
+impl Reservation {
+    /// Waits until other launches leave room for `stacks`, or until there are none: a launch reserves
+    /// all that it needs at once, so it ends without waiting again.
+    pub(super) fn of(stacks: usize) -> Self {
+        let _turn = lock(&TURN);
+        let full = |reserved: &mut usize| *reserved > 0 && *reserved + stacks > MOST_RESERVED;
+        let reserved = RELEASED.wait_while(lock(&RESERVED), full);
+        *reserved.unwrap_or_else(PoisonError::into_inner) += stacks;
+        Reservation(stacks)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        *lock(&RESERVED) -= self.0;
+        RELEASED.notify_all();
+    }
 }
 
 /// Maximum number of stacks that are kept.

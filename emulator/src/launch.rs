@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use super::counts::Counts;
-use super::fiber::{Body, Fiber, Stacks};
+use super::fiber::{Body, Fiber, Reservation, Stacks};
 use super::machine::{Aborted, Broken, Cluster, Launch, enter};
 use super::memory::Memory;
 use super::options::Options;
@@ -46,9 +46,17 @@ pub enum Error {
         /// Why the grid cannot be launched.
         reason: String,
     },
-    /// The host has no memory for the stacks of the threads.
-    #[error("no stack for a thread: {0}")]
-    Stacks(#[source] std::io::Error),
+    /// The host has no memory for the stacks of the threads, or no mappings.
+    #[error(
+        "no stack for one of {threads} threads that run at once: {source}; where that is `Cannot \
+         allocate memory`, Linux's vm.max_map_count must be more than twice their number"
+    )]
+    Stacks {
+        /// Threads of all clusters that run at once.
+        threads: u32,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
 }
 
 fn lines(reports: &[Report]) -> String {
@@ -87,17 +95,20 @@ pub fn launch_watched(
     let clusters = grid.ctas.0 * grid.ctas.1 / grid.ctas_per_cluster;
     let slots = options.slots.clamp(1, clusters.max(1));
     let workers = options.workers.clamp(1, slots as usize);
+    let threads = slots * grid.ctas_per_cluster * grid.threads;
     let shared = Shared {
         launch: &launch,
         body: grid.body,
         clusters,
         slots,
+        threads,
         workers,
         progress: AtomicU64::new(0),
         idle: AtomicUsize::new(0),
         ended,
     };
     let shared = &shared;
+    let reservation = Reservation::of(threads as usize);
     let outcomes: Vec<Result<Outcome, Error>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|worker| scope.spawn(move || Worker::new(shared, worker as u32).run()))
@@ -111,6 +122,7 @@ pub fn launch_watched(
             })
             .collect()
     });
+    drop(reservation);
     memory.end_launch();
     let mut total = Outcome::default();
     for outcome in outcomes {
@@ -162,6 +174,8 @@ struct Shared<'l> {
     body: Body<'l>,
     clusters: u32,
     slots: u32,
+    /// Threads of the clusters in all slots.
+    threads: u32,
     workers: usize,
     /// A counter that grows whenever a flag may have been raised.
     progress: AtomicU64,
@@ -320,7 +334,10 @@ impl<'l> Running<'l> {
         for _ in 0..threads {
             // SAFETY: the body belongs to the launch, which outlives its workers.
             let fiber = unsafe { Fiber::new(shared.body, stacks) };
-            running.fibers.push(fiber.map_err(Error::Stacks)?);
+            running.fibers.push(fiber.map_err(|source| Error::Stacks {
+                threads: shared.threads,
+                source,
+            })?);
         }
         Ok(running)
     }

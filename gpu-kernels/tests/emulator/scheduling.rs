@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use gpu_kernels::isa::{flag, mbarrier, shared, thread};
 use tilewise_emulator::{Check, Fault, Instruction, Memory, Options};
 
-use crate::{LaunchConfig, cta, run_with, set_up, shared as at, tid};
+use crate::{LaunchConfig, cluster, cta, run_with, set_up, shared as at, tid};
 
 /// The order in which the warps' first lanes arrive at an mbarrier.
 fn arrivals(seed: u64) -> Vec<u32> {
@@ -198,4 +198,26 @@ fn accesses_of_lanes_belong_together_however_far_a_lane_is_ahead() {
         (counts.shared_accesses, counts.bank_conflicts),
         (4 * 300, 0)
     );
+}
+
+#[test]
+fn launches_of_many_threads_wait_for_each_other() {
+    // 16,384 threads each, of which two launches would have more stacks than Linux maps.
+    let launch = || {
+        let ran = AtomicU32::new(0);
+        let config = LaunchConfig {
+            ctas: 32,
+            ..cluster(8, 512)
+        };
+        let kernel = || {
+            ran.fetch_add(1, SeqCst);
+        };
+        run_with(&mut Memory::new(), config, &Options::default(), kernel).unwrap();
+        assert_eq!(ran.into_inner(), 32 * 512);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(launch);
+        }
+    });
 }

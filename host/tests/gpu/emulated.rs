@@ -74,10 +74,12 @@ fn differs_by_layout(kernel: &KernelInfo) -> bool {
     majors.iter().flatten().any(|&major| major != Major::K)
 }
 
-/// Kernels of one tile size for each way of sharing work stand for the others.
+/// Kernels of one tile size for each way of sharing work stand for the others, and K in two parts
+/// for K in more, where most of the time goes to threads that have no k-block.
 fn is_plain(case: &Case) -> bool {
-    case.kernel
-        .is_some_and(|kernel| kernel.block.m == 64 || kernel.family != Family::Hopper)
+    case.kernel.is_some_and(|kernel| {
+        kernel.family != Family::Hopper || kernel.block.m == 64 && kernel.cluster.k <= 2
+    })
 }
 
 /// The estimated time of the product.
