@@ -32,9 +32,8 @@ pub(super) struct Stacks(Vec<DefaultStack>);
 /// running a short thread.
 static KEPT: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
 
-fn kept() -> MutexGuard<'static, Vec<DefaultStack>> {
-    lock(&KEPT)
-}
+/// Maximum number of stacks that are kept.
+const MOST_KEPT: usize = 4096;
 
 /// What is behind these mutexes is whole whenever they are free.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -78,12 +77,9 @@ impl Drop for Reservation {
     }
 }
 
-/// Maximum number of stacks that are kept.
-const MOST_KEPT: usize = 4096;
-
 impl Drop for Stacks {
     fn drop(&mut self) {
-        let mut kept = kept();
+        let mut kept = lock(&KEPT);
         let room = MOST_KEPT.saturating_sub(kept.len());
         kept.extend(self.0.drain(..).take(room));
     }
@@ -91,7 +87,7 @@ impl Drop for Stacks {
 
 impl Stacks {
     fn take(&mut self) -> std::io::Result<DefaultStack> {
-        let kept = || kept().pop();
+        let kept = || lock(&KEPT).pop();
         match self.0.pop().or_else(kept) {
             Some(stack) => Ok(stack),
             None => DefaultStack::new(STACK_BYTES),

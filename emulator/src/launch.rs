@@ -95,20 +95,18 @@ pub fn launch_watched(
     let clusters = grid.ctas.0 * grid.ctas.1 / grid.ctas_per_cluster;
     let slots = options.slots.clamp(1, clusters.max(1));
     let workers = options.workers.clamp(1, slots as usize);
-    let threads = slots * grid.ctas_per_cluster * grid.threads;
     let shared = Shared {
         launch: &launch,
         body: grid.body,
         clusters,
         slots,
-        threads,
         workers,
         progress: AtomicU64::new(0),
         idle: AtomicUsize::new(0),
         ended,
     };
     let shared = &shared;
-    let reservation = Reservation::of(threads as usize);
+    let reservation = Reservation::of(shared.threads() as usize);
     let outcomes: Vec<Result<Outcome, Error>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|worker| scope.spawn(move || Worker::new(shared, worker as u32).run()))
@@ -174,8 +172,6 @@ struct Shared<'l> {
     body: Body<'l>,
     clusters: u32,
     slots: u32,
-    /// Threads of the clusters in all slots.
-    threads: u32,
     workers: usize,
     /// A counter that grows whenever a flag may have been raised.
     progress: AtomicU64,
@@ -289,6 +285,11 @@ impl<'l> Worker<'l> {
 }
 
 impl Shared<'_> {
+    /// Threads of the clusters in all slots.
+    fn threads(&self) -> u32 {
+        self.slots * self.launch.ctas_per_cluster * self.launch.threads
+    }
+
     /// Waits until there is progress since `seen`, or all workers wait here.
     /// Returns whether all workers wait.
     fn all_idle(&self, seen: u64) -> bool {
@@ -335,7 +336,7 @@ impl<'l> Running<'l> {
             // SAFETY: the body belongs to the launch, which outlives its workers.
             let fiber = unsafe { Fiber::new(shared.body, stacks) };
             running.fibers.push(fiber.map_err(|source| Error::Stacks {
-                threads: shared.threads,
+                threads: shared.threads(),
                 source,
             })?);
         }

@@ -73,13 +73,8 @@ fn manifests(units: &[&str], level: OptLevel) -> Vec<(String, String)> {
         let manifest = nested::manifest(unit, "gpu-kernels", &rest);
         (format!("{unit}/Cargo.toml"), manifest)
     };
-    let profile = nested::profile(level);
-    let workspace = profile.replacen(
-        "[workspace]\n",
-        &format!("[workspace]\nresolver = \"3\"\nmembers = {units:?}\n"),
-        1,
-    );
     let mut manifests: Vec<_> = units.iter().map(unit).collect();
+    let workspace = nested::workspace(units, level);
     manifests.push(("Cargo.toml".to_owned(), workspace));
     manifests
 }
@@ -88,7 +83,6 @@ fn manifests(units: &[&str], level: OptLevel) -> Vec<(String, String)> {
 mod tests {
     use super::*;
     use gpu_kernels::entry::KERNELS;
-    use nested::profile;
 
     #[test]
     fn each_unit_is_a_package_with_its_feature_on() {
@@ -111,6 +105,7 @@ mod tests {
         for part in ["members = [\"one\", \"two\"]\n", "\nopt-level = \"s\"\n"] {
             assert!(workspace.1.contains(part), "{}", workspace.1);
         }
-        assert!(profile(OptLevel::Three).contains("\nopt-level = 3\n"));
+        let three = nested::workspace(&[], OptLevel::Three);
+        assert!(three.contains("\nopt-level = 3\n"), "{three}");
     }
 }

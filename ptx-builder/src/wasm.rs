@@ -160,7 +160,7 @@ fn manifests() -> [(String, String); 4] {
          tilewise-model = {{ path = \"model\" }}\n\
          tilewise-program = {{ path = \"program\" }}\n\
          {}strip = true\n",
-        nested::profile(OptLevel::Three)
+        nested::workspace(&[], OptLevel::Three)
     );
     let model = "[dependencies]\ngpu-kernels = { path = \"../gpu-kernels\" }\n";
     [
