@@ -156,7 +156,8 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
         m, n, layout = n, m, turned(layout)
     a_along_k, b_along_k = layout[0] == "n", layout[1] == "t"
     # CTAs along N (across) share A, CTAs along M (down) share B.
-    down, across = arguments if schedule == "Clusters" else (1, 1)
+    leaves_sums = schedule == "SplitKParallel"
+    down, across = arguments if schedule == "Clusters" or leaves_sums else (1, 1)
     parts = arguments[0] if schedule == "SplitK" else 1
     ping_pong = schedule == "PingPong"
     consumers = 3 if height == 192 else 1 if height == 64 and not ping_pong else 2
@@ -188,10 +189,10 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
     apart = max(0, 1 - L2_BYTES / 2 / (a + b))
     times = lambda readers: max(1, readers * apart ** (readers - 1)) if readers else 1
     again = a * (times(readers_a) - 1) + b * (times(readers_b) - 1)
-    if split_k and tiles_all <= at_once:
-        # CTAs, and waves of them.
+    if split_k and (tiles_all <= at_once or leaves_sums):
+        # Clusters, and waves of them.
         most = min(k_blocks, max(at_once // tiles_all, 2))
-        each = [count * tiles_all for count in range(2, most + 1)]
+        each = [count * tiles_all for count in range(1 if leaves_sums else 2, most + 1)]
         counts = [(count, ceil(count, at_once)) for count in each]
     elif schedule == "StreamK" and left and not split_k:
         each = [count * left for count in range(2, min(k_blocks, at_once // left) + 1)]
@@ -212,11 +213,11 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
         "in_parts": max(staged, 2) * 8192 * consumers < consumers * 64 * width * 2,
-        "ping_pong": ping_pong, "stream_k": schedule == "StreamK", "split_k": split_k, "tiles": tiles_all,
+        "ping_pong": ping_pong, "stream_k": schedule == "StreamK" or leaves_sums, "split_k": split_k, "tiles": tiles_all,
         "at_once": at_once, "k_blocks": k_blocks, "accumulators": 4 * height * width,
         "stages": stages, "counts": counts,
         "intensity": 2 * m * n * k / (a + b + c), "ctas": ctas, "bytes_of_tile": (a + b + c) / tiles_all, "again": again / tiles_all,
-        "possible": schedule != "StreamK" or (bool(counts) if split_k else left != 0),
+        "possible": bool(counts) if split_k else schedule != "StreamK" or left != 0,
     }  # fmt: skip
 
 
@@ -311,14 +312,16 @@ def estimate(c, t):
     last = np.nan_to_num(np.fmin.reduce(last, axis=1), nan=np.inf)
     # Under split-K, all tiles in parts, and `peers` waves of CTAs.
     each = np.ceil((t["k_blocks"] / (t["count"].T / t["tiles"])).T)
-    dram = from_dram((t["tiles"] * t["bytes_of_tile"])[:, None], np.minimum(t["count"].T, t["at_once"]).T)
-    at_once = np.minimum(t["count"].T, t["at_once"]).T
+    at_once = (np.minimum(t["count"].T, t["at_once"]) * t["ctas"]).T
+    dram = from_dram((t["tiles"] * t["bytes_of_tile"])[:, None], at_once)
     parts = np.maximum(t["peers"] * each * k_block_of(at_once), dram)
     parts = parts + t["peers"] * t["accumulators"][:, None] / c["STORED_PER_CYCLE"] + c["REDUCE_LATENCY"]
-    parts = parts + t["count"] * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
+    ctas = (t["count"].T * t["ctas"]).T
+    parts = parts + ctas * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
     parts = np.nan_to_num(np.fmin.reduce(parts, axis=1), nan=np.inf)
     shared = np.where(t["split_k"], parts, waves * wave + last) / (1 - c["STREAM_K_MARGIN"])
-    shared = shared * apart
+    shared = shared + t["clusters"] * c["CLUSTER_LATENCY"]
+    shared = shared * (1 + SHARED_LOADS_MARGIN * t["coupled"]) * apart
     shared = shared + t["stages"] * c["STAGE"]
     cycles = np.where(t["stream_k"], shared, whole)
     return np.where(t["possible"], cycles, np.inf)

@@ -32,7 +32,7 @@ pub fn compare(worlds: &Worlds, random: &mut StdRng) -> Vec<Tally> {
     for index in 0..problems {
         let drawn = (0..DRAWS).find_map(|_| {
             let mut case = random_case(random);
-            if case.choice.schedule == Schedule::StreamK {
+            if case.kernel().stream_k_bytes > 0 {
                 cut_as_on(device, &mut case);
             }
             let name = name(index, problems, &case);
@@ -291,7 +291,10 @@ fn random_case(random: &mut StdRng) -> Case {
         .into_iter()
         .filter(|&schedule| kernel.runs_under(schedule))
         .collect();
-    case.choice.schedule = choose(random, &possible);
+    // Others have split-K alone, which the case has by itself.
+    if !possible.is_empty() {
+        case.choice.schedule = choose(random, &possible);
+    }
     case.resident = 4 * kernel.cluster.ctas();
     case
 }
@@ -309,8 +312,14 @@ fn cut_as_on(device: &Device, case: &mut Case) {
     };
     let grid = select::tile_grid(case.kernel(), case.m, case.n);
     case.resident = sms * case.kernel().ctas_per_sm;
-    case.choice.stream_k_ctas =
-        cost::shared_ctas(case.kernel(), grid, 1, case.k, &target, Schedule::StreamK);
+    case.choice.stream_k_ctas = cost::shared_ctas(
+        case.kernel(),
+        grid,
+        1,
+        case.k,
+        &target,
+        case.choice.schedule,
+    );
 }
 
 /// Moves the lines of a matrix apart, by a multiple of 16 bytes where TMA reads it.

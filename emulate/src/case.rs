@@ -54,7 +54,15 @@ impl Case {
         let bytes = kernel.input.bytes();
         let packs = kernel.family == Family::Pack;
         let along_k = |major: Option<Major>| major.unwrap_or(Major::K) == Major::K;
-        let is_stream_k = kernel.runs_under(Schedule::StreamK);
+        let grid = select::tile_grid(kernel, m, n);
+        let (schedule, stream_k_ctas) = if kernel.runs_under(Schedule::StreamK) {
+            (Schedule::StreamK, 2)
+        } else if kernel.leaves_sums() {
+            let parts = k.div_ceil(kernel.block.k).min(2);
+            (Schedule::SplitK, parts * grid.tiles())
+        } else {
+            (Schedule::Grid1d, 0)
+        };
         // No kernel that multiplies splits elements.
         let splits = kernel.input.parts() > 1;
         Case {
@@ -68,15 +76,16 @@ impl Case {
                     b: splits,
                 },
                 pack: splits.then(|| *crate::kernel("split_f16x3").expect("there is one")),
-                grid: select::tile_grid(kernel, m, n),
+                grid,
                 batches: 1,
                 order: TileOrder::RowMajor,
-                schedule: match is_stream_k {
-                    true => Schedule::StreamK,
-                    false => Schedule::Grid1d,
-                },
-                stream_k_ctas: if is_stream_k { 2 } else { 0 },
-                reduce: None,
+                schedule,
+                stream_k_ctas,
+                reduce: kernel.leaves_sums().then(|| {
+                    let (height, width) = kernel.cluster_tile();
+                    let name = format!("reduce_{height}x{width}");
+                    *crate::kernel(&name).expect("there is one for each such kernel")
+                }),
             },
             m,
             n,

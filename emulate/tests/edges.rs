@@ -76,6 +76,10 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
             case.choice.schedule = allowed[random.random_range(0..allowed.len())];
             case.resident = kernel.cluster.ctas() * random.random_range(1..=3);
         }
+        _ if kernel.leaves_sums() => {
+            let parts = random.random_range(1..=k.div_ceil(depth).min(4));
+            case.choice.stream_k_ctas = parts * case.choice.grid.tiles();
+        }
         _ => {
             case.resident = random.random_range(2..=4);
             case.choice.stream_k_ctas = random.random_range(1..=case.resident);
@@ -230,6 +234,7 @@ fn hopper_kernels_are_right_in_any_order_of_events() {
         "hopper_f16_am_bk_64x64x64_split4",
         "hopper_bf16_ak_bn_192x128x64",
         "hopper_f16_ak_bk_128x128x64_streamk",
+        "hopper_f16_ak_bn_128x64x64_splitk_cluster1x4",
         "hopper_tf32_am_bk_cm_128x128x32",
         "hopper_f16_ak_bk_cm_128x160x64_cluster4x1",
     ] {

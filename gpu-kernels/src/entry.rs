@@ -41,7 +41,8 @@ pub mod names {
     pub use crate::dtype::{AlongK, AlongMn};
     pub use crate::element::{Bf16, F16, F16x3, F32, Tf32};
     pub use crate::kernels::hopper::{
-        Clusters, Cooperative, Hopper, PingPong, SplitK, StreamK, Unaligned, UnalignedSplitK,
+        Clusters, Cooperative, Hopper, PingPong, SplitK, SplitKParallel, StreamK, Unaligned,
+        UnalignedSplitK,
     };
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
@@ -118,6 +119,11 @@ macro_rules! for_each_entry {
                 64 64 64, 8, SplitK<8>, true, "_split8";
                 128 64 64, 6, SplitK<4>, false, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
+                64 128 64, 7, SplitK<4>, false, "_split4";
+                64 32 64, 12, SplitK<8>, false, "_split8";
+                128 192 64, 5, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
+                128 128 64, 7, SplitKParallel<1, 2>, false, "_splitk_cluster1x2";
+                128 64 64, 9, SplitKParallel<1, 4>, false, "_splitk_cluster1x4";
                 64 64 64, 6, Unaligned, true, "_unaligned";
                 64 64 64, 6, UnalignedSplitK<4>, false, "_unaligned_split4";
                 64 64 64, 6, UnalignedSplitK<8>, false, "_unaligned_split8";
@@ -132,6 +138,10 @@ macro_rules! for_each_entry {
                 128 80 64, 7, Cooperative, false, "";
                 64 96 64, 10, Cooperative, false, "";
                 64 96 64, 10, Clusters<2, 4>, false, "_cluster2x4";
+                128 160 64, 6, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
+                64 192 64, 6, Cooperative, false, "";
+                256 112 64, 4, Clusters<1, 2>, false, "_cluster1x2";
+                128 80 64, 6, SplitK<4>, false, "_split4";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
             // that load as much as 128 gain too little.
@@ -141,6 +151,9 @@ macro_rules! for_each_entry {
                 128 144 64, 4, Cooperative, false, "";
                 64 96 64, 8, Cooperative, false, "";
                 64 96 64, 8, Clusters<2, 4>, false, "_cluster2x4";
+                128 160 64, 5, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
+                64 112 64, 8, Clusters<4, 1>, false, "_cluster4x1";
+                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
             }
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
             // columns here, make tiles of as many columns.
@@ -154,11 +167,14 @@ macro_rules! for_each_entry {
                 128 144 64, 5, Cooperative, false, "";
                 128 64 64, 8, Clusters<4, 2>, false, "_cluster4x2";
                 64 96 64, 10, Clusters<4, 1>, false, "_cluster4x1";
+                64 176 64, 7, Clusters<4, 1>, false, "_cluster4x1";
+                128 224 64, 4, Clusters<1, 2>, false, "_cluster1x2";
             }
             // The same with B along N.
             hopper_cm_bn {
                 256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
                 64 96 64, 8, Clusters<4, 1>, false, "_cluster4x1";
+                64 176 64, 6, Clusters<4, 1>, false, "_cluster4x1";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
@@ -201,8 +217,10 @@ macro_rules! for_each_entry {
                 128 64 32, 8, Cooperative, false, "";
                 64 64 32, 8, Cooperative, false, "";
             }
-            // M N of every tile under stream-K
+            // M N of every tile under stream-K, and of every cluster that leaves its sums
             reduce {
+                256 192;
+                256 160;
                 128 256;
                 128 160;
                 128 128;

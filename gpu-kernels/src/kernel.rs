@@ -183,7 +183,7 @@ pub struct KernelInfo {
     pub staging_bytes: u32,
     /// Dynamic shared memory of one CTA, bytes.
     pub shared_bytes: u32,
-    /// Device memory for each CTA that shares tiles under [`Schedule::StreamK`] or
+    /// Device memory for each CTA, or cluster, that shares tiles under [`Schedule::StreamK`] or
     /// [`Schedule::SplitK`], bytes; 0 for kernels that share none.
     pub stream_k_bytes: u32,
 }
@@ -232,13 +232,20 @@ impl KernelInfo {
         (self.block.m * self.cluster.m, self.block.n * self.cluster.n)
     }
 
-    /// Whether it can run under `schedule`: kernels with clusters need a 1-D grid, and
-    /// kernels for stream-K run under stream-K and split-K only.
+    /// Whether it stores no C: it leaves its sums for [`Family::Reduce`], which computes the
+    /// epilogue.
+    pub const fn leaves_sums(&self) -> bool {
+        self.stream_k_bytes > 0 && self.cluster.ctas() > 1
+    }
+
+    /// Whether it can run under `schedule`: kernels with clusters need a 1-D grid, kernels for
+    /// stream-K run under stream-K and split-K only, and those that leave their sums under the latter.
     pub const fn runs_under(&self, schedule: Schedule) -> bool {
         match schedule {
             Schedule::Grid2d => self.stream_k_bytes == 0 && self.cluster.ctas() == 1,
             Schedule::Grid1d | Schedule::Persistent => self.stream_k_bytes == 0,
-            Schedule::StreamK | Schedule::SplitK => self.stream_k_bytes > 0,
+            Schedule::StreamK => self.stream_k_bytes > 0 && !self.leaves_sums(),
+            Schedule::SplitK => self.stream_k_bytes > 0,
         }
     }
 }

@@ -246,7 +246,7 @@ impl<'a> Catalog<'a> {
     pub(crate) fn reduce_for(&self, kernel: &KernelInfo) -> Option<&'a KernelInfo> {
         self.kernels.iter().find(|reduce| {
             reduce.family == Family::Reduce
-                && (reduce.block.m, reduce.block.n) == (kernel.block.m, kernel.block.n)
+                && (reduce.block.m, reduce.block.n) == kernel.cluster_tile()
                 && (self.is_built)(reduce.name)
         })
     }

@@ -69,19 +69,8 @@ impl Tools {
     /// `ptxas` refuses the program, or `dir` is not writable.
     pub fn assemble(&self, program: &Program, arch: &str, dir: &Path) -> Result<Assembled, Error> {
         let name = program.kernel.name;
-        let ptx = dir.join(format!("{name}.ptx"));
+        let ptx = self.write(program, arch, dir)?;
         let cubin = dir.join(format!("{name}.{arch}.cubin"));
-        // Whole or not at all: the same program may be read for another `arch` meanwhile.
-        let partial = dir.join(format!("{name}.{arch}.partial"));
-        let write = || {
-            fs::create_dir_all(dir)?;
-            fs::write(&partial, &program.ptx)?;
-            fs::rename(&partial, &ptx)
-        };
-        write().map_err(|source| Error::File {
-            path: ptx.clone(),
-            source,
-        })?;
         let mut command = Command::new(&self.ptxas);
         command.args(["--verbose", "--gpu-name", arch, "--output-file"]);
         let output = run(command.arg(&cubin).arg(&ptx), &self.ptxas)?;
@@ -97,6 +86,27 @@ impl Tools {
             report: Report::parse(&messages),
             cubin,
         })
+    }
+
+    /// Writes the PTX of one program, which is assembled for `arch`, in `dir`.
+    ///
+    /// # Errors
+    /// `dir` is not writable.
+    pub fn write(&self, program: &Program, arch: &str, dir: &Path) -> Result<PathBuf, Error> {
+        let name = program.kernel.name;
+        let ptx = dir.join(format!("{name}.ptx"));
+        // Whole or not at all: the same program may be read for another `arch` meanwhile.
+        let partial = dir.join(format!("{name}.{arch}.partial"));
+        let write = || {
+            fs::create_dir_all(dir)?;
+            fs::write(&partial, &program.ptx)?;
+            fs::rename(&partial, &ptx)
+        };
+        write().map_err(|source| Error::File {
+            path: ptx.clone(),
+            source,
+        })?;
+        Ok(ptx)
     }
 
     /// The machine code (SASS) of an assembled kernel, as text.

@@ -1,6 +1,7 @@
 //! `cargo xtask ptx`: compiles and assembles all kernels, prints registers and bytes of
 //! each, and applies the gates.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,6 +23,8 @@ pub mod levels;
 
 /// One kernel, assembled for one GPU.
 struct Row<'a> {
+    /// Its place in the table.
+    position: usize,
     program: &'a Program,
     /// The GPU it was assembled for.
     gpu: Arch,
@@ -55,16 +58,19 @@ pub fn run(archs: &[Arch], codegen: Option<Codegen>) -> Result<()> {
     // Each code generator's own, so that `--compare` has two.
     let dir = cache.join("programs").join(generator.codegen().name());
     remove_programs(&dir)?;
-    let jobs: Vec<(&Program, Arch)> = programs
-        .iter()
-        .flat_map(|program| targets(program.kernel.arch).map(move |gpu| (program, gpu)))
-        .collect();
-    let rows = jobs
+    let jobs = Job::of(&programs);
+    let of_jobs = jobs
         .par_iter()
-        .map(|&(program, gpu)| check(&tools, program, gpu, &dir))
+        .map(|job| job.rows(&tools, &dir))
         .collect::<Result<Vec<_>>>()?;
+    let mut rows: Vec<Row> = of_jobs.into_iter().flatten().collect();
+    rows.sort_by_key(|row| row.position);
     let seconds = start.elapsed().as_secs_f64();
-    println!("assembled {} kernels in {seconds:.1} s\n", jobs.len());
+    println!(
+        "assembled {} texts of {} kernels in {seconds:.1} s\n",
+        jobs.len(),
+        rows.len()
+    );
 
     print_table(&rows);
     println!("\nPTX: {}", dir.display());
@@ -185,33 +191,97 @@ fn targets(arch: Arch) -> impl Iterator<Item = Arch> {
     std::iter::once(arch).chain(also)
 }
 
-/// Assembles one program and applies every gate. The proof of convergence covers all forms
-/// of launch; the machine code is that of a plain product, with C of the input type.
-fn check<'a>(tools: &Tools, program: &'a Program, gpu: Arch, dir: &Path) -> Result<Row<'a>> {
+/// Kernels of one text for one GPU, but for names of 16-bit types. They take as many registers,
+/// so that one of them is assembled.
+struct Job<'a> {
+    /// The GPU.
+    gpu: Arch,
+    /// The kernels, with their places in the table. The first one is assembled.
+    programs: Vec<(usize, &'a Program)>,
+    /// Its text as a plain product, with C of the input type.
+    plain: Program,
+}
+
+impl<'a> Job<'a> {
+    /// The jobs for all GPUs that these kernels are assembled for.
+    fn of(programs: &'a [Program]) -> Vec<Job<'a>> {
+        let mut jobs: Vec<Job> = Vec::new();
+        let mut places = HashMap::new();
+        let all = programs
+            .iter()
+            .flat_map(|program| targets(program.kernel.arch).map(move |gpu| (program, gpu)));
+        for (position, (program, gpu)) in all.enumerate() {
+            let plain = plain(program);
+            let place = *places
+                .entry((gpu.name(), without_16_bit_type(&plain.ptx)))
+                .or_insert(jobs.len());
+            if place == jobs.len() {
+                jobs.push(Job {
+                    gpu,
+                    programs: Vec::new(),
+                    plain,
+                });
+            }
+            jobs[place].programs.push((position, program));
+        }
+        jobs
+    }
+
+    /// Assembles the text and applies every gate. The proof of convergence is that of each kernel,
+    /// in all forms of launch.
+    fn rows(&self, tools: &Tools, dir: &Path) -> Result<Vec<Row<'a>>> {
+        let family = self.plain.kernel.family;
+        let assembled = tools.assemble(&self.plain, self.gpu.name(), dir)?;
+        let mut of_text = gates::check_report(&assembled.report);
+        if gates::multiply_instruction(family).is_some() {
+            let sass = tools.disassemble(&assembled.cubin)?;
+            of_text.extend(gates::check_sass(family, &sass));
+        }
+        let mut rows = Vec::new();
+        for &(position, program) in &self.programs {
+            let mut violations = gates::check_convergence(&program.ptx)?;
+            violations.extend(gates::check_ptx(&program.ptx));
+            violations.extend(of_text.clone());
+            tools.write(&plain(program), self.gpu.name(), dir)?;
+            rows.push(Row {
+                position,
+                program,
+                gpu: self.gpu,
+                report: assembled.report.clone(),
+                violations,
+            });
+        }
+        Ok(rows)
+    }
+}
+
+/// The kernel of a plain product, with C of the input type.
+fn plain(program: &Program) -> Program {
     let kernel = program.kernel;
     let output = match kernel.input {
         DType::Tf32 => DType::F32,
         input => input,
     };
-    let plain = Program {
+    Program {
         kernel,
         ptx: fold(&program.ptx, kernel.name, &Form::plain(output)),
-    };
-    let assembled = tools.assemble(&plain, gpu.name(), dir)?;
-    let mut violations = gates::check_convergence(&program.ptx)?;
-    violations.extend(gates::check_ptx(&program.ptx));
-    violations.extend(gates::check_report(&assembled.report));
-    let family = program.kernel.family;
-    if gates::multiply_instruction(family).is_some() {
-        let sass = tools.disassemble(&assembled.cubin)?;
-        violations.extend(gates::check_sass(family, &sass));
     }
-    Ok(Row {
-        program,
-        gpu,
-        report: assembled.report,
-        violations,
-    })
+}
+
+/// PTX without what tells f16 from bf16: the names of types, and numbers that are moved to
+/// registers, as [`fold`] does with the type of C.
+fn without_16_bit_type(ptx: &str) -> String {
+    let mut text = String::with_capacity(ptx.len());
+    for line in ptx.lines() {
+        let moves = line.trim_start().starts_with("mov.");
+        let number = |end: &str| end.trim_end_matches(';').parse::<i64>().is_ok();
+        match line.rsplit_once(' ') {
+            Some((start, end)) if moves && number(end) => text.push_str(start),
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text.replace("bf16", "f16")
 }
 
 /// Prints the rows, and each different note once below them.
@@ -281,6 +351,22 @@ mod tests {
         let result = compare(&rustc, &other);
         fs::remove_dir_all(&other).unwrap();
         assert_eq!(result.unwrap_err().to_string(), "2 differences");
+    }
+
+    #[test]
+    fn kernels_that_differ_by_the_16_bit_type_are_one_text() {
+        let of = |input: &str, output: u32, rounds: &str| {
+            format!(
+                "\tmov.b32 \t%r1, {output};\n\tcvt.rn.{input}x2.f32 \t%r2, %f1, %f2;\n\t{rounds} \t%r3, 7;"
+            )
+        };
+        let text = |input, output, rounds| without_16_bit_type(&of(input, output, rounds));
+        assert_eq!(text("f16", 2, "add.s32"), text("bf16", 3, "add.s32"));
+        assert_ne!(text("f16", 2, "add.s32"), text("bf16", 3, "sub.s32"));
+        assert_ne!(
+            without_16_bit_type("\tadd.s32 \t%r1, %r1, 2;"),
+            without_16_bit_type("\tadd.s32 \t%r1, %r1, 3;")
+        );
     }
 
     #[test]

@@ -27,6 +27,7 @@
 //! | 4 [`split_k`] | the CTAs of a cluster split the K of a tile | 16×1024×8192 cold, 64×64: 0.52 → 0.94 ("Two ideas that did not pay, and one that did") |
 //! | 5 [`stream_k`] | CTAs share the tiles of the last wave | 3072³ cold, 128×256: 0.77 → 0.86 ("Stream-K for the last wave") |
 //! | 6 [`unaligned`] | producers load through registers what TMA cannot read | 966×137×75 cold: 0.71 → 0.99 ("Operands that TMA cannot read") |
+//! | 7 [`split_k_parallel`] | clusters split the K of a tile, and a second launch adds their sums | 488×1528×11832 tn cold: 0.81 → 0.99 ("Split-K over clusters") |
 //!
 //! | part | what it holds |
 //! |---|---|
@@ -57,6 +58,7 @@ pub mod pipeline;
 pub mod registers;
 pub mod shared_memory;
 pub mod split_k;
+pub mod split_k_parallel;
 pub mod stream_k;
 pub mod tma_load;
 pub mod traits;
@@ -77,6 +79,7 @@ pub use cooperative::Cooperative;
 pub use epilogue::{store_columns, store_rows};
 pub use ping_pong::PingPong;
 pub use split_k::SplitK;
+pub use split_k_parallel::SplitKParallel;
 pub use stream_k::StreamK;
 pub use tma_load::{box_depth, box_rows, last_box_rows};
 pub use traits::last_cols;
@@ -168,8 +171,8 @@ where
             pipeline_bytes: SharedMemory::<Self>::PIPELINE_BYTES,
             staging_bytes: SharedMemory::<Self>::STAGING_BYTES,
             shared_bytes: SharedMemory::<Self>::BYTES,
-            stream_k_bytes: if S::STREAM_K {
-                stream_k::Workspace::<Self>::BYTES_PER_CTA
+            stream_k_bytes: if S::STREAM_K || S::LEAVES_SUMS {
+                stream_k::Workspace::<Self>::PART_BYTES
             } else {
                 0
             },

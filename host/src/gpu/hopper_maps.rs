@@ -20,7 +20,7 @@ pub(crate) struct HopperMaps {
     kernel: KernelInfo,
     a: TensorMapSpec,
     b: TensorMapSpec,
-    /// `None` when C cannot be written through TMA.
+    /// `None` when C cannot be written through TMA, or the kernel stores no C.
     c: Option<TensorMapSpec>,
     /// A and B in the boxes of ragged tiles, where there are such.
     last: [Option<TensorMapSpec>; 2],
@@ -76,7 +76,7 @@ impl HopperMaps {
             alignment: CACHE_LINE,
             ..problem.c
         };
-        let c = GlobalTensor::like_c(problem, &aligned, kernel);
+        let c = GlobalTensor::like_c(problem, &aligned, kernel).filter(|_| !kernel.leaves_sums());
         let c_dtype = problem.output_dtype();
         let c_box = tma::c_box(kernel, c_dtype);
         Ok(HopperMaps {

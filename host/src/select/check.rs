@@ -68,7 +68,9 @@ fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejectio
     // A hopper kernel reads a source of C's type only, and gates are f32.
     let reads_source =
         !is_hopper || epilogue.source != SourceUse::Gate || problem.output_dtype() == DType::F32;
-    let has_code = epilogue.is_plain() || kernel.fused && reads_source;
+    let has_code = epilogue.is_plain()
+        || kernel.fused && reads_source
+        || kernel.leaves_sums() && epilogue.gated.is_none();
     if !has_code {
         return Err(Rejection::Epilogue { epilogue });
     }
@@ -132,14 +134,14 @@ pub(super) fn check_request(kernel: &KernelInfo, request: &Request) -> Result<()
     Ok(())
 }
 
-/// Checks that a launch can finish the tiles of `kernel` where split-K is forced.
+/// Checks that a launch can finish the tiles of `kernel` where split-K is forced, or all it can do.
 pub(super) fn check_split_k(
     catalog: Catalog,
     kernel: &KernelInfo,
     problem: &Problem,
     request: &Request,
 ) -> Result<(), Rejection> {
-    if request.schedule != Some(Schedule::SplitK) {
+    if request.schedule != Some(Schedule::SplitK) && !kernel.leaves_sums() {
         return Ok(());
     }
     match catalog.reduce_for(kernel) {

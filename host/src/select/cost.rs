@@ -148,6 +148,7 @@ pub(super) fn under(
 ) -> Cost {
     let works = Works::of(kernel, task, target);
     let cycles = if kernel.stream_k_bytes > 0 {
+        let schedule = schedule.or(kernel.leaves_sums().then_some(Schedule::SplitK));
         let cycles = match schedule {
             Some(Schedule::StreamK) => works.stream_k(),
             Some(Schedule::SplitK) => works.split_k().unwrap_or_else(|| works.whole_tiles()),
@@ -320,7 +321,7 @@ pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, batches: u32, target
         grid.tiles().saturating_mul(batches),
         target.clusters_at_once(kernel),
     );
-    kernel.stream_k_bytes == 0 || !tiles.is_multiple_of(at_once)
+    kernel.stream_k_bytes == 0 || !tiles.is_multiple_of(at_once) || kernel.leaves_sums()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
             let clusters = (resident / cluster).max(1).min(choice.tiles());
             (cluster * clusters, 1)
         }
-        Schedule::SplitK => (choice.stream_k_ctas, 1),
+        Schedule::SplitK => (cluster * choice.stream_k_ctas, 1),
         Schedule::StreamK => match choice.tiles() {
             0 => (0, 1),
             tiles => (tiles.min(resident).max(choice.stream_k_ctas), 1),

@@ -51,9 +51,11 @@ pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
     walks
 }
 
-/// The schedule under which a CTA of `kernel` runs tile after tile.
+/// The schedule under which a CTA of `kernel` runs tile after tile, where it can.
 pub fn persistent(kernel: &KernelInfo) -> Schedule {
-    if kernel.runs_under(Schedule::StreamK) {
+    if kernel.leaves_sums() {
+        Schedule::SplitK
+    } else if kernel.runs_under(Schedule::StreamK) {
         Schedule::StreamK
     } else {
         Schedule::Persistent

@@ -243,6 +243,9 @@ fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrde
         let schedules = [Schedule::StreamK, Schedule::SplitK];
         return (choose(random, &schedules), order);
     }
+    if kernel.is_some_and(KernelInfo::leaves_sums) {
+        return (Schedule::SplitK, order);
+    }
     match random.random_range(0..5) {
         0 if takes(Schedule::Grid2d) => (Schedule::Grid2d, TileOrder::RowMajor),
         1 | 2 => (Schedule::Grid1d, order),

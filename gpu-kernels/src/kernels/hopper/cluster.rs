@@ -49,9 +49,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
 
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
-        let peers = Multicast {
-            shape: Self::CLUSTER,
-        };
+        let peers = Multicast::new(Self::CLUSTER);
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: as in rung 1; the cluster barriers ensure that no CTA touches a peer
@@ -83,14 +81,19 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
 
 /// This CTA among the CTAs of its cluster, which are numbered down the columns.
 #[derive(Clone, Copy)]
-struct Multicast {
+pub(super) struct Multicast {
     shape: Cluster,
 }
 
 impl Multicast {
+    #[inline(always)]
+    pub(super) fn new(shape: Cluster) -> Self {
+        Multicast { shape }
+    }
+
     /// Row and column in the cluster.
     #[inline(always)]
-    fn place(self) -> (u32, u32) {
+    pub(super) fn place(self) -> (u32, u32) {
         let rank = cluster::rank();
         (rank % self.shape.m, rank / self.shape.m)
     }
@@ -98,7 +101,7 @@ impl Multicast {
     /// Where this CTA's part begins of the cluster's `tile`. The part may
     /// lie outside C: its CTA still loads its share for its peers, and stores nothing.
     #[inline(always)]
-    fn origin<K: KernelTraits>(self, params: &GemmParams, tile: WorkTile) -> Origin {
+    pub(super) fn origin<K: KernelTraits>(self, params: &GemmParams, tile: WorkTile) -> Origin {
         Origin::in_cluster::<K>(params, tile, self.place())
     }
 }

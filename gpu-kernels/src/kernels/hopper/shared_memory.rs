@@ -5,7 +5,7 @@
 //! stage 0          swizzle atom 0: A tile, B tile │ swizzle atom 1, if there is one: …
 //! stage 1 …        1024-byte aligned, as the 128-byte swizzle requires
 //! staging          of consumer 0 │ of consumer 1 …: C tiles on their way to memory
-//! exchange         split-K alone: two sets of peers' accumulators
+//! exchange         split-K alone: peers' accumulators
 //! vectors          of each group of threads that stores together: its bias, its scales
 //! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
 //!                  source[CONSUMERS]
@@ -62,7 +62,7 @@ impl<K: KernelTraits> SharedMemory<K> {
     pub const STAGING_TILES: u32 = {
         let room = LIMIT
             - Self::STAGING
-            - 2 * Self::EXCHANGE_BYTES
+            - Self::EXCHANGE_BYTES
             - Self::VECTOR_BYTES
             - Self::BARRIER_BYTES
             - Self::ZERO_BYTES;
@@ -76,7 +76,11 @@ impl<K: KernelTraits> SharedMemory<K> {
         } else {
             2
         };
-        if wanted < 2 { 2 } else { wanted }
+        match wanted {
+            _ if K::Schedule::LEAVES_SUMS => 0,
+            0 | 1 => 2,
+            wanted => wanted,
+        }
     };
     /// Bytes of the C tiles of all consumers.
     pub const STAGING_BYTES: u32 = K::CONSUMERS * Self::STAGING_TILES * M64_TILE_BYTES;
@@ -116,7 +120,7 @@ impl<K: KernelTraits> SharedMemory<K> {
 
     const STAGING: u32 = Self::PIPELINE_BYTES;
     const EXCHANGE: u32 = Self::STAGING + Self::STAGING_BYTES;
-    const VECTORS: u32 = Self::EXCHANGE + 2 * Self::EXCHANGE_BYTES;
+    const VECTORS: u32 = Self::EXCHANGE + Self::EXCHANGE_BYTES;
     const BARRIERS: u32 = Self::VECTORS + Self::VECTOR_BYTES;
     const ZERO: u32 = Self::BARRIERS + Self::BARRIER_BYTES;
 
@@ -210,7 +214,7 @@ impl<K: KernelTraits> SharedMemory<K> {
         Staging(self.base + Self::STAGING + consumer * (Self::STAGING_TILES * M64_TILE_BYTES))
     }
 
-    /// Shared address of the first set of the exchange.
+    /// Shared address of the exchange.
     #[inline(always)]
     pub fn exchange(self) -> u32 {
         self.base + Self::EXCHANGE

@@ -16,20 +16,21 @@
 //! CTAs own rows rather than columns, because a warp then sends all its registers to one
 //! peer or to none, and stores whole rows of C.
 //!
-//! **Barriers.** One cluster barrier a tile stands between sending and adding (PTX ISA,
-//! "State Spaces: .shared::cluster"). There are two exchange buffers, which alternate: a
-//! CTA reads one before it arrives at the next tile's barrier, and its peers write it
-//! again after that barrier. The barrier's `arrive` has release semantics and its `wait`
-//! acquire semantics (PTX ISA, "barrier.cluster"), which orders both pairs.
+//! **Barriers.** Each tile has two phases of the cluster barrier: in one all accumulators are
+//! sent, in the other all are added up, and the exchange buffer is free for the next tile
+//! (PTX ISA, "State Spaces: .shared::cluster"). The barrier's `arrive` has release semantics
+//! and its `wait` acquire semantics (PTX ISA, "barrier.cluster"), which orders both. The last
+//! tile has no second phase.
 //!
 //! The producer arrives too, since the barrier waits for every thread that has not
 //! exited, but ahead of time and without ordering anything (`ProducerArrivals`).
 //! In each phase every thread arrives once and waits once:
 //!
 //! ```text
-//! phase         0: all CTAs run     1: first tile is sent         2: second tile …
-//! consumers     arrive, wait        multiply, send, arrive, wait, add, store
-//! producer      arrive, load,       wait, arrive, load,           wait, arrive …
+//! phase         0: all CTAs run     1: first tile is sent   2: it is added up     3: …
+//! consumers     arrive, multiply,   wait, send, arrive,     wait, add, arrive,
+//!                                                           store, multiply,      wait, send …
+//! producer      arrive, load,       wait, arrive, load,     wait, arrive,         wait, arrive …
 //! ```
 //!
 //! **Order of additions.** The sums are pairwise: (s₀ + s₁) + (s₂ + s₃), where sᵢ is the
@@ -116,7 +117,7 @@ unsafe fn produce<K: KernelTraits>(
     // SAFETY: this thread takes no part in the exchange, and calls `tile` once a tile.
     unsafe {
         let mut producer = Producer::new(params, maps, smem, NoPeers);
-        let arrivals = ProducerArrivals::begin();
+        let mut arrivals = ProducerArrivals::begin();
         let mut tiles = tiles::<K>(params, params.schedule);
         let part = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
@@ -145,15 +146,21 @@ pub(super) unsafe fn consume<K: KernelTraits>(
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
-        let mut exchange = Exchange::<K>::begin(smem, rank, consumer);
+        let exchange = Exchange::<K>::begin(smem, rank, consumer);
         let mut tiles = tiles::<K>(params, params.schedule);
         let (first, end) = part::<K>(rank, k_blocks);
-        while let Some(tile) = tiles.next_here() {
+        let mut next = tiles.next_here();
+        while let Some(tile) = next {
             let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);
+            let stores = exchange.reduce_scatter(&mut accumulators[0], origin.row, params.m);
+            next = tiles.next_here();
+            if next.is_some() {
+                exchange.release();
+            }
             // From here on the warps diverge: some have nothing to store.
-            if exchange.reduce_scatter(&mut accumulators[0], origin.row, params.m) {
+            if stores {
                 store.prepare(origin);
                 store.tile(&mut accumulators, origin);
             }
@@ -164,11 +171,9 @@ pub(super) unsafe fn consume<K: KernelTraits>(
 
 /// The exchange of accumulators, as one thread of the consumer sees it.
 struct Exchange<K> {
-    /// Shared address of this thread's vectors in the first peer's part of the next
-    /// exchange buffer. The buffers have the same addresses in every CTA.
+    /// Shared address of this thread's vectors in the first peer's part of the exchange buffer,
+    /// which has the same address in every CTA.
     buffer: u32,
-    /// Signed distance from this exchange buffer to the other one.
-    other: i32,
     /// Index of this CTA along K.
     rank: u32,
     /// Index of the CTA that adds and stores the rows of this warp.
@@ -179,25 +184,23 @@ struct Exchange<K> {
 }
 
 impl<K: KernelTraits> Exchange<K> {
-    /// Returns when all CTAs of the cluster run: before that no CTA may write a peer's
-    /// shared memory (CUDA C++ Programming Guide, "Distributed Shared Memory").
+    /// Arrives for phase 0, which ends when all CTAs of the cluster run: before that no CTA may
+    /// write a peer's shared memory (CUDA C++ Programming Guide, "Distributed Shared Memory").
     ///
     /// # Safety
     /// The whole consumer warpgroup of every CTA calls this, once, before the first tile.
     #[inline(always)]
     unsafe fn begin(smem: SharedMemory<K>, rank: u32, consumer: Consumer) -> Self {
         let lane = consumer.lane;
-        // SAFETY: this is phase 0 of the cluster barrier; whole warps call this.
+        // SAFETY: `reduce_scatter` waits for this phase; whole warps call this.
         let warp = unsafe {
             cluster::arrive_relaxed();
-            cluster::wait();
             thread::broadcast(lane / 32)
         };
         Exchange {
             buffer: smem.exchange()
                 + consumer.index * (SharedMemory::<K>::EXCHANGE_BYTES / K::CONSUMERS)
                 + lane % PeerBuffer::<K>::THREADS * 16,
-            other: SharedMemory::<K>::EXCHANGE_BYTES as i32,
             rank,
             owner: warp * SharedMemory::<K>::OWNERS / 4,
             first_row: warp * 16,
@@ -211,11 +214,12 @@ impl<K: KernelTraits> Exchange<K> {
     /// # Safety
     /// The whole consumer warpgroup of every CTA calls this, once a tile.
     #[inline(always)]
-    unsafe fn reduce_scatter(&mut self, sums: &mut K::Accumulator, row: u32, m: u32) -> bool {
+    unsafe fn reduce_scatter(&self, sums: &mut K::Accumulator, row: u32, m: u32) -> bool {
         let inside = row + self.first_row < m;
         let ours = self.rank == self.owner;
         // SAFETY: see "Barriers" in the module's documentation.
         unsafe {
+            cluster::wait();
             if inside && !ours {
                 let mut buffer = self.peer(self.rank ^ self.owner);
                 buffer.address = cluster::address_in(buffer.address, self.owner);
@@ -252,9 +256,18 @@ impl<K: KernelTraits> Exchange<K> {
                 }
             }
         }
-        self.buffer = self.buffer.wrapping_add_signed(self.other);
-        self.other = -self.other;
         inside && ours
+    }
+
+    /// Lets the peers send the accumulators of the next tile.
+    ///
+    /// # Safety
+    /// Between two tiles, the whole consumer warpgroup of every CTA calls this once, after
+    /// [`Exchange::reduce_scatter`].
+    #[inline(always)]
+    unsafe fn release(&self) {
+        // SAFETY: `reduce_scatter` waits for this phase. It has waited for the one before.
+        unsafe { cluster::arrive() }
     }
 
     /// The sum of a group of columns from the peers whose ranks differ from the receiver's by
@@ -326,10 +339,11 @@ impl<K: KernelTraits> PeerBuffer<K> {
     }
 }
 
-/// A producer thread's part in the cluster barriers. It arrives for a tile's exchange when it
-/// has issued the tile's loads, so that no consumer waits for it, and waits for that exchange
-/// only when it has issued the loads of the next tile.
-pub(super) struct ProducerArrivals;
+/// A producer thread's part in the cluster barriers. It arrives for the two phases between two
+/// tiles when it has issued the loads of the second one, so that no consumer waits for it.
+pub(super) struct ProducerArrivals {
+    first_tile: bool,
+}
 
 impl ProducerArrivals {
     /// # Safety
@@ -339,18 +353,24 @@ impl ProducerArrivals {
     pub(super) unsafe fn begin() -> Self {
         // SAFETY: this arrives for phase 0.
         unsafe { cluster::arrive_relaxed() };
-        ProducerArrivals
+        ProducerArrivals { first_tile: true }
     }
 
     /// # Safety
     /// The producer calls this once a tile.
     #[inline(always)]
-    pub(super) unsafe fn tile(&self) {
-        // SAFETY: this ends one phase and arrives for the next.
+    pub(super) unsafe fn tile(&mut self) {
+        // SAFETY: each ends one phase and arrives for the next: the last tile is sent, and added
+        // up; this one is sent.
         unsafe {
+            if !self.first_tile {
+                cluster::wait();
+                cluster::arrive_relaxed();
+            }
             cluster::wait();
             cluster::arrive_relaxed();
         }
+        self.first_tile = false;
     }
 
     /// # Safety

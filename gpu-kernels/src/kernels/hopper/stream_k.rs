@@ -11,6 +11,9 @@
 //! accumulators    vectors of 4 f32: every thread's first, every thread's second, …
 //! ```
 //!
+//! A cluster of [`split_k_parallel`](super::split_k_parallel) has one part for its tile, in the
+//! same layout: m64 tile after m64 tile, each with the columns of all its CTAs.
+//!
 //! A consumer warpgroup writes for the consumer with the same rows in the CTA that
 //! reduces, and raises a flag of its own, so that the consumers of a CTA need not wait for
 //! each other. The CTA that has seen a flag lowers it, so all flags are down between
@@ -47,8 +50,7 @@ use crate::unroll::unroll;
 /// Bytes of the accumulators of 64 rows and 16 columns: two vectors of each thread, side by side.
 pub const GROUP_BYTES: u32 = 2 * 16 * WARPGROUP;
 
-/// Bytes of one CTA's part of the workspace, for M×N tiles: accumulators, and a cache line of
-/// flags.
+/// Bytes of one part of the workspace, for M×N tiles: accumulators, and a cache line of flags.
 pub const fn part_bytes(m: u32, n: u32) -> u32 {
     m / 64 * (n / 16) * GROUP_BYTES + 128
 }
@@ -220,20 +222,35 @@ pub struct Workspace<K> {
 }
 
 impl<K: KernelTraits> Workspace<K> {
-    /// Bytes of one CTA's part.
-    pub const BYTES_PER_CTA: u32 = part_bytes(K::BLOCK_M, K::BLOCK_N);
+    /// Bytes of the part of one CTA, or cluster.
+    pub const PART_BYTES: u32 = part_bytes(K::BLOCK_M * K::CLUSTER.m, K::BLOCK_N * K::CLUSTER.n);
     /// Bytes between one vector of a thread and the next.
     const STRIDE: u64 = 16 * WARPGROUP as u64;
-    /// Bytes of the accumulators of one m64 tile.
+    /// Bytes of a CTA's accumulators of one m64 tile, and of those of its cluster.
     const M64_BYTES: u64 = 64 * K::BLOCK_N as u64 * 4;
+    const M64_BYTES_OF_CLUSTER: u64 = Self::M64_BYTES * K::CLUSTER.n as u64;
 
     #[inline(always)]
     fn of(workspace: u64, cta: u32, consumer: u32, lane: u32) -> Self {
-        let part = workspace + cta as u64 * Self::BYTES_PER_CTA as u64;
-        let consumer = consumer as u64;
+        Self::in_cluster(workspace, cta, (0, 0), consumer, lane)
+    }
+
+    /// The piece in part `part`, for the CTA at `(down, across)` of a cluster.
+    #[inline(always)]
+    pub(super) fn in_cluster(
+        workspace: u64,
+        part: u32,
+        (down, across): (u32, u32),
+        consumer: u32,
+        lane: u32,
+    ) -> Self {
+        let part = workspace + part as u64 * Self::PART_BYTES as u64;
+        let m64 = (down * (K::BLOCK_M / 64) + consumer * K::M64_TILES) as u64;
+        let accumulators =
+            part + m64 * Self::M64_BYTES_OF_CLUSTER + across as u64 * Self::M64_BYTES;
         Workspace {
-            vectors: part + consumer * (K::M64_TILES as u64 * Self::M64_BYTES) + 16 * lane as u64,
-            flag: part + K::ACCUMULATOR_BYTES as u64 + 4 * consumer,
+            vectors: accumulators + 16 * lane as u64,
+            flag: part + K::ACCUMULATOR_BYTES as u64 + 4 * consumer as u64,
             kernel: PhantomData,
         }
     }
@@ -242,7 +259,7 @@ impl<K: KernelTraits> Workspace<K> {
     #[inline(always)]
     fn second_m64(&self) -> Self {
         Workspace {
-            vectors: self.vectors + Self::M64_BYTES,
+            vectors: self.vectors + Self::M64_BYTES_OF_CLUSTER,
             ..*self
         }
     }
@@ -253,9 +270,9 @@ impl<K: KernelTraits> Workspace<K> {
     }
 
     /// # Safety
-    /// This is our CTA's part; the accumulators are finished.
+    /// No other CTA writes here; the accumulators are finished.
     #[inline(always)]
-    unsafe fn write(&self, accumulators: &Accumulators<K>) {
+    pub(super) unsafe fn write(&self, accumulators: &Accumulators<K>) {
         // SAFETY: the caller's duty.
         unsafe {
             self.write_m64(&accumulators[0]);

@@ -29,6 +29,9 @@ pub trait KernelSchedule {
     /// [`Schedule::StreamK`](crate::Schedule) alone, because its tile scheduler would
     /// cost the other kernels registers and instructions in the main loop.
     const STREAM_K: bool = false;
+    /// Whether every cluster leaves its sums in the workspace, and the kernel stores no C. Such a
+    /// kernel runs under [`Schedule::SplitK`](crate::Schedule) alone.
+    const LEAVES_SUMS: bool = false;
     /// Producer warpgroups.
     const PRODUCERS: u32 = 1;
     /// Whether the producer loads through TMA, which needs lines at multiples of 16 bytes.
@@ -95,6 +98,7 @@ pub trait KernelTraits {
             && Self::BLOCK_N > 128
             && matches!((Self::A::MAJOR, Self::B::MAJOR), (Major::K, Major::K)))
         && Self::Schedule::LOADS_BY_TMA
+        && !Self::Schedule::LEAVES_SUMS
         && matches!(
             if Self::C_ALONG_M {
                 Self::B::MAJOR
@@ -126,9 +130,10 @@ pub trait KernelTraits {
     /// Whether C must have elements as wide as those of A and B, and a layout that TMA can store.
     /// With more than 128 accumulators a thread there are no registers for the other store paths,
     /// and widths between multiples of 64 and a C along M have none of them.
-    const STORES_BY_TMA_ONLY: bool = Self::M64_TILES * Self::BLOCK_N > 256
-        || !Self::BLOCK_N.is_multiple_of(64)
-        || Self::C_ALONG_M;
+    const STORES_BY_TMA_ONLY: bool = !Self::Schedule::LEAVES_SUMS
+        && (Self::M64_TILES * Self::BLOCK_N > 256
+            || !Self::BLOCK_N.is_multiple_of(64)
+            || Self::C_ALONG_M);
 
     /// Refuses at compile time parameters that the kernels cannot run with.
     const VALID: () = {
@@ -181,6 +186,10 @@ pub trait KernelTraits {
             "4-byte elements are stored through TMA alone only along M"
         );
         assert!(!Self::STORES_BY_TMA_ONLY || !Self::FUSED);
+        assert!(
+            !Self::Schedule::LEAVES_SUMS || !Self::FUSED && !Self::C_ALONG_M && Self::PARTS == 1,
+            "the kernel that adds the sums has the epilogue, and stores C along N"
+        );
         assert!(!Self::C_ALONG_M || Self::CLUSTER.k == 1);
         assert!(
             !Self::C_ALONG_M

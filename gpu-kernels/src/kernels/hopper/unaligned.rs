@@ -95,7 +95,7 @@ impl<const CTAS: u32> KernelSchedule for UnalignedSplitK<CTAS> {
                 None => split_k::consume(params, maps, smem, rank, k_blocks),
                 Some(index) => {
                     let mut producer = Producer::new(params, smem, index);
-                    let arrivals = ProducerArrivals::begin();
+                    let mut arrivals = ProducerArrivals::begin();
                     let mut tiles = tiles::<K>(params, params.schedule);
                     let part = split_k::part::<K>(rank, k_blocks);
                     while let Some(tile) = tiles.next_here() {

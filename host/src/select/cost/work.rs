@@ -190,6 +190,8 @@ pub(super) struct Work {
     pub(super) hidden_by_arithmetic: bool,
     /// CTAs of a cluster.
     cluster_ctas: u64,
+    /// Whether the kernel stores no C, so that each tile has one part at least.
+    leaves_sums: bool,
     /// SMs of the GPU.
     sms: u64,
 }
@@ -245,6 +247,7 @@ impl Work {
             bytes_again: again / tiles.max(1),
             hidden_by_arithmetic: operands.hidden_by_arithmetic(),
             cluster_ctas: cluster.ctas().into(),
+            leaves_sums: kernel.leaves_sums(),
             sms: target.sms.max(1).into(),
         }
     }
@@ -344,24 +347,27 @@ impl Work {
         best.expect("all is a count")
     }
 
-    /// The fewest cycles under split-K, and the number of CTAs that achieves them, an equal number
+    /// The fewest cycles under split-K, and the number of clusters that achieves them, an equal number
     /// for each tile; `None` where tiles are not cut: they fill the GPU, or have one k-block.
     pub(super) fn split_k(&self) -> Option<(u64, u64)> {
-        if self.tiles == 0 || self.tiles > self.at_once {
+        if self.tiles == 0 || self.tiles > self.at_once && !self.leaves_sums {
             return None;
         }
+        let least = if self.leaves_sums { 1 } else { 2 };
         let most = self.k_blocks.min((self.at_once / self.tiles).max(2));
         let cycles = |each: u64| {
-            let ctas = each * self.tiles;
-            let dram = self.dram_time(self.tiles * self.tile_bytes, ctas.min(self.at_once));
-            let waves = ctas.div_ceil(self.at_once);
-            let k_block = self.k_block.cycles(ctas.min(self.at_once));
+            let clusters = each * self.tiles;
+            let at_once = clusters.min(self.at_once);
+            let dram = self.dram_time(self.tiles * self.tile_bytes, at_once);
+            let waves = clusters.div_ceil(self.at_once);
+            let k_block = self.k_block.cycles(at_once * self.cluster_ctas);
             let multiply = (waves * self.k_blocks.div_ceil(each) * k_block).max(dram);
             let write = waves * self.accumulators / STORED_PER_CYCLE;
-            let read = ctas * self.accumulators / (REDUCED_PER_CYCLE * self.sms);
+            let accumulators = clusters * self.cluster_ctas * self.accumulators;
+            let read = accumulators / (REDUCED_PER_CYCLE * self.sms);
             multiply + write + REDUCE_LATENCY + read
         };
-        (2..=most)
+        (least..=most)
             .map(|each| (cycles(each), each * self.tiles))
             .min()
     }

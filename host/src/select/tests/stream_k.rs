@@ -1,5 +1,7 @@
 //! Kernels for stream-K and split-K, and when they are chosen.
 
+use gpu_kernels::Cluster;
+
 use super::*;
 use crate::select::grid::stream_k_tiles;
 
@@ -171,4 +173,87 @@ fn split_k_needs_a_kernel_that_adds_and_pairs_in_one_launch() {
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(split(CATALOG, &plain)), Rejection::NotBuilt);
+}
+
+const PARALLEL: &[KernelInfo] = &[
+    TWINS[0],
+    KernelInfo {
+        cluster: Cluster { m: 2, n: 1, k: 1 },
+        stream_k_bytes: 256 * 128 * 4 + 128,
+        fused: false,
+        ..hopper("parallel", (128, 128), K, Mn)
+    },
+    reduce((256, 128)),
+];
+
+#[test]
+fn clusters_that_leave_their_sums_split_deep_products() {
+    let catalog = Catalog {
+        kernels: PARALLEL,
+        ..CATALOG
+    };
+    let open = Request::default();
+    // 8 cluster tiles of 128 k-blocks, and 66 clusters.
+    let deep = choose(catalog, &problem(DType::F16, 512, 512, 8192), &H200, &open).unwrap();
+    assert_eq!(
+        (deep.kernel.name, deep.schedule),
+        ("parallel", Schedule::SplitK)
+    );
+    assert_eq!(deep.tiles(), 8);
+    assert!(deep.stream_k_ctas > 8 && deep.stream_k_ctas.is_multiple_of(8));
+    assert_eq!(deep.reduce.unwrap().name, "reduce");
+    // CTAs of all clusters, and as many parts as clusters.
+    assert_eq!(ctas(&deep, 132), (2 * deep.stream_k_ctas, 1));
+    assert_ne!(stream_k_tiles(&deep, ctas(&deep, 132)), 0);
+    let shallow = problem(DType::F16, 512, 512, 128);
+    let shallow = choose(catalog, &shallow, &H200, &open).unwrap();
+    assert_eq!(shallow.kernel.name, "whole");
+}
+
+#[test]
+fn clusters_that_leave_their_sums_have_no_other_schedule() {
+    let catalog = Catalog {
+        kernels: PARALLEL,
+        ..CATALOG
+    };
+    let forced = |problem: &Problem, schedule| {
+        let request = Request {
+            kernel: Some("parallel".to_owned()),
+            schedule,
+            ..Request::default()
+        };
+        choose(catalog, problem, &H200, &request)
+    };
+    // One part a tile where nothing is to be cut: another launch stores C all the same.
+    for whole in [
+        problem(DType::F16, 512, 512, 64),
+        problem(DType::F16, 8192, 8192, 640),
+    ] {
+        let choice = forced(&whole, None).unwrap();
+        assert_eq!(choice.schedule, Schedule::SplitK);
+        assert_eq!(choice.reduce.unwrap().name, "reduce");
+        assert!(choice.stream_k_ctas >= choice.tiles());
+    }
+    for schedule in [Schedule::StreamK, Schedule::Persistent, Schedule::Grid1d] {
+        let refused = forced(&problem(DType::F16, 512, 512, 8192), Some(schedule));
+        let Err(Error::KernelCannotRun { reason, .. }) = refused else {
+            panic!("{schedule:?}: {refused:?}");
+        };
+        assert_eq!(reason, Rejection::Schedule { schedule });
+    }
+    // Without the kernel that adds, it computes nothing.
+    let alone = Catalog {
+        kernels: &PARALLEL[..2],
+        ..CATALOG
+    };
+    let request = Request {
+        kernel: Some("parallel".to_owned()),
+        ..Request::default()
+    };
+    let deep = problem(DType::F16, 512, 512, 8192);
+    let refused = choose(alone, &deep, &H200, &request);
+    let Err(Error::KernelCannotRun { reason, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(reason, Rejection::NotBuilt);
 }

@@ -1,0 +1,134 @@
+//! Rung 7: split-K over clusters, for deep products with fewer tiles than SMs (CUTLASS:
+//! `GemmSplitKParallel`). Every cluster computes one tile over a part of K, with the multicast of
+//! rung 3, and leaves its accumulators in the workspace. A launch of
+//! [`reduce`](crate::kernels::reduce) follows, which adds the parts of each tile on all SMs,
+//! computes the epilogue and stores C.
+//!
+//! ```text
+//! 2 tiles, 3 parts     cluster 0 1 2    tile 0, the k-blocks of part 0, 1, 2
+//!                      cluster 3 4 5    tile 1, …
+//! ```
+//!
+//! Stream-K kernels do the same without clusters, and rung 4 without a workspace. Where operands
+//! straddle cache lines, the requests to L2 limit a deep product, and CTAs that share loads make
+//! fewer. The kernel stores no C, so all of its shared memory is stages.
+//!
+//! The parts of a tile are equally long but for one k-block, and are added in the order of K, so
+//! results are the same bit for bit from run to run.
+
+use super::cluster::Multicast;
+use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::pipeline::{self, Consumer};
+use super::shared_memory::SharedMemory;
+use super::stream_k::Workspace;
+use super::traits::{KernelSchedule, KernelTraits};
+use crate::isa::warpgroup::WARPGROUP;
+use crate::isa::{cluster, dependency, thread};
+use crate::kernel::Cluster;
+use crate::order::ceil_div;
+use crate::problem::{GemmParams, MapAddress};
+use crate::schedule::{CtaPosition, Schedule};
+use crate::stream_k::StreamKScheduler;
+
+/// Clusters of `DOWN` × `ACROSS` CTAs, as in rung 3, split the K of each tile.
+pub struct SplitKParallel<const DOWN: u32, const ACROSS: u32>;
+
+impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for SplitKParallel<DOWN, ACROSS> {
+    const CLUSTER: Cluster = Cluster {
+        m: DOWN,
+        n: ACROSS,
+        k: 1,
+    };
+    const LEAVES_SUMS: bool = true;
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
+        let peers = Multicast::new(Self::CLUSTER);
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: as in rung 3.
+        unsafe {
+            dependency::launch_dependents();
+            // A stage is read by the CTAs in our row and column of the cluster.
+            pipeline::set_up(maps, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
+            cluster::arrive_relaxed();
+            cluster::wait();
+            dependency::wait();
+            if thread::thread_index() < WARPGROUP {
+                pipeline::release_registers::<K>();
+                if thread::thread_index() == 0 {
+                    produce(params, maps, smem, peers);
+                }
+            } else {
+                pipeline::claim_registers::<K>();
+                consume(params, smem, peers);
+            }
+            cluster::arrive_relaxed();
+            cluster::wait();
+        }
+    }
+}
+
+/// The cluster of this CTA, in the place of the CTA in a launch without clusters.
+#[inline(always)]
+fn cluster_position<K: KernelTraits>() -> CtaPosition {
+    let position = thread::cta_position();
+    CtaPosition {
+        x: position.x / K::CLUSTER.ctas(),
+        grid_x: position.grid_x / K::CLUSTER.ctas(),
+        ..position
+    }
+}
+
+/// The part of a tile that this cluster computes.
+#[inline(always)]
+fn work<K: KernelTraits>(params: &GemmParams) -> StreamKScheduler {
+    StreamKScheduler::new(
+        tiles::<K>(params, Schedule::SplitK),
+        cluster_position::<K>(),
+        params.stream_k_ctas,
+        ceil_div(params.k, K::BLOCK_K),
+    )
+}
+
+/// The producer: loads this CTA's share of the k-blocks of its cluster.
+///
+/// # Safety
+/// One thread of the CTA calls this, after the barriers are set up.
+#[inline(always)]
+unsafe fn produce<K: KernelTraits>(
+    params: &GemmParams,
+    maps: MapAddress,
+    smem: SharedMemory<K>,
+    peers: Multicast,
+) {
+    let mut producer = Producer::new(params, maps, smem, peers);
+    let mut work = work::<K>(params);
+    while let Some(unit) = work.next() {
+        let origin = peers.origin::<K>(params, unit.tile);
+        // SAFETY: the caller's duty.
+        unsafe { producer.fill(origin, (unit.first, unit.end)) };
+    }
+}
+
+/// A consumer: multiplies its rows over the k-blocks of its cluster, and leaves the accumulators in
+/// the cluster's part of the workspace.
+///
+/// # Safety
+/// A whole warpgroup calls this, after the barriers are set up.
+#[inline(always)]
+unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, peers: Multicast) {
+    // SAFETY: the whole warpgroup runs all this together.
+    unsafe {
+        let consumer = Consumer::this();
+        let mut main_loop = MainLoop::new(smem, peers, consumer);
+        let mut work = work::<K>(params);
+        while let Some(unit) = work.next() {
+            let mut accumulators = undefined::<K>();
+            main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
+            let (part, place) = (cluster_position::<K>().x, peers.place());
+            let workspace = params.workspace;
+            Workspace::<K>::in_cluster(workspace, part, place, consumer.index, consumer.lane)
+                .write(&accumulators);
+        }
+    }
+}
