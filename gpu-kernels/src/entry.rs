@@ -119,7 +119,6 @@ macro_rules! for_each_entry {
                 64 64 64, 8, SplitK<8>, true, "_split8";
                 128 64 64, 6, SplitK<4>, false, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
-                64 128 64, 7, SplitK<4>, false, "_split4";
                 64 32 64, 12, SplitK<8>, false, "_split8";
                 128 192 64, 5, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
                 128 128 64, 7, SplitKParallel<1, 2>, false, "_splitk_cluster1x2";
