@@ -115,7 +115,6 @@ pub(super) fn ranked(
     };
     // The launch that adds sums under split-K knows no classes.
     let schedule = |kernel: &KernelInfo, classes| match catalog.reduce_for(kernel) {
-        _ if kernel.leaves_sums() => Some(Schedule::SplitK),
         None if kernel.stream_k_bytes > 0 => Some(Schedule::StreamK),
         _ if kernel.stream_k_bytes > 0 && classes > 1 => Some(Schedule::StreamK),
         _ => request.schedule,
