@@ -44,9 +44,12 @@ pub fn test() -> Result<()> {
         ]);
         cargo
     };
+    // Linked side by side; one after the other, most of it would wait for one linker.
+    project::run(library().args(["--no-run", "--test=emulated", "--test=gpu", "--test=check"]))?;
     project::run(library().arg("--test=emulated"))?;
     project::run(library().args(["--test=gpu", "--", "--emulated"]))?;
-    project::run(library().arg("--test=check"))?;
+    // Its other tests have run without an emulator.
+    project::run(library().args(["--test=check", "--", "on_emulated_gpus"]))?;
     let mut examples = library();
     examples.args(["--doc", "--", "documents::Readme"]);
     project::run(examples.env("TILEWISE_DEVICE", "emulated"))

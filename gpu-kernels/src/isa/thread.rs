@@ -14,6 +14,18 @@ pub struct CtaPosition {
     pub grid_x: u32,
 }
 
+impl CtaPosition {
+    /// The position of this CTA's cluster of `ctas` CTAs along x, among the launch's clusters.
+    #[inline(always)]
+    pub fn of_cluster(self, ctas: u32) -> CtaPosition {
+        CtaPosition {
+            x: self.x / ctas,
+            grid_x: self.grid_x / ctas,
+            ..self
+        }
+    }
+}
+
 macro_rules! special_registers {
     ($($(#[$doc:meta])* $name:ident = $register:literal;)*) => {$(
         $(#[$doc])*

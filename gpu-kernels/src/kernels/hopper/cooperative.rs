@@ -26,7 +26,7 @@ use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, thread, wgmma};
 use crate::order::{TileGrid, ceil_div};
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::{CtaPosition, Schedule, TileScheduler};
+use crate::schedule::{Schedule, TileScheduler};
 
 /// Consumers share the rows of a tile; CTAs work alone.
 pub struct Cooperative;
@@ -86,11 +86,7 @@ fn tiles_of<K: KernelTraits, const HERE: bool>(
     } else {
         thread::cta_position()
     };
-    let position = CtaPosition {
-        x: position.x / K::CLUSTER.ctas(),
-        grid_x: position.grid_x / K::CLUSTER.ctas(),
-        ..position
-    };
+    let position = position.of_cluster(K::CLUSTER.ctas());
     let batches = if !K::FUSED || here(params.form.batched) == 0 {
         None
     } else {

@@ -71,12 +71,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for SplitKParallel<DOWN,
 /// The cluster of this CTA, in the place of the CTA in a launch without clusters.
 #[inline(always)]
 fn cluster_position<K: KernelTraits>() -> CtaPosition {
-    let position = thread::cta_position();
-    CtaPosition {
-        x: position.x / K::CLUSTER.ctas(),
-        grid_x: position.grid_x / K::CLUSTER.ctas(),
-        ..position
-    }
+    thread::cta_position().of_cluster(K::CLUSTER.ctas())
 }
 
 /// The part of a tile that this cluster computes.
