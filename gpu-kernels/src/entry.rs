@@ -104,7 +104,6 @@ macro_rules! for_each_entry {
                 128 128 64, 6, StreamK, true, "_streamk";
                 128 128 64, 6, Clusters<2, 1>, false, "_cluster2x1";
                 128 128 64, 6, Clusters<1, 4>, false, "_cluster1x4";
-                128 112 64, 6, Cooperative, false, "";
                 128 64 64, 8, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
@@ -133,6 +132,7 @@ macro_rules! for_each_entry {
                 128 160 64, 5, Clusters<2, 1>, false, "_cluster2x1";
                 128 160 64, 5, StreamK, false, "_streamk";
                 128 144 64, 5, Cooperative, false, "";
+                128 112 64, 6, Cooperative, false, "";
                 128 96 64, 6, Cooperative, false, "";
                 128 80 64, 7, Cooperative, false, "";
                 64 96 64, 10, Cooperative, false, "";
@@ -141,6 +141,7 @@ macro_rules! for_each_entry {
                 64 192 64, 6, Cooperative, false, "";
                 256 112 64, 4, Clusters<1, 2>, false, "_cluster1x2";
                 128 80 64, 6, SplitK<4>, false, "_split4";
+                128 176 64, 5, Clusters<2, 1>, false, "_cluster2x1";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
             // that load as much as 128 gain too little.
@@ -149,10 +150,10 @@ macro_rules! for_each_entry {
                 128 160 64, 4, StreamK, false, "_streamk";
                 128 144 64, 4, Cooperative, false, "";
                 64 96 64, 8, Cooperative, false, "";
-                64 96 64, 8, Clusters<2, 4>, false, "_cluster2x4";
                 128 160 64, 5, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
                 64 112 64, 8, Clusters<4, 1>, false, "_cluster4x1";
                 256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
+                128 224 64, 4, Clusters<2, 1>, false, "_cluster2x1";
             }
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
             // columns here, make tiles of as many columns.
@@ -168,12 +169,14 @@ macro_rules! for_each_entry {
                 64 96 64, 10, Clusters<4, 1>, false, "_cluster4x1";
                 64 176 64, 7, Clusters<4, 1>, false, "_cluster4x1";
                 128 224 64, 4, Clusters<1, 2>, false, "_cluster1x2";
+                128 144 64, 5, Clusters<1, 2>, false, "_cluster1x2";
             }
             // The same with B along N.
             hopper_cm_bn {
                 256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
                 64 96 64, 8, Clusters<4, 1>, false, "_cluster4x1";
                 64 176 64, 6, Clusters<4, 1>, false, "_cluster4x1";
+                128 160 64, 4, Clusters<4, 1>, false, "_cluster4x1";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
