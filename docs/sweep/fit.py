@@ -44,7 +44,7 @@ COST = [
 PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "MID_SECTOR": 10_000, "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
-    "SHARED_LOADS_MARGIN": 1000,
+    "SPLIT_K_MARGIN": 100, "SHARED_LOADS_MARGIN": 1000,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")
@@ -318,6 +318,7 @@ def estimate(c, t):
     parts = parts + t["peers"] * t["accumulators"][:, None] / c["STORED_PER_CYCLE"] + c["REDUCE_LATENCY"]
     ctas = (t["count"].T * t["ctas"]).T
     parts = parts + ctas * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
+    parts = parts * (1 + c["SPLIT_K_MARGIN"] * (t["ctas"] == 1))[:, None]
     parts = np.nan_to_num(np.fmin.reduce(parts, axis=1), nan=np.inf)
     shared = np.where(t["split_k"], parts, waves * wave + last) / (1 - c["STREAM_K_MARGIN"])
     shared = shared + t["clusters"] * c["CLUSTER_LATENCY"]

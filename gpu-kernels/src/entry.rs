@@ -138,6 +138,8 @@ macro_rules! for_each_entry {
                 64 96 64, 10, Cooperative, false, "";
                 64 96 64, 10, Clusters<2, 4>, false, "_cluster2x4";
                 128 160 64, 6, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
+                64 80 64, 12, SplitKParallel<4, 1>, false, "_splitk_cluster4x1";
+                128 80 64, 8, SplitKParallel<4, 1>, false, "_splitk_cluster4x1";
                 64 192 64, 6, Cooperative, false, "";
                 256 112 64, 4, Clusters<1, 2>, false, "_cluster1x2";
                 128 80 64, 6, SplitK<4>, false, "_split4";
@@ -221,6 +223,8 @@ macro_rules! for_each_entry {
             }
             // M N of every tile under stream-K, and of every cluster that leaves its sums
             reduce {
+                512 80;
+                256 80;
                 256 192;
                 256 160;
                 128 256;
