@@ -75,7 +75,7 @@ pub fn case(seed: u64, index: usize) -> Case {
         classes: None,
         data: choose(random, &[Data::Uniform, Data::Uniform, Data::Integers]),
     };
-    if random.random_bool(0.1) {
+    if random.random_bool(0.15) {
         make_picky(random, &mut case);
     } else {
         case.kernel = kernel(random, &case);
