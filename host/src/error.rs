@@ -305,6 +305,13 @@ pub enum Error {
         bytes: usize,
     },
 
+    /// Lines cannot be divided into so many classes, whatever the problem.
+    #[error("line_classes = {classes}; accepted: 1, 2, 4, 8")]
+    LineClasses {
+        /// The argument of [`Gemm::line_classes`](crate::Gemm::line_classes).
+        classes: u32,
+    },
+
     /// A dimension is larger than a kernel can index.
     #[error("{dimension} = {value}; accepted: at most {max}")]
     DimensionTooLarge {

@@ -20,6 +20,7 @@ use crate::plan::{Plan, check_devices};
 use crate::plan_cache::Key;
 use crate::plan_info::{CpuPlanInfo, Origin, PlanInfo};
 use crate::precision::Precision;
+use crate::select::line_classes::COUNTS;
 use crate::select::{self, Packing, Problem, Request};
 use crate::untyped_plan::{UntypedPlan, Work};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
@@ -112,7 +113,7 @@ impl Gemm {
 
     /// Forces the number of classes into which the lines of A or B are divided, so that the tiles
     /// of a class begin on cache lines: 1 (none), 2, 4 or 8
-    /// ([`gpu_kernels::kernels::hopper::line_classes`]). The CPU ignores it.
+    /// ([`gpu_kernels::kernels::hopper::line_classes`]). It changes nothing on the CPU.
     pub fn line_classes(mut self, classes: u32) -> Gemm {
         self.request.line_classes = Some(classes);
         self
@@ -237,8 +238,8 @@ impl Gemm {
     /// - Problems past a limit: [`Error::DimensionTooLarge`], [`Error::TooManyTiles`].
     /// - Forced choices that are not possible: [`Error::UnknownKernel`],
     ///   [`Error::KernelCannotRun`], [`Error::NoKernel`], [`Error::OrderIgnored`],
-    ///   [`Error::BatchedGrid2d`], [`Error::Alignment`], [`Error::PrecisionIgnored`],
-    ///   [`Error::CpuHasNoKernels`].
+    ///   [`Error::BatchedGrid2d`], [`Error::Alignment`], [`Error::LineClasses`],
+    ///   [`Error::PrecisionIgnored`], [`Error::CpuHasNoKernels`].
     /// - Errors of the device: [`Error::DriverTooOld`], [`Error::Compile`],
     ///   [`Error::OutOfMemory`], [`Error::Driver`].
     pub fn plan_for<T: Element, O: Output<T>>(
@@ -301,10 +302,16 @@ impl Gemm {
     /// What a plan for `operands` can be used for.
     ///
     /// # Errors
-    /// [`Error::PrecisionIgnored`], [`Error::Alignment`].
+    /// [`Error::PrecisionIgnored`], [`Error::LineClasses`], [`Error::Alignment`].
     pub(crate) fn key<T: Element, O: Output<T>>(&self, operands: Operands) -> Result<Key, Error> {
+        let input = self.precision.of(T::DTYPE)?;
+        match self.request.line_classes {
+            None | Some(1) => (),
+            Some(classes) if COUNTS.contains(&classes) => (),
+            Some(classes) => return Err(Error::LineClasses { classes }),
+        }
         Ok(Key {
-            input: self.precision.of(T::DTYPE)?,
+            input,
             output: O::DTYPE,
             operands: match self.alignment {
                 None => operands,

@@ -229,6 +229,16 @@ fn nothing_is_silently_ignored_on_the_cpu() {
         "the CPU, without tiles, order hilbert ignored, schedule Grid1d ignored"
     );
 
+    for classes in [0, 3, 16] {
+        let error = gemm().line_classes(classes).plan(&a, &a, &mut c);
+        assert_eq!(error.unwrap_err(), Error::LineClasses { classes });
+    }
+    assert_eq!(
+        Error::LineClasses { classes: 3 }.to_string(),
+        "line_classes = 3; accepted: 1, 2, 4, 8"
+    );
+    gemm().line_classes(8).plan(&a, &a, &mut c).unwrap();
+
     let error = gemm().alignment(24).plan(&a, &a, &mut c).unwrap_err();
     assert_eq!(error, Error::Alignment { bytes: 24 });
     assert_eq!(
