@@ -20,8 +20,7 @@ use crate::plan::{Plan, check_devices};
 use crate::plan_cache::Key;
 use crate::plan_info::{CpuPlanInfo, Origin, PlanInfo};
 use crate::precision::Precision;
-use crate::select::line_classes::COUNTS;
-use crate::select::{self, Packing, Problem, Request};
+use crate::select::{self, Packing, Problem, Request, line_classes};
 use crate::untyped_plan::{UntypedPlan, Work};
 use crate::view::{AsView, AsViewMut, MatrixView, MatrixViewMut};
 
@@ -305,10 +304,10 @@ impl Gemm {
     /// [`Error::PrecisionIgnored`], [`Error::LineClasses`], [`Error::Alignment`].
     pub(crate) fn key<T: Element, O: Output<T>>(&self, operands: Operands) -> Result<Key, Error> {
         let input = self.precision.of(T::DTYPE)?;
-        match self.request.line_classes {
-            None | Some(1) => (),
-            Some(classes) if COUNTS.contains(&classes) => (),
-            Some(classes) => return Err(Error::LineClasses { classes }),
+        if let Some(classes) = self.request.line_classes
+            && !line_classes::exist(classes)
+        {
+            return Err(Error::LineClasses { classes });
         }
         Ok(Key {
             input,

@@ -14,7 +14,12 @@ use crate::rejection::Rejection;
 
 /// The numbers of classes, but for one, that is none. With eight, all lines of a class begin at the
 /// same place whatever the pitch, because TMA takes multiples of 16 bytes.
-pub(crate) const COUNTS: [u32; 3] = [2, 4, 8];
+const COUNTS: [u32; 3] = [2, 4, 8];
+
+/// Whether lines can be divided into so many classes, of whatever problem.
+pub(crate) fn exist(classes: u32) -> bool {
+    classes == 1 || COUNTS.contains(&classes)
+}
 
 /// Checks that `kernel` can divide the lines of `problem`, as it sees it, into `classes` classes.
 ///
@@ -29,7 +34,7 @@ pub(super) fn check(
 ) -> Result<(), Rejection> {
     let reason = match () {
         () if classes == 1 => return Ok(()),
-        () if !COUNTS.contains(&classes) => "there are 1, 2, 4 or 8 classes",
+        () if !exist(classes) => "there are 1, 2, 4 or 8 classes",
         () if !kernel.line_classes => "the kernel does not read lines along K through TMA",
         () if packed_lines(kernel, packed) => "the operand is packed",
         () if problem.batches != 1 => "there is a batch",
