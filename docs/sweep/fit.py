@@ -29,7 +29,8 @@ from pathlib import Path
 import numpy as np
 
 SMS = 132
-L2_BYTES = 60 << 20
+# By the beginning of a device's name.
+L2_BYTES = {"NVIDIA H200": 60 << 20, "NVIDIA H100": 50 << 20}
 SHARED_BYTES = 232448
 # Of the SMs of an H200 in a cold launch.
 MHZ = 1830
@@ -44,7 +45,7 @@ COST = [
 PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "MID_SECTOR": 10_000, "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
-    "SPLIT_K_MARGIN": 100, "SHARED_LOADS_MARGIN": 1000,
+    "SPLIT_K_MARGIN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")
@@ -147,7 +148,7 @@ def in_mid_sector(pitch):
     return 1 - gcd(2 * pitch, 32) / 32
 
 
-def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
+def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_bytes=60 << 20):
     """What the estimate needs to know of one kernel on one product; of a stream-K kernel, under
     one of its two schedules. An epilogue takes so many cycles for 1000 sums. With classes, lines of A
     (of B where C is along M) are in so many."""
@@ -186,7 +187,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
     left = tiles_all % at_once
     readers_a = min(tiles_n, left // max(1, min(tiles_m, isqrt(left))))
     readers_b = min(tiles_m, left // max(1, min(tiles_n, isqrt(left))))
-    apart = max(0, 1 - L2_BYTES / 2 / (a + b))
+    apart = max(0, 1 - l2_bytes / 2 / (a + b))
     times = lambda readers: max(1, readers * apart ** (readers - 1)) if readers else 1
     again = a * (times(readers_a) - 1) + b * (times(readers_b) - 1)
     if split_k and (tiles_all <= at_once or leaves_sums):
@@ -212,11 +213,13 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1):
         "coupled": across * down > 1, "two": classes == 2, "more": classes > 2, "clusters": ctas > 1, "large": ctas > 2,
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
+        "l2_bytes": l2_bytes,
         "in_parts": max(staged, 2) * 8192 * consumers < consumers * 64 * width * 2,
         "ping_pong": ping_pong, "stream_k": schedule == "StreamK" or leaves_sums, "split_k": split_k, "tiles": tiles_all,
         "at_once": at_once, "k_blocks": k_blocks, "accumulators": 4 * height * width,
         "stages": stages, "counts": counts,
         "intensity": 2 * m * n * k / (a + b + c), "ctas": ctas, "bytes_of_tile": (a + b + c) / tiles_all, "again": again / tiles_all,
+        "in_l2": False,
         "possible": bool(counts) if split_k else schedule != "StreamK" or left != 0,
     }  # fmt: skip
 
@@ -262,8 +265,11 @@ def estimate(c, t):
         arrived = (column(latency, ctas) + asked) / column(t["stages"] - 1, ctas)
         shared = c["SHARED.0"] * t["shared_read"] + c["SHARED.1"] * t["shared_written"]
         both = (column(t["arithmetic"] ** 4 + shared**4, ctas) + asked**4) ** 0.25
-        received = lines / c["RECEIVED_PER_CYCLE"]
-        multiplied = np.maximum(np.maximum(both, arrived), column(received, ctas))
+        slices = t["l2_bytes"] / c["SLICE.0"]
+        delivered = (t["tiles"] > t["at_once"]) * lines * SMS * c["REACHES_L2"] / (c["SLICE.1"] * slices)
+        received = column(lines / c["RECEIVED_PER_CYCLE"], ctas)
+        received = np.maximum(received, column(delivered, ctas) * np.minimum(ctas, SMS) / SMS)
+        multiplied = np.maximum(np.maximum(both, arrived), received)
         power = column(lines, ctas) / c["LOADED_PER_CYCLE_OF_POWER"] * np.minimum(ctas, SMS) / SMS
         return multiplied + power + column(t["coupled"], ctas) * c["COUPLED"]
 
@@ -271,15 +277,17 @@ def estimate(c, t):
     stored = t["part"] * 2 * (1 / c["STORED_PER_CYCLE"] + t["sector_c"] * c["MID_SECTOR"])
     store = c["BETWEEN_TILES"] + stored
     store = store + t["in_parts"] * c["STAGED_IN_PARTS"] + t["epilogue"]
-    store = store + np.where(t["parts"] > 1, c["EXCHANGE_LATENCY"] + sent, 0)
+    exchange = c["EXCHANGE_LATENCY.0"] + t["parts"] * c["EXCHANGE_LATENCY.1"]
+    store = store + np.where(t["parts"] > 1, exchange + sent, 0)
     from_dram = lambda bytes, ctas: bytes / np.minimum(c["FROM_DRAM.0"] * SMS, c["FROM_DRAM.1"] * ctas)
 
-    def wave_of(tiles):
+    def wave_of(tiles, behind_a_store=True):
         ctas = np.maximum(tiles, 1) * t["ctas"]
         dram = from_dram(tiles * t["bytes_of_tile"], ctas)
         multiply = t["k_blocks"] * k_block_of(ctas) + (t["two"] + t["more"]) * c["CLASSED"]
         requests = t["k_blocks"] * asked_by(ctas) + stored
-        alternating = np.maximum(np.maximum(multiply, store), requests) + c["ORDER_BARRIER"]
+        alternating = np.maximum(np.maximum(multiply, store), requests)
+        alternating = (alternating if behind_a_store else multiply) + c["ORDER_BARRIER"]
         shared = np.maximum(multiply, dram) + store
         return np.where(t["ping_pong"], np.maximum(alternating, dram), shared)
 
@@ -289,10 +297,13 @@ def estimate(c, t):
     idle = np.maximum(0, k_block_of(t["at_once"] * t["ctas"]) - t["arithmetic"])
     ahead = np.minimum(t["k_blocks"], t["stages"]) * idle
     ahead = np.where(t["ping_pong"], 0, np.minimum(ahead, store) / 2)
+    under_stream_k = ahead * np.maximum(0, np.where(left > 0, waves, waves - 1))
     ahead = ahead * np.maximum(0, waves - 1 + (left > 0))
     whole = waves * wave + (left > 0) * last_wave
+    first = np.where(waves > 0, t["at_once"], left)
+    first = wave_of(first) - wave_of(first, behind_a_store=False)
     later = whole - np.where(waves > 0, wave, last_wave)
-    whole = whole + c["LATER_WAVES"] * t["large"] * later + t["ping_pong"] * store - ahead
+    whole = whole + c["LATER_WAVES"] * t["large"] * later + t["ping_pong"] * store - first - ahead
     whole = (whole + t["clusters"] * c["CLUSTER_LATENCY"]) * (1 + SHARED_LOADS_MARGIN * t["coupled"])
     apart = 1 + c["APART_MARGIN.0"] * t["two"] + c["APART_MARGIN.1"] * t["more"]
     whole = whole * apart
@@ -315,12 +326,13 @@ def estimate(c, t):
     at_once = (np.minimum(t["count"].T, t["at_once"]) * t["ctas"]).T
     dram = from_dram((t["tiles"] * t["bytes_of_tile"])[:, None], at_once)
     parts = np.maximum(t["peers"] * each * k_block_of(at_once), dram)
-    parts = parts + t["peers"] * t["accumulators"][:, None] / c["STORED_PER_CYCLE"] + c["REDUCE_LATENCY"]
+    parts = parts + t["peers"] * t["accumulators"][:, None] / c["STORED_PER_CYCLE"]
+    parts = parts + np.where(t["in_l2"], c["REDUCE_LATENCY.1"], c["REDUCE_LATENCY.0"])[:, None]
     ctas = (t["count"].T * t["ctas"]).T
     parts = parts + ctas * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
     parts = parts * (1 + c["SPLIT_K_MARGIN"] * (t["ctas"] == 1))[:, None]
     parts = np.nan_to_num(np.fmin.reduce(parts, axis=1), nan=np.inf)
-    shared = np.where(t["split_k"], parts, waves * wave + last) / (1 - c["STREAM_K_MARGIN"])
+    shared = np.where(t["split_k"], parts, waves * wave - under_stream_k + last) / (1 - c["STREAM_K_MARGIN"])
     shared = shared + t["clusters"] * c["CLUSTER_LATENCY"]
     shared = shared * (1 + SHARED_LOADS_MARGIN * t["coupled"]) * apart
     shared = shared + t["stages"] * c["STAGE"]
@@ -332,7 +344,7 @@ def compared(c, t):
     """What kernels are compared by: the geometric mean of the estimates with operands from DRAM and
     with operands in L2; the first, where it makes no difference where operands are."""
     from_dram, nothing = estimate(c, t), 0 * t["bytes_of_tile"]
-    in_l2 = estimate(c, t | {"bytes_of_tile": nothing, "again": nothing})
+    in_l2 = estimate(c, t | {"bytes_of_tile": nothing, "again": nothing, "in_l2": nothing + 1})
     return np.where(t["intensity"] > FLOP_PER_BYTE, from_dram, np.sqrt(from_dram * in_l2))
 
 
@@ -355,20 +367,22 @@ def read(path, column):
         elif name in kernels:
             split_k = row["schedule"] == "split-k"
             classes = int(row.get("line_classes") or 1)
-            product[0].append(features(kernels[name], m, n, k, layout, split_k, 0, classes))
+            l2_bytes = next(size for gpu, size in L2_BYTES.items() if row["device"].startswith(gpu))
+            of = features(kernels[name], m, n, k, layout, split_k, 0, classes, l2_bytes)
+            product[0].append(of)
             product[1].append(float(row[column]))
     return [product for product in products.values() if product[2] and len(product[0]) > 1]
 
 
 # What is fitted: first, with kernels that compute whole tiles alone, then with all.
 WHOLE_TILES = [
-    "REQUEST.0", "REQUEST.1", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING.0", "APART_MARGIN.0", "APART_MARGIN.1", "CLASSED", "LATER_WAVES", "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE",
+    "REQUEST.0", "REQUEST.1", "REQUEST.2", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING.0", "APART_MARGIN.0", "APART_MARGIN.1", "CLASSED", "LATER_WAVES", "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE",
     "LATENCY.0", "LATENCY.1", "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
-    "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY", "STAGED_IN_PARTS",
+    "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0", "EXCHANGE_LATENCY.1", "STAGED_IN_PARTS",
     "LOADED_PER_CYCLE_OF_POWER", "LAUNCH",
 ]  # fmt: skip
 SHARED_TILES = [
-    "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY",
+    "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY.0", "REDUCE_LATENCY.1",
     "REDUCED_PER_CYCLE", "STREAM_K_MARGIN",
 ]  # fmt: skip
 

@@ -3,7 +3,8 @@
 //! ```text
 //! waves   = clusters that have a tile / clusters that run at once, rounded up
 //! asked   = max(cycles that an SM takes to request its bytes, cycles that L2 takes to serve them)
-//! arrives = max(cycles that an SM takes to receive its bytes, (latency + asked) / (stages − 1))
+//! arrives = max(cycles that an SM takes to receive its bytes, (latency + asked) / (stages − 1),
+//!               cycles that L2 takes to deliver what reaches it)
 //! k_block = max(arithmetic ⊕ shared ⊕ asked, arrives) + waits + power     BLOCK_K of one tile;
 //!           a ⊕ b = (a⁴ + b⁴)^¼
 //! wave    = max(k_blocks · k_block + classed, DRAM) + store
@@ -12,6 +13,10 @@
 //! ```
 //!
 //! `shared` is what shared memory takes to be written by TMA and read by `wgmma`.
+//!
+//! What reaches L2 is less than what SMs request, because requests for a line that come together
+//! are one. In the first wave they do, and where a launch has more waves, L2 has a limit in bytes: 64
+//! a cycle from each of its slices, which are fewer on an H100 than on an H200.
 //!
 //! L2 serves the whole GPU: where half of the SMs ask, it serves each of them in half the time. A
 //! line for which many CTAs ask at the same time takes longer.
@@ -35,8 +40,9 @@
 //! An order barrier separates the main loops of the two consumers:
 //!
 //! ```text
-//! wave   = max(k_blocks · k_block, store, k_blocks · asked + stored) + order_barrier
-//! cycles = set-up + waves · max(wave, DRAM) + store
+//! first  = max(k_blocks · k_block + order_barrier, DRAM)
+//! wave   = max(max(k_blocks · k_block, store, k_blocks · asked + stored) + order_barrier, DRAM)
+//! cycles = set-up + first + (waves − 1) · wave + store
 //! ```
 //!
 //! Loads and stores pass the same queue to L2, one after the other.

@@ -38,11 +38,12 @@ struct Rate {
     fifth_sector: u64,
 }
 
-/// What the copy engine of an SM takes to request 128 bytes.
+/// What the copy engine of an SM takes to request 128 bytes. Where they begin in mid-sector, they are
+/// three requests, as L2 counts them, too.
 const REQUEST: Rate = Rate {
     line: 7,
     second_line: 16,
-    fifth_sector: 0,
+    fifth_sector: 22,
 };
 
 /// What L2 takes for 128 bytes while all SMs ask for as much. Where fewer SMs ask, L2 serves each of
@@ -76,9 +77,9 @@ impl Rate {
 
 /// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
-/// H200 ask for takes 4.1 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
+/// H200 ask for takes 3.5 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
 /// more rows 58 to 64.
-const MEETING: (u64, u64) = (31, 1320);
+const MEETING: (u64, u64) = (25, 1320);
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
 /// all of its bytes come from DRAM. Every stage is filled once in this time, so what an SM gets
@@ -101,6 +102,16 @@ const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 /// it does not count: 104×2008×1712 tn takes 9.7 µs in 64×64 tiles in clusters of 2×4, which ask for
 /// 48 lines a k-block, and 13.0 without, which ask for 128.
 const RECEIVED_PER_CYCLE: u64 = 78;
+
+/// Bytes of L2 for each of its slices, and the bytes that a slice delivers in a cycle: 60 MiB of an
+/// H200 are 96 slices, 50 MiB of an H100 are 80.
+const SLICE: (u64, u64) = (655_360, 64);
+
+/// Hundredths of the lines that an SM requests which reach L2 where a launch has several waves.
+/// Requests of several SMs for a line are served once if they come together, as in the first wave,
+/// whose CTAs begin together. By Nsight Compute on an H100, 2048×7168×5120 nt in 128×128 tiles makes
+/// requests for 0.73 of its lines, 34.9 a cycle: 63 bytes a slice.
+const REACHES_L2: u64 = 70;
 
 /// Cycles per k-block that CTAs with shared loads wait for each other.
 const COUPLED: u64 = 56;
@@ -156,6 +167,8 @@ pub(super) struct KBlock {
     received: u64,
     /// For L2 to serve them while all SMs ask.
     served: u64,
+    /// For the slices of L2 to deliver them while all SMs ask.
+    delivered: u64,
     /// From the request for a stage to its arrival, without the requests.
     latency: u64,
     /// Stages on their way.
@@ -260,6 +273,14 @@ impl KBlock {
         };
         let k_blocks = k_blocks(kernel, task);
         let loads = (rows + columns) * bytes;
+        let delivered = match kernel.family {
+            Family::Hopper if tiles(task) > at_once => {
+                let (of_l2, per_cycle) = SLICE;
+                let slices = (target.l2_bytes / of_l2).max(1);
+                loads * sms * REACHES_L2 / (100 * per_cycle * slices)
+            }
+            _ => 0,
+        };
         let latency = match kernel.family {
             Family::Hopper => {
                 let loaded = k_blocks * loads * u64::from(cluster.ctas());
@@ -274,6 +295,7 @@ impl KBlock {
             received: loads / RECEIVED_PER_CYCLE,
             requested: requested * bytes / (10 * CACHE_LINE * CACHE_LINE),
             served: served / MEETING.1 * bytes / (10 * CACHE_LINE * CACHE_LINE),
+            delivered,
             latency,
             // The stage that is multiplied is not in flight.
             in_flight: u64::from(kernel.stages.max(2)) - 1,
@@ -299,7 +321,10 @@ impl KBlock {
             latency => (latency + asked) / self.in_flight,
         };
         let power = self.power * ctas.min(self.sms) / self.sms;
-        let multiplied = together([self.arithmetic, self.shared, asked]).max(self.received);
+        let delivered = self.delivered * ctas.min(self.sms) / self.sms;
+        let multiplied = together([self.arithmetic, self.shared, asked])
+            .max(self.received)
+            .max(delivered);
         let alone = multiplied.max(arrived) + power + self.waits;
         (alone * self.sharing).max(self.by_element)
     }

@@ -51,33 +51,32 @@ const LATER_WAVES: u64 = 30;
 /// consumer to the first of the other.
 const ORDER_BARRIER: u64 = 427;
 
-/// Cycles for the CTAs of a cluster that split K to exchange their accumulators, however
-/// many CTAs there are: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: u64 = 1047;
+/// Cycles for the CTAs of a cluster that split K to exchange their accumulators, and the further
+/// cycles for each of them: all CTAs send at once, before one barrier.
+const EXCHANGE_LATENCY: (u64, u64) = (540, 138);
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them.
 const FIX_UP_LATENCY: u64 = 3500;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
-const ADDED_PER_CYCLE: u64 = 24;
+const ADDED_PER_CYCLE: u64 = 30;
 
 /// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
 /// that a CTA writes and reduces.
 const CROSSING: u64 = 4737;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
-/// behind it, and the time of that launch without its loads.
-const REDUCE_LATENCY: u64 = 5378;
+/// behind it, and the time of that launch without its loads: with operands from DRAM, and with
+/// operands in L2, where launches follow each other closely.
+const REDUCE_LATENCY: (u64, u64) = (5500, 3800);
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
-const REDUCED_PER_CYCLE: u64 = 12;
+const REDUCED_PER_CYCLE: u64 = 18;
 
-/// The percentage by which split-K without clusters takes longer than the rest of the estimate says.
-/// 507 launches, each at most 1.4 times as long as the fastest kernel's, took 8 % longer in the
-/// geometric mean, and 591 in clusters 5 %. On 38 deep products the choice loses 2.2 % with this
-/// margin and 3.0 % without it.
-const SPLIT_K_MARGIN: u64 = 8;
+/// The percentage by which split-K without clusters takes longer than the rest of the estimate says:
+/// fits to all products and to half of them gave 21 and 22, and the choice is as good with 15 to 25.
+const SPLIT_K_MARGIN: u64 = 20;
 
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
 /// type per consumer.
@@ -198,6 +197,8 @@ pub(super) struct Work {
     cluster_ctas: u64,
     /// Whether the kernel stores no C, so that each tile has one part at least.
     leaves_sums: bool,
+    /// The time of the launch behind a product under split-K, without its loads.
+    reduce_latency: u64,
     /// SMs of the GPU.
     sms: u64,
 }
@@ -227,7 +228,8 @@ impl Work {
         let mid_sector = SECTOR - task.alignment.c.min(SECTOR);
         let sent = bytes / STORED_PER_CYCLE + bytes * MID_SECTOR * mid_sector / (10_000 * SECTOR);
         let exchange = if parts > 1 {
-            EXCHANGE_LATENCY + (parts - 1) * 4 * part / STORED_PER_CYCLE
+            let (latency, of_each) = EXCHANGE_LATENCY;
+            latency + parts * of_each + (parts - 1) * 4 * part / STORED_PER_CYCLE
         } else {
             0
         };
@@ -254,6 +256,10 @@ impl Work {
             hidden_by_arithmetic: operands.hidden_by_arithmetic(),
             cluster_ctas: cluster.ctas().into(),
             leaves_sums: kernel.leaves_sums(),
+            reduce_latency: match source {
+                Source::Dram => REDUCE_LATENCY.0,
+                Source::L2 => REDUCE_LATENCY.1,
+            },
             sms: target.sms.max(1).into(),
         }
     }
@@ -286,20 +292,35 @@ impl Work {
         }
     }
 
+    /// How much longer a wave of `tiles` tiles takes than the first wave, before which there is no
+    /// tile to be stored.
+    fn behind_a_store(&self, tiles: u64) -> u64 {
+        if !self.ping_pong {
+            return 0;
+        }
+        let dram = self.dram_time(tiles * self.tile_bytes, tiles);
+        let k_block = self.k_block.cycles(tiles * self.cluster_ctas);
+        let first = self.k_blocks * k_block + self.classed + ORDER_BARRIER;
+        self.wave(tiles) - first.max(dram)
+    }
+
+    /// What the producer loads for the next tile while this one is stored hides so many cycles.
+    fn hidden_ahead(&self) -> u64 {
+        if self.ping_pong {
+            return 0;
+        }
+        let cycles = self.k_block.cycles(self.at_once * self.cluster_ctas);
+        let idle = cycles.saturating_sub(self.k_block.arithmetic);
+        // Half of the shorter of the two, by the sweeps.
+        (self.ahead * idle).min(self.store) / 2
+    }
+
     /// Time of all tiles, each computed by one cluster.
     pub(super) fn whole_tiles(&self) -> u64 {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let last = if left > 0 { self.wave(left) } else { 0 };
         // The store of the last tile, which no multiply hides.
         let store = if self.ping_pong { self.store } else { 0 };
-        // Half of the shorter of the two is hidden, by the sweeps.
-        let ahead = if self.ping_pong {
-            0
-        } else {
-            let cycles = self.k_block.cycles(self.at_once * self.cluster_ctas);
-            let idle = cycles.saturating_sub(self.k_block.arithmetic);
-            (self.ahead * idle).min(self.store) / 2
-        };
         let later_waves = (waves + u64::from(left > 0)).saturating_sub(1);
         let wave = self.wave(self.at_once);
         let all = waves * wave + last;
@@ -307,7 +328,8 @@ impl Work {
             (1 | 2, _) | (_, 0) => 0,
             _ => (all - wave) * LATER_WAVES / 100,
         };
-        all + apart + store - later_waves * ahead
+        let first = self.behind_a_store(if waves > 0 { self.at_once } else { left });
+        all + apart + store - first - later_waves * self.hidden_ahead()
     }
 
     /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
@@ -316,8 +338,9 @@ impl Work {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let whole = waves * self.wave(self.at_once);
         if left == 0 {
-            return (whole, 1);
+            return (whole - waves.saturating_sub(1) * self.hidden_ahead(), 1);
         }
+        let whole = whole - waves * self.hidden_ahead();
         // Either every tile gets the same number of CTAs, two or more; or all CTAs take
         // part, and some of them have parts of two tiles.
         let most = self.k_blocks.min(self.at_once / left);
@@ -372,7 +395,7 @@ impl Work {
             let accumulators = clusters * self.cluster_ctas * self.accumulators;
             let read = accumulators / (REDUCED_PER_CYCLE * self.sms);
             let margin = if self.leaves_sums { 0 } else { SPLIT_K_MARGIN };
-            (multiply + write + REDUCE_LATENCY + read) * (100 + margin) / 100
+            (multiply + write + self.reduce_latency + read) * (100 + margin) / 100
         };
         (least..=most)
             .map(|each| (cycles(each), each * self.tiles))
