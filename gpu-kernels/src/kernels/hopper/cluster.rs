@@ -62,7 +62,6 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
             // peers need to see no other write.
             cluster::arrive_relaxed();
             cluster::wait();
-            dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
@@ -168,9 +167,13 @@ unsafe fn produce<K: KernelTraits>(
     let mut producer = Producer::new(params, maps, smem, peers);
     let mut tiles = tiles::<K>(params, params.schedule);
     while let Some(tile) = tiles.next_here() {
+        let origin = peers.origin::<K>(params, tile);
+        dependency::wait();
         // SAFETY: the caller's duty.
-        unsafe { producer.fill(peers.origin::<K>(params, tile), (0, k_blocks)) };
+        unsafe { producer.fill(origin, (0, k_blocks)) };
     }
+    // For a CTA without tiles.
+    dependency::wait();
 }
 
 /// The consumer of rung 1, which here releases a stage to every CTA that loads into it.
@@ -195,6 +198,7 @@ unsafe fn consume<K: KernelTraits>(
             let origin = peers
                 .origin::<K>(params, tile)
                 .down(consumer.first_row::<K>());
+            dependency::wait();
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, k_blocks);

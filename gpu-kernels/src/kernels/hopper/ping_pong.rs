@@ -47,7 +47,6 @@ impl KernelSchedule for PingPong {
             dependency::launch_dependents();
             pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
-            dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
@@ -85,6 +84,7 @@ unsafe fn consume<K: KernelTraits>(
         main_loop.skip(consumer.index * k_blocks);
         while let Some(tile) = tiles.next_here() {
             let origin = Origin::of::<K>(params, tile);
+            dependency::wait();
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
             smem.order(consumer.index).wait(order_parity);

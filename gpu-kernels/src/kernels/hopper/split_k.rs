@@ -80,7 +80,6 @@ impl<const CTAS: u32> KernelSchedule for SplitK<CTAS> {
             dependency::launch_dependents();
             pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
-            dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
@@ -121,9 +120,13 @@ unsafe fn produce<K: KernelTraits>(
         let mut tiles = tiles::<K>(params, params.schedule);
         let part = part::<K>(rank, k_blocks);
         while let Some(tile) = tiles.next_here() {
-            producer.fill(Origin::of::<K>(params, tile), part);
+            let origin = Origin::of::<K>(params, tile);
+            dependency::wait();
+            producer.fill(origin, part);
             arrivals.tile();
         }
+        // For a CTA without tiles.
+        dependency::wait();
         arrivals.end();
     }
 }
@@ -152,6 +155,7 @@ pub(super) unsafe fn consume<K: KernelTraits>(
         let mut next = tiles.next_here();
         while let Some(tile) = next {
             let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
+            dependency::wait();
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);
             let stores = exchange.reduce_scatter(&mut accumulators[0], origin.row, params.m);

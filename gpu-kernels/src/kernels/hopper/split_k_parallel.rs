@@ -52,7 +52,6 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for SplitKParallel<DOWN,
             pipeline::set_up(maps, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
             cluster::arrive_relaxed();
             cluster::wait();
-            dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
@@ -100,9 +99,12 @@ unsafe fn produce<K: KernelTraits>(
     let mut work = work::<K>(params);
     while let Some(unit) = work.next() {
         let origin = peers.origin::<K>(params, unit.tile);
+        dependency::wait();
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }
+    // For a CTA without tiles.
+    dependency::wait();
 }
 
 /// A consumer: multiplies its rows over the k-blocks of its cluster, and leaves the accumulators in
@@ -118,6 +120,7 @@ unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, p
         let mut main_loop = MainLoop::new(smem, peers, consumer);
         let mut work = work::<K>(params);
         while let Some(unit) = work.next() {
+            dependency::wait();
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
             let (part, place) = (cluster_position::<K>().x, peers.place());

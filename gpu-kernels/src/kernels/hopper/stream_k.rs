@@ -70,7 +70,6 @@ impl KernelSchedule for StreamK {
             dependency::launch_dependents();
             pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
-            dependency::wait();
             if thread::thread_index() < WARPGROUP {
                 pipeline::release_registers::<K>();
                 if thread::thread_index() == 0 {
@@ -111,9 +110,12 @@ unsafe fn produce<K: KernelTraits>(
     let mut work = work::<K>(params, k_blocks);
     while let Some(unit) = work.next() {
         let origin = Origin::of::<K>(params, unit.tile);
+        dependency::wait();
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }
+    // For a CTA without tiles.
+    dependency::wait();
 }
 
 /// A consumer: multiplies its rows of each tile over this CTA's k-blocks; then stores
@@ -136,6 +138,7 @@ unsafe fn consume<K: KernelTraits>(
         let mut work = work::<K>(params, k_blocks);
         while let Some(unit) = work.next() {
             let origin = Origin::of::<K>(params, unit.tile).down(consumer.first_row::<K>());
+            dependency::wait();
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
             if fix_up::<K>(params, &mut accumulators, unit.fix_up, consumer) {
