@@ -105,8 +105,7 @@ fn run_copy<T: Element>(case: &Case, gpu: &EmulatedGpu) -> Result<Outcome, Error
     let [values, _] = operands::<T>(case);
     let a = Placed::holding(&device, case.a, shape, &values)?;
     let mut c = Placed::<T>::of_sentinels(&device, case.c, shape)?;
-    let walk = (case.choice.order, case.choice.schedule);
-    emulator::copy(case.kernel(), walk, a.view()?, c.view_mut()?)?;
+    emulator::copy(case.kernel(), a.view()?, c.view_mut()?)?;
     let found = outcome(&device, &c)?;
     let found_values: &[T] = bytemuck::cast_slice(&found.c);
     let cols = case.n as usize;

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use gpu_kernels::Raster;
 use tilewise_model::{WaveLoads, block_loads};
 
 use crate::Query;
@@ -9,9 +10,10 @@ use crate::Query;
 /// Row and column of every tile, one after the other, in the order they run.
 pub fn tiles(query: &Query) -> Vec<u32> {
     let grid = query.workload.grid();
+    let raster = Raster::new(query.order, grid);
     let mut pairs = Vec::with_capacity(2 * grid.tiles() as usize);
     for id in 0..grid.tiles() {
-        let tile = query.order.tile(grid, id);
+        let tile = raster.tile(id);
         pairs.extend([tile.m, tile.n]);
     }
     pairs

@@ -240,8 +240,10 @@ impl KernelInfo {
 
     /// Whether it can run under `schedule`: kernels with clusters need a 1-D grid, kernels for
     /// stream-K run under stream-K and split-K only, and those that leave their sums under the latter.
+    /// A kernel that packs has a CTA for each tile.
     pub const fn runs_under(&self, schedule: Schedule) -> bool {
         match schedule {
+            _ if matches!(self.family, Family::Pack) => matches!(schedule, Schedule::Grid1d),
             Schedule::Grid2d => self.stream_k_bytes == 0 && self.cluster.ctas() == 1,
             Schedule::Grid1d | Schedule::Persistent => self.stream_k_bytes == 0,
             Schedule::StreamK => self.stream_k_bytes > 0 && !self.leaves_sums(),

@@ -70,7 +70,7 @@ mod unroll;
 pub use dtype::{DType, Major};
 pub use form::{EpilogueArguments, Form};
 pub use kernel::{Arch, Block, Cluster, Family, KernelInfo};
-pub use order::{Tile, TileGrid, TileOrder};
+pub use order::{Raster, Tile, TileGrid, TileOrder};
 pub use problem::{GemmParams, OutputType, TensorMaps};
 pub use schedule::Schedule;
 pub use tensor_ref::TensorRef;

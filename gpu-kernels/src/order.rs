@@ -8,15 +8,15 @@
 //!
 //! Orders are pure integer functions without a panic path: the device calls
 //! them for every tile, the host for its figures and property tests. They need no
-//! table and take O(log tiles) steps at most.
+//! table and take O(log tiles) steps at most. What depends on the grid alone, the host computes
+//! once for a launch: the [`Raster`].
 //!
 //! # A new order
 //!
-//! 1. Add a variant of [`TileOrder`], with at most one `u32` of its own, because the
-//!    type is a part of the launch parameters.
-//! 2. Add its arm in [`TileOrder::tile`], and the function that the arm calls. Use
-//!    wrapping arithmetic, no recursion, and no array that a variable indexes: `cargo
-//!    xtask ptx` refuses kernels with a panic, a call or a stack frame.
+//! 1. Add a variant of [`TileOrder`].
+//! 2. Add its arm in [`Raster::new`], and if it walks no groups, an arm in [`Raster::tile`] and the
+//!    function that the arm calls. Use wrapping arithmetic, no recursion, and no array that a
+//!    variable indexes: `cargo xtask ptx` refuses kernels with a panic, a call or a stack frame.
 //! 3. Add it to [`TileOrder::all`], and its name to `order/name.rs`.
 //!
 //! The property tests, the tests on a GPU, the model, the benchmark and
@@ -24,15 +24,19 @@
 
 mod curve;
 mod cutlass;
+mod divisor;
 mod grid;
 #[cfg(not(target_arch = "nvptx64"))]
 mod name;
+mod raster;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use name::ParseOrderError;
 
+pub use divisor::Divisor;
 pub(crate) use grid::div_rem;
 pub use grid::{Tile, TileGrid, ceil_div};
+pub use raster::Raster;
 
 /// The order of the tiles: which tile a linear id means. Every order is a bijection
 /// from `0..grid.tiles()` onto the grid.
@@ -45,7 +49,6 @@ pub use grid::{Tile, TileGrid, ceil_div};
 /// assert_eq!(TileOrder::RowMajor.tile(grid, 3), Tile { m: 0, n: 3 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
 pub enum TileOrder {
     /// N fastest: a whole row of tiles, then the next.
     RowMajor,
@@ -104,53 +107,11 @@ impl TileOrder {
         ]
     }
 
-    /// The tile that `id` means. For `id >= grid.tiles()` the result is some tile,
-    /// inside or outside the grid; the function never panics.
-    #[inline(always)]
+    /// The tile that `id` means. For `id >= grid.tiles()` the result is some tile, inside or
+    /// outside the grid; the function never panics. For many tiles of a grid, make its
+    /// [`Raster`] once.
+    #[cfg(not(target_arch = "nvptx64"))]
     pub fn tile(self, grid: TileGrid, id: u32) -> Tile {
-        // All grouped orders share one function, because every kernel instantiates
-        // this code.
-        let (size, along_n, serpentine) = match self {
-            TileOrder::RowMajor => (1, false, false),
-            TileOrder::ColumnMajor => (1, true, false),
-            TileOrder::GroupedM { size } => (size, false, false),
-            TileOrder::GroupedN { size } => (size, true, false),
-            TileOrder::SerpentineM { size } => (size, false, true),
-            TileOrder::SerpentineN { size } => (size, true, true),
-            TileOrder::Morton => return curve::morton(id, grid),
-            TileOrder::Hilbert => return curve::hilbert(id, grid),
-        };
-        let TileGrid { tiles_m, tiles_n } = grid;
-        let (major, minor) = if along_n {
-            (tiles_n, tiles_m)
-        } else {
-            (tiles_m, tiles_n)
-        };
-        let (major, minor) = grouped(id, major, minor, size, serpentine);
-        if along_n {
-            Tile { m: minor, n: major }
-        } else {
-            Tile { m: major, n: minor }
-        }
+        Raster::new(self, grid).tile(id)
     }
-}
-
-/// Walks a `major`×`minor` grid in bands of `size` along the major axis, major
-/// fastest inside a band; returns (major, minor). (Triton's matmul tutorial,
-/// "L2 cache optimizations".) With `serpentine`, odd bands start from their far end.
-#[inline(always)]
-fn grouped(id: u32, major: u32, minor: u32, size: u32, serpentine: bool) -> (u32, u32) {
-    // A group larger than the grid equals the whole grid; the clamp also keeps
-    // `size · minor` from wrapping.
-    let size = size.clamp(1, major.max(1));
-    let (group, within) = div_rem(id, size.wrapping_mul(minor));
-    let first = group.wrapping_mul(size);
-    let height = major.wrapping_sub(first).min(size);
-    let (step, offset) = div_rem(within, height);
-    let step = if serpentine && group & 1 == 1 {
-        minor.wrapping_sub(1).wrapping_sub(step)
-    } else {
-        step
-    };
-    (first.wrapping_add(offset), step)
 }

@@ -8,7 +8,7 @@
 
 use crate::dtype::DType;
 use crate::form::{EpilogueArguments, Form};
-use crate::order::TileOrder;
+use crate::order::{Divisor, Raster};
 use crate::schedule::Schedule;
 use crate::tensor_ref::TensorRef;
 
@@ -53,6 +53,15 @@ pub struct GemmParams {
     pub k: u32,
     /// Number of products.
     pub batches: u32,
+    // What a CTA needs before its first load stands together: each line of constant memory that it
+    // touches costs it a wait.
+    /// The tiles of C and their order: which tile a linear id means.
+    pub raster: Raster,
+    /// The assignment of tiles to CTAs: which ids one CTA runs.
+    pub schedule: Schedule,
+    /// Tiles along the lines of a class, where there are
+    /// [classes of lines](crate::kernels::hopper::line_classes).
+    pub class_tiles: Divisor,
     /// A, M×K.
     pub a: TensorRef,
     /// B, K×N.
@@ -65,10 +74,6 @@ pub struct GemmParams {
     /// for each of `stream_k_ctas` CTAs, aligned to 128 bytes and all zero before the
     /// first launch; 0 where no tile is shared.
     pub workspace: u64,
-    /// The order of the tiles: which tile a linear id means.
-    pub order: TileOrder,
-    /// The assignment of tiles to CTAs: which ids one CTA runs.
-    pub schedule: Schedule,
     /// Nonzero when C can be written through its tensor map: unit column
     /// stride; base, row pitch and row length multiples of 16 bytes. (A TMA store
     /// clips a row to 16 bytes, not to an element, so it would overwrite bytes after

@@ -12,7 +12,7 @@
 
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 pub use crate::isa::thread::CtaPosition;
-use crate::order::{Tile, TileGrid, TileOrder, div_rem};
+use crate::order::{Raster, Tile};
 
 /// The assignment of the tiles of C to CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,8 +52,7 @@ pub struct WorkTile {
 /// batch's first product come first, then those of the second, and so on.
 #[derive(Clone, Copy, Debug)]
 pub struct TileScheduler {
-    grid: TileGrid,
-    order: TileOrder,
+    raster: Raster,
     batches: Option<u32>,
     id: u32,
     step: u32,
@@ -62,50 +61,24 @@ pub struct TileScheduler {
 }
 
 impl TileScheduler {
-    /// The scheduler of the CTA at `cta`, for `batches` products with the same tile
-    /// grid, or for one.
-    /// A 2-D grid has no dimension for a batch, so under [`Schedule::Grid2d`] there is one
-    /// product.
+    /// The scheduler of the CTA at `cta`, for `batches` products with the same raster, or for one.
+    /// The launch grid is all that schedules differ in here: with a CTA for each tile, none has a
+    /// second one. A 2-D grid has no dimension for a batch, so under [`Schedule::Grid2d`] there is
+    /// one product.
     #[inline(always)]
-    pub fn new(
-        schedule: Schedule,
-        order: TileOrder,
-        grid: TileGrid,
-        batches: Option<u32>,
-        cta: CtaPosition,
-    ) -> Self {
+    pub fn new(raster: Raster, batches: Option<u32>, cta: CtaPosition) -> Self {
         let tiles = match batches {
-            None => grid.tiles(),
-            Some(batches) => grid.tiles().wrapping_mul(batches),
+            None => raster.tiles(),
+            Some(batches) => raster.tiles().wrapping_mul(batches),
         };
-        match schedule {
-            // On the 2-D grid the linear id of a CTA is its row-major tile id. The host gives
-            // such a launch the row-major order: to choose it here would take a register
-            // from the main loop.
-            Schedule::Grid2d => TileScheduler {
-                grid,
-                order,
-                batches,
-                id: cta.y.wrapping_mul(cta.grid_x).wrapping_add(cta.x),
-                step: tiles,
-                tiles,
-            },
-            Schedule::Grid1d => TileScheduler {
-                grid,
-                order,
-                batches,
-                id: cta.x,
-                step: tiles,
-                tiles,
-            },
-            Schedule::Persistent | Schedule::StreamK | Schedule::SplitK => TileScheduler {
-                grid,
-                order,
-                batches,
-                id: cta.x,
-                step: cta.grid_x,
-                tiles,
-            },
+        TileScheduler {
+            raster,
+            batches,
+            // On the 2-D grid the linear id of a CTA is its row-major tile id, and the host gives
+            // such a launch the row-major order.
+            id: cta.y.wrapping_mul(cta.grid_x).wrapping_add(cta.x),
+            step: cta.grid_x.wrapping_mul(cta.grid_y),
+            tiles,
         }
     }
 
@@ -137,15 +110,6 @@ impl TileScheduler {
         self.step = of.saturating_mul(step);
     }
 
-    /// [`TileScheduler::next`], but it computes each tile from the grid and the id alone.
-    /// LLVM would keep other values that the orders derive from the grid in registers from
-    /// tile to tile, and the producer of a Hopper kernel has 40 registers a thread.
-    #[inline(always)]
-    pub fn next_here(&mut self) -> Option<WorkTile> {
-        let id = self.next_id()?;
-        Some(self.tile_here(id))
-    }
-
     /// The linear id of the next tile.
     #[inline(always)]
     pub(crate) fn next_id(&mut self) -> Option<u32> {
@@ -164,30 +128,13 @@ impl TileScheduler {
 
     /// The tile that `id` means.
     #[inline(always)]
-    fn tile(&self, id: u32) -> WorkTile {
-        self.tile_of(self.grid, id)
-    }
-
-    /// The tile that `id` means, computed from the grid each time
-    /// ([`TileScheduler::next_here`] says why).
-    #[inline(always)]
-    pub(crate) fn tile_here(&self, id: u32) -> WorkTile {
-        let grid = TileGrid {
-            tiles_m: compute_here(self.grid.tiles_m),
-            tiles_n: compute_here(self.grid.tiles_n),
-        };
-        self.tile_of(grid, id)
-    }
-
-    #[inline(always)]
-    fn tile_of(&self, grid: TileGrid, id: u32) -> WorkTile {
+    pub(crate) fn tile(&self, id: u32) -> WorkTile {
         // An option rather than a batch of one: `ptxas` then removes the division.
-        let (batch, id) = if self.batches.is_none() {
-            (0, id)
-        } else {
-            div_rem(id, grid.tiles())
+        let (batch, id) = match self.batches {
+            None => (0, id),
+            Some(_) => self.raster.of_batch(id),
         };
-        let Tile { m, n } = self.order.tile(grid, id);
+        let Tile { m, n } = self.raster.tile(id);
         WorkTile { m, n, batch }
     }
 }

@@ -197,7 +197,7 @@ impl StreamKScheduler {
             None => self.next_of_range()?,
         };
         Some(WorkUnit {
-            tile: self.whole.tile_here(id),
+            tile: self.whole.tile(id),
             first,
             end,
             fix_up,

@@ -1,7 +1,7 @@
 //! Properties of tile schedulers, on random grids.
 
 use gpu_kernels::schedule::{CtaPosition, TileScheduler, WorkTile};
-use gpu_kernels::{Schedule, TileGrid, TileOrder};
+use gpu_kernels::{Raster, TileGrid, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -30,18 +30,19 @@ fn alternating_consumers_have_the_tiles_of_their_scheduler() {
             tiles_n: rng.random_range(1..20),
         };
         let batches = rng.random_range(1..4);
-        let schedule = [Schedule::Grid1d, Schedule::Persistent][rng.random_range(0..2)];
-        let grid_x = match schedule {
-            Schedule::Persistent => rng.random_range(1..40),
+        // A CTA for each tile, or any number.
+        let ctas = match rng.random_range(0..2) {
+            0 => rng.random_range(1..40),
             _ => grid.tiles() * batches,
         };
         let cta = CtaPosition {
-            x: rng.random_range(0..grid_x),
+            x: rng.random_range(0..ctas),
             y: 0,
-            grid_x,
+            grid_x: ctas,
+            grid_y: 1,
         };
-        let order = TileOrder::GroupedM { size: 3 };
-        let tiles = TileScheduler::new(schedule, order, grid, Some(batches), cta);
+        let raster = Raster::new(TileOrder::GroupedM { size: 3 }, grid);
+        let tiles = TileScheduler::new(raster, Some(batches), cta);
         let of = rng.random_range(1..4);
         let mut consumers: Vec<_> = (0..of)
             .map(|next| {
@@ -56,11 +57,7 @@ fn alternating_consumers_have_the_tiles_of_their_scheduler() {
             dealt.push(tile);
             next = (next + 1) % consumers.len();
         }
-        assert_eq!(
-            dealt,
-            tiles_of(tiles),
-            "{schedule:?} {grid:?} {cta:?} of {of}"
-        );
+        assert_eq!(dealt, tiles_of(tiles), "{grid:?} {cta:?} of {of}");
         assert!(consumers.iter_mut().all(|rest| rest.next().is_none()));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use gpu_kernels::schedule::{CtaPosition, TileScheduler, WorkTile};
 use gpu_kernels::stream_k::{FixUp, StreamKScheduler, WorkUnit};
-use gpu_kernels::{Schedule, TileGrid, TileOrder};
+use gpu_kernels::{Raster, TileGrid, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -60,9 +60,10 @@ impl Launch {
             x,
             y: 0,
             grid_x: self.ctas,
+            grid_y: 1,
         };
-        let order = TileOrder::GroupedM { size: 3 };
-        let tiles = TileScheduler::new(Schedule::StreamK, order, self.grid, None, cta);
+        let raster = Raster::new(TileOrder::GroupedM { size: 3 }, self.grid);
+        let tiles = TileScheduler::new(raster, None, cta);
         let new = StreamKScheduler::new(tiles, cta, self.stream_k_ctas, self.k_blocks);
         let mut units = new;
         let parts: Vec<_> = std::iter::from_fn(|| units.next()).collect();

@@ -24,7 +24,7 @@
 //! If a kernel breaks a rule, the call that launched it returns [`Error::KernelBroken`];
 //! the device stays usable.
 
-use gpu_kernels::{Family, KernelInfo, Schedule, TileOrder};
+use gpu_kernels::{Family, KernelInfo};
 pub use tilewise_emulator::{Address, Check, Counts, Fault, Instruction, Report, Request, Site};
 
 pub use crate::gpu::emulated::estimate::{Estimate, time};
@@ -41,7 +41,7 @@ use crate::plan::Plan;
 use crate::plan_info::Origin;
 use crate::problem::{Problem, Strides};
 use crate::rejection::Rejection;
-use crate::select::{self, Choice, Packed};
+use crate::select::{self, Choice};
 use crate::view::{AsView, AsViewMut};
 
 /// The counts of the last launch on `device`; `None` before the first launch, and for a
@@ -103,16 +103,14 @@ fn check(gpu: &Gpu, choice: &Choice, problem: &Problem) -> Result<(), Error> {
     }
 }
 
-/// Copies `from` to `to` with `kernel`, which is of [`Family::Pack`], in the given order
-/// and schedule. This is for tests of such kernels. Both matrices have the same shape and
-/// are on the same device.
+/// Copies `from` to `to` with `kernel`, which is of [`Family::Pack`]. This is for tests of such
+/// kernels. Both matrices have the same shape and are on the same device.
 ///
 /// # Errors
 /// [`Error::NotEmulated`], [`Error::KernelBroken`], and errors for a kernel and matrices
 /// that do not belong together.
 pub fn copy<T: Element>(
     kernel: &KernelInfo,
-    (order, schedule): (TileOrder, Schedule),
     from: impl AsView<T>,
     mut to: impl AsViewMut<T>,
 ) -> Result<(), Error> {
@@ -132,22 +130,7 @@ pub fn copy<T: Element>(
     let strides =
         layouts.map(|layout| Strides::new(layout.row_stride as u64, layout.col_stride as u64));
     let to = strides[1].at(to.address());
-    let mut copy = Copy::of_one(gpu, kernel, (1, rows, cols), strides[0], to)?;
-    let choice = Choice {
-        kernel: *kernel,
-        transposed: false,
-        two_launches: false,
-        line_classes: 1,
-        packed: Packed::default(),
-        pack: None,
-        grid: select::tile_grid(kernel, rows, cols),
-        batches: 1,
-        order,
-        schedule,
-        stream_k_ctas: 0,
-        reduce: None,
-    };
-    copy.walk(gpu, &choice);
+    let copy = Copy::of_one(gpu, kernel, (1, rows, cols), strides[0], to)?;
     // SAFETY: both views are live, and an emulated launch has ended when it returns.
     unsafe { copy.run(gpu, None, [from.address(), 0]) }
 }

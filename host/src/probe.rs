@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use gpu_kernels::order::Divisor;
 use gpu_kernels::problem::GemmParams;
 use gpu_kernels::{
-    DType, EpilogueArguments, Form, KernelInfo, Schedule, TensorMaps, TensorRef, TileOrder,
+    DType, EpilogueArguments, Form, KernelInfo, Raster, Schedule, TensorMaps, TensorRef,
 };
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 
@@ -122,8 +123,9 @@ impl Launch {
                 m: 0,
                 n: 0,
                 k: 0,
-                order: TileOrder::RowMajor,
+                raster: Raster::NONE,
                 schedule: Schedule::Grid1d,
+                class_tiles: Divisor::ONE,
                 store_by_tma: 0,
                 exponents: [0; 2],
                 stream_k_ctas: 0,

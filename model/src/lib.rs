@@ -10,7 +10,7 @@
 //! 3. [`traffic`] simulates every CTA, every step along K, and an L2 of two partitions.
 //!    `docs/tile-order.md` checks it against the GPU's counters.
 //!
-//! All three call [`TileOrder::tile`](gpu_kernels::TileOrder::tile), the function that the
+//! All three call [`Raster::tile`](gpu_kernels::Raster::tile), the function that the
 //! kernels call. A *wave* is the set of consecutive tile ids that run at once; a *block* is
 //! one step along K of one operand: BLOCK_M×BLOCK_K of A or BLOCK_K×BLOCK_N of B.
 

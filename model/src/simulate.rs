@@ -21,7 +21,7 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use gpu_kernels::{Tile, TileOrder};
+use gpu_kernels::{Raster, Tile, TileOrder};
 
 use crate::cache::{Cache, hash};
 use crate::workload::{Machine, Traffic, Workload};
@@ -81,9 +81,10 @@ pub fn traffic(workload: &Workload, order: TileOrder, machine: Machine) -> Traff
     let units = Units::of(workload);
     let mut l2 = L2::new(machine, &units);
     let tiles = grid.tiles();
+    let raster = Raster::new(order, grid);
     let at_once = machine.ctas.clamp(1, tiles);
     let mut ctas: Vec<Cta> = (0..at_once)
-        .map(|id| Cta::start(id, order.tile(grid, id)))
+        .map(|id| Cta::start(id, raster.tile(id)))
         .collect();
     let mut next = at_once;
     // The earliest CTA comes first; ties go to the lower place.
@@ -98,7 +99,7 @@ pub fn traffic(workload: &Workload, order: TileOrder, machine: Machine) -> Traff
             if next == tiles {
                 continue;
             }
-            *cta = Cta::start(next, order.tile(grid, next));
+            *cta = Cta::start(next, raster.tile(next));
             next += 1;
         }
         queue.push(Reverse((now + cta.ticks, place)));

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use gpu_kernels::{TileGrid, TileOrder};
+use gpu_kernels::{Raster, TileGrid, TileOrder};
 
 /// The blocks that one wave of tiles needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +55,12 @@ pub fn block_loads(
     let tiles = grid.tiles();
     let wave = wave.max(1);
     let depth = u64::from(tiles_k);
+    let raster = Raster::new(order, grid);
     (0..tiles.div_ceil(wave)).map(move |index| {
         let ids = index * wave..(index * wave).saturating_add(wave).min(tiles);
         let in_wave = ids.len() as u32;
         let (rows, cols) = ids
-            .map(|id| order.tile(grid, id))
+            .map(|id| raster.tile(id))
             .map(|tile| (tile.m, tile.n))
             .unzip();
         WaveLoads {

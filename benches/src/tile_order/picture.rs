@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpu_kernels::TileGrid;
+use gpu_kernels::{Raster, TileGrid};
 
 use crate::error::Error;
 use crate::tile_order::analysis::OrderAnalysis;
@@ -31,8 +31,9 @@ const COLOURS: [Colour; 6] = [
 fn ids(analysis: &OrderAnalysis) -> Vec<Vec<u32>> {
     let TileGrid { tiles_m, tiles_n } = analysis.grid;
     let mut ids = vec![vec![0; tiles_n as usize]; tiles_m as usize];
+    let raster = Raster::new(analysis.order, analysis.grid);
     for id in 0..analysis.grid.tiles() {
-        let tile = analysis.order.tile(analysis.grid, id);
+        let tile = raster.tile(id);
         ids[tile.m as usize][tile.n as usize] = id;
     }
     ids

@@ -29,6 +29,11 @@ pub fn grid_size_x() -> u32 {
     with(|cluster, _| cluster.launch.grid.0)
 }
 
+/// `%nctaid.y`.
+pub fn grid_size_y() -> u32 {
+    with(|cluster, _| cluster.launch.grid.1)
+}
+
 /// `shfl.sync.idx` from lane 0.
 pub fn broadcast(value: u32) -> u32 {
     let Some([value]) = issue(Instruction::Broadcast, [value.into()]) else {

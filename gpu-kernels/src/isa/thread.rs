@@ -12,6 +12,8 @@ pub struct CtaPosition {
     pub y: u32,
     /// `gridDim.x`.
     pub grid_x: u32,
+    /// `gridDim.y`.
+    pub grid_y: u32,
 }
 
 impl CtaPosition {
@@ -57,6 +59,8 @@ special_registers! {
     cta_index_y = "%ctaid.y";
     /// `%nctaid.x`: CTAs along x.
     grid_size_x = "%nctaid.x";
+    /// `%nctaid.y`: CTAs along y.
+    grid_size_y = "%nctaid.y";
 }
 
 /// The position of this CTA in the launch grid.
@@ -66,6 +70,7 @@ pub fn cta_position() -> CtaPosition {
         x: cta_index_x(),
         y: cta_index_y(),
         grid_x: grid_size_x(),
+        grid_y: grid_size_y(),
     }
 }
 

@@ -35,14 +35,11 @@ impl<T: ElementType> Kernel for Naive<T> {
     #[inline(always)]
     unsafe fn run(params: &GemmParams, _: MapAddress) {
         use crate::isa::thread;
-        use crate::order::TileGrid;
         use crate::schedule::TileScheduler;
 
         let thread = thread::thread_index();
-        let grid = TileGrid::cover(params.m, params.n, SIDE, SIDE);
         let position = thread::cta_position();
-        let (schedule, order) = (params.schedule, params.order);
-        let mut tiles = TileScheduler::new(schedule, order, grid, params.batches(), position);
+        let mut tiles = TileScheduler::new(params.raster, params.batches(), position);
         while let Some(tile) = tiles.next() {
             // Neighbouring threads take neighbouring columns of C, so that stores coalesce.
             let row = tile.m * SIDE + thread / SIDE;

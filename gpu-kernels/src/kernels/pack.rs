@@ -21,11 +21,10 @@ mod turned;
 use core::marker::PhantomData;
 
 use crate::dtype::ElementType;
-use crate::isa::thread::{self, CtaPosition};
+use crate::isa::thread;
 use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
-use crate::order::TileGrid;
+use crate::order::{TileGrid, div_rem};
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::TileScheduler;
 use crate::tensor_ref::TensorRef;
 
 /// Rows and columns of a tile.
@@ -60,18 +59,18 @@ impl<T: ElementType> Kernel for Pack<T> {
 
     #[inline(always)]
     unsafe fn run(params: &GemmParams, _: MapAddress) {
-        let position = thread::cta_position();
-        // The tiles of A, then those of B: a CTA has one, or some of the one operand that is
-        // copied. One walk for both takes half of the registers of two.
+        // A CTA has one tile: those of A come first, then those of B. One path for both takes
+        // half of the registers of two.
         let a = Operand::a(params);
         let before = a.tiles();
-        let (operand, x) = if position.x < before {
-            (a, position.x)
+        let id = thread::cta_position().x;
+        let (operand, id) = if id < before {
+            (a, id)
         } else {
-            (Operand::b(params), position.x - before)
+            (Operand::b(params), id - before)
         };
-        // SAFETY: all threads of the CTA run the same tiles.
-        unsafe { operand.copy_tiles::<T>(params, CtaPosition { x, ..position }) }
+        // SAFETY: all threads of the CTA copy the same tile, and the launch has a CTA for each.
+        unsafe { operand.copy_tile::<T>(id) }
     }
 }
 
@@ -131,35 +130,37 @@ impl Operand {
         self.grid().tiles() * self.matrices.unwrap_or(1)
     }
 
-    /// Copies the tiles of the CTA at `position`, in the order and under the schedule of the
-    /// launch.
+    /// Copies tile `id`: tiles are numbered along the rows of a matrix, and from matrix to matrix.
     ///
     /// # Safety
-    /// All threads of the CTA call this; the operand is live, and its copy has room.
+    /// All threads of the CTA call this; the operand is live and has such a tile, and its copy
+    /// has room.
     #[inline(always)]
-    unsafe fn copy_tiles<T: ElementType>(&self, params: &GemmParams, position: CtaPosition) {
-        let (schedule, order) = (params.schedule, params.order);
-        let mut tiles = TileScheduler::new(schedule, order, self.grid(), self.matrices, position);
-        while let Some(tile) = tiles.next() {
-            let (row, col) = (tile.m * SIDE, tile.n * SIDE);
-            let piece = Piece {
-                from: self.from.of_batch(tile.batch, T::DTYPE),
-                to: self.to.of_batch(tile.batch, T::DTYPE),
-                row,
-                col,
-                rows: self.rows - row,
-                cols: self.cols - col,
-            };
-            // SAFETY: all threads run the same walk; the copies are masked where the tile
-            // reaches past the edge.
-            unsafe {
-                if piece.is_in_lines::<T>() {
-                    piece.copy_lines::<T>();
-                } else if piece.rows >= SIDE && piece.cols >= SIDE {
-                    piece.turn::<T, false>();
-                } else {
-                    piece.turn::<T, true>();
-                }
+    unsafe fn copy_tile<T: ElementType>(&self, id: u32) {
+        let grid = self.grid();
+        let (batch, id) = match self.matrices {
+            None => (0, id),
+            Some(_) => div_rem(id, grid.tiles()),
+        };
+        let (m, n) = div_rem(id, grid.tiles_n);
+        let (row, col) = (m * SIDE, n * SIDE);
+        let piece = Piece {
+            from: self.from.of_batch(batch, T::DTYPE),
+            to: self.to.of_batch(batch, T::DTYPE),
+            row,
+            col,
+            rows: self.rows - row,
+            cols: self.cols - col,
+        };
+        // SAFETY: all threads copy the same tile; the copies are masked where the tile reaches past
+        // the edge.
+        unsafe {
+            if piece.is_in_lines::<T>() {
+                piece.copy_lines::<T>();
+            } else if piece.rows >= SIDE && piece.cols >= SIDE {
+                piece.turn::<T, false>();
+            } else {
+                piece.turn::<T, true>();
             }
         }
     }

@@ -244,7 +244,6 @@ impl<
     #[inline(always)]
     unsafe fn run(params: &GemmParams, _: MapAddress) {
         use crate::isa::{hint::compute_here, shared, thread};
-        use crate::order::TileGrid;
         use crate::schedule::TileScheduler;
         use copy::{Copier, Source};
         use fragment::Reader;
@@ -257,10 +256,8 @@ impl<
         let a_reader = Reader::new(Self::A_PANEL, warp_m, WM, lane);
         let b_reader = Reader::new(Self::B_PANEL, warp_n, WN, lane);
 
-        let grid = TileGrid::cover(params.m, params.n, BM, BN);
         let position = thread::cta_position();
-        let (schedule, order) = (params.schedule, params.order);
-        let mut tiles = TileScheduler::new(schedule, order, grid, params.batches(), position);
+        let mut tiles = TileScheduler::new(params.raster, params.batches(), position);
         while let Some(tile) = tiles.next() {
             let (row, col) = (tile.m * BM, tile.n * BN);
             // `compute_here` keeps LLVM from holding the start addresses in registers

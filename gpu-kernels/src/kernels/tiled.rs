@@ -82,9 +82,8 @@ mod device {
     use crate::dtype::ElementType;
     use crate::epilogue::{self, Epilogue};
     use crate::isa::arithmetic::fma;
-    use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
+    use crate::isa::hint::KEEPS_INVARIANTS;
     use crate::isa::{shared, thread};
-    use crate::order::TileGrid;
     use crate::problem::GemmParams;
     use crate::schedule::TileScheduler;
     use crate::unroll::unroll;
@@ -143,10 +142,8 @@ mod device {
         let mut copy_b = OperandCopy::<T, TileB<BM, BN, BK>>::new(b, paths);
 
         let base = shared::base();
-        let grid = TileGrid::cover(params.m, params.n, BM, BN);
         let position = thread::cta_position();
-        let (schedule, order) = (params.schedule, params.order);
-        let mut tiles = TileScheduler::new(schedule, order, grid, params.batches(), position);
+        let mut tiles = TileScheduler::new(params.raster, params.batches(), position);
         while let Some(tile) = tiles.next() {
             // SAFETY: zeros are plain f32.
             let mut accumulators: Accumulators = unsafe { core::mem::zeroed() };
@@ -186,10 +183,9 @@ mod device {
                 store::<T, BM, BN, BK>(params, tile.batch, origin, &accumulators);
             }
             if KEEPS_INVARIANTS {
-                let grid = TileGrid::cover(compute_here(params.m), compute_here(params.n), BM, BN);
                 let position = thread::cta_position_here();
                 let batches = params.batches();
-                tiles = tiles.renewed(TileScheduler::new(schedule, order, grid, batches, position));
+                tiles = tiles.renewed(TileScheduler::new(params.raster, batches, position));
             }
         }
     }

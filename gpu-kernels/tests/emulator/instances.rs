@@ -10,9 +10,11 @@ use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows, last
 use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::tensor_core::{Multistage, Pipelined, TensorCore};
 use gpu_kernels::kernels::tiled::Tiled;
+use gpu_kernels::order::Divisor;
 use gpu_kernels::problem::MapAddress;
 use gpu_kernels::{
-    DType, EpilogueArguments, Family, Form, GemmParams, Schedule, TensorRef, TileOrder,
+    DType, EpilogueArguments, Family, Form, GemmParams, Raster, Schedule, TensorRef, TileGrid,
+    TileOrder,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -169,8 +171,12 @@ fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType
         m,
         n,
         k,
-        order: TileOrder::RowMajor,
+        raster: Raster::new(
+            TileOrder::RowMajor,
+            TileGrid::cover(m, n, info.block.m, info.block.n),
+        ),
         schedule: Schedule::Grid1d,
+        class_tiles: Divisor::ONE,
         store_by_tma: 0,
         stream_k_ctas: 0,
         exponents: [0; 2],

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::pack;
+use gpu_kernels::order::Divisor;
 use gpu_kernels::{
-    EpilogueArguments, Form, GemmParams, KernelInfo, Schedule, TensorMaps, TensorRef, TileOrder,
+    EpilogueArguments, Form, GemmParams, KernelInfo, Raster, Schedule, TensorMaps, TensorRef,
 };
 
 use super::backend::{Function, LaunchConfig, Streams};
@@ -14,8 +15,6 @@ use super::stream::CudaStream;
 use crate::error::Error;
 use crate::problem::{Problem, Strides};
 use crate::select::pack::PackedMatrix;
-#[cfg(feature = "emulator")]
-use crate::select::{choice::Choice, grid};
 
 /// A launch that copies the operands of a product to other strides.
 #[derive(Debug)]
@@ -56,8 +55,9 @@ impl Copy {
             m,
             n,
             k,
-            order: TileOrder::RowMajor,
+            raster: Raster::NONE,
             schedule: Schedule::Grid1d,
+            class_tiles: Divisor::ONE,
             store_by_tma: 0,
             stream_k_ctas: 0,
             exponents: [0; 2],
@@ -83,15 +83,6 @@ impl Copy {
     ) -> Result<Self, Error> {
         let (from, to) = ([from, Strides::new(0, 0)], [to, TensorRef::NONE]);
         Copy::new(gpu, kernel, batches, [rows, 0, cols], from, to)
-    }
-
-    /// Sets the order and the schedule of the copy from `choice`, which is for the same
-    /// kernel and matrix.
-    #[cfg(feature = "emulator")]
-    pub(crate) fn walk(&mut self, gpu: &Gpu, choice: &Choice) {
-        self.config.ctas = grid::ctas(choice, gpu.resident_ctas(&self.function));
-        self.params.order = choice.order;
-        self.params.schedule = choice.schedule;
     }
 
     /// Enqueues the copies of the operands at these addresses on `stream`, or on the library's own.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, TensorMaps};
+use gpu_kernels::order::Divisor;
+use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, Raster, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
 use super::epilogue::BoundEpilogue;
@@ -147,8 +148,9 @@ impl ProductLaunch {
                 m: problem.m,
                 n: problem.n,
                 k: depth,
-                order: choice.order,
+                raster: Raster::new(choice.order, choice.grid),
                 schedule: choice.schedule,
+                class_tiles: Divisor::new(line_classes::tiles_of_class(&choice)),
                 store_by_tma: 0,
                 stream_k_ctas: choice.stream_k_ctas,
                 exponents: split.as_ref().map_or([0; 2], Split::exponents),

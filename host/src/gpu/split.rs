@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::split;
+use gpu_kernels::order::Divisor;
 use gpu_kernels::{
-    DType, EpilogueArguments, Form, GemmParams, KernelInfo, Schedule, TensorMaps, TensorRef,
-    TileOrder,
+    DType, EpilogueArguments, Form, GemmParams, KernelInfo, Raster, Schedule, TensorMaps, TensorRef,
 };
 
 use super::backend::{Function, LaunchConfig, Streams};
@@ -59,8 +59,9 @@ impl Split {
             m: problem.m,
             n: problem.n,
             k: problem.k,
-            order: TileOrder::RowMajor,
+            raster: Raster::NONE,
             schedule: Schedule::Grid1d,
+            class_tiles: Divisor::ONE,
             store_by_tma: 0,
             stream_k_ctas: 0,
             exponents: offsets.exponents.map(at),

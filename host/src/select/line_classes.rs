@@ -6,7 +6,7 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{KernelInfo, TileGrid};
 
 use super::check::check_tma;
-use super::choice::Packed;
+use super::choice::{Choice, Packed};
 use super::grid::tile_grid;
 use crate::epilogue_form::Bias;
 use crate::problem::{CACHE_LINE, Problem, Strides};
@@ -85,6 +85,15 @@ pub(super) fn grid(kernel: &KernelInfo, problem: &Problem, classes: u32) -> Tile
             }
         }
     }
+}
+
+/// Tiles of the grid of `choice` along the lines of one class.
+pub(crate) fn tiles_of_class(choice: &Choice) -> u32 {
+    let along_lines = match choice.kernel.c_along_m {
+        false => choice.grid.tiles_m,
+        true => choice.grid.tiles_n,
+    };
+    along_lines / choice.line_classes
 }
 
 /// K as the kernel counts it: with the part of a line that stands before the first element, in

@@ -165,12 +165,10 @@ unsafe fn produce<K: KernelTraits>(
     k_blocks: u32,
 ) {
     let mut producer = Producer::new(params, maps, smem, peers);
-    let mut tiles = tiles::<K>(params, params.schedule);
-    while let Some(tile) = tiles.next_here() {
-        let origin = peers.origin::<K>(params, tile);
-        dependency::wait();
+    let mut tiles = tiles::<K>(params);
+    while let Some(tile) = tiles.next() {
         // SAFETY: the caller's duty.
-        unsafe { producer.fill(origin, (0, k_blocks)) };
+        unsafe { producer.fill(peers.origin::<K>(params, tile), (0, k_blocks)) };
     }
     // For a CTA without tiles.
     dependency::wait();
@@ -193,8 +191,8 @@ unsafe fn consume<K: KernelTraits>(
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, peers, consumer);
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
-        let mut tiles = tiles::<K>(params, params.schedule);
-        while let Some(tile) = tiles.next_here() {
+        let mut tiles = tiles::<K>(params);
+        while let Some(tile) = tiles.next() {
             let origin = peers
                 .origin::<K>(params, tile)
                 .down(consumer.first_row::<K>());

@@ -13,7 +13,6 @@
 //! Each other rung changes one of these parts and takes the rest from here.
 
 use super::epilogue::TileStore;
-use super::line_classes;
 use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers, Peers, PipelineState};
 use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
@@ -24,9 +23,9 @@ use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, thread, wgmma};
-use crate::order::{TileGrid, ceil_div};
+use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::{Schedule, TileScheduler};
+use crate::schedule::TileScheduler;
 
 /// Consumers share the rows of a tile; CTAs work alone.
 pub struct Cooperative;
@@ -42,8 +41,7 @@ impl KernelSchedule for Cooperative {
             dependency::launch_dependents();
             // `set_up` may run before `dependency::wait`, because it touches nothing that
             // an earlier grid might write: it prefetches the tensor maps, and they are
-            // copied only between launches. Each role waits when it knows its tile, which takes
-            // half a microsecond.
+            // copied only between launches. Each role waits when it knows its tile.
             pipeline::set_up(maps, smem, 1);
             thread::sync_cta();
             if thread::thread_index() < WARPGROUP {
@@ -62,25 +60,19 @@ impl KernelSchedule for Cooperative {
 /// The tiles of this CTA. With clusters, the tiles of its cluster: the tiles of all CTAs
 /// of a cluster together form one tile of the grid.
 #[inline(always)]
-pub fn tiles<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileScheduler {
-    tiles_of::<K, false>(params, schedule)
+pub fn tiles<K: KernelTraits>(params: &GemmParams) -> TileScheduler {
+    tiles_of::<K, false>(params)
 }
 
 /// [`tiles`], computed here and not before a loop.
 #[inline(always)]
-pub fn tiles_here<K: KernelTraits>(params: &GemmParams, schedule: Schedule) -> TileScheduler {
-    tiles_of::<K, true>(params, schedule)
+pub fn tiles_here<K: KernelTraits>(params: &GemmParams) -> TileScheduler {
+    tiles_of::<K, true>(params)
 }
 
 #[inline(always)]
-fn tiles_of<K: KernelTraits, const HERE: bool>(
-    params: &GemmParams,
-    schedule: Schedule,
-) -> TileScheduler {
+fn tiles_of<K: KernelTraits, const HERE: bool>(params: &GemmParams) -> TileScheduler {
     let here = |value| if HERE { compute_here(value) } else { value };
-    let (m, n) = (K::BLOCK_M * K::CLUSTER.m, K::BLOCK_N * K::CLUSTER.n);
-    let grid = TileGrid::cover(here(params.m), here(params.n), m, n);
-    let grid = line_classes::grid_of_classes::<K>(params, grid);
     let position = if HERE {
         thread::cta_position_here()
     } else {
@@ -92,7 +84,7 @@ fn tiles_of<K: KernelTraits, const HERE: bool>(
     } else {
         Some(params.batches)
     };
-    TileScheduler::new(schedule, params.order, grid, batches, position)
+    TileScheduler::new(params.raster, batches, position)
 }
 
 // ------------------------------------------------------------------ producer
@@ -109,12 +101,10 @@ pub unsafe fn produce<K: KernelTraits>(
     k_blocks: u32,
 ) {
     let mut producer = Producer::new(params, maps, smem, NoPeers);
-    let mut tiles = tiles::<K>(params, params.schedule);
-    while let Some(tile) = tiles.next_here() {
-        let origin = Origin::of::<K>(params, tile);
-        dependency::wait();
+    let mut tiles = tiles::<K>(params);
+    while let Some(tile) = tiles.next() {
         // SAFETY: the caller's duty.
-        unsafe { producer.fill(origin, (0, k_blocks)) };
+        unsafe { producer.fill(Origin::of::<K>(params, tile), (0, k_blocks)) };
     }
     // For a CTA without tiles.
     dependency::wait();
@@ -143,12 +133,13 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
     }
 
     /// Fills a stage with each of a tile's k-blocks from `first` to `end`; with each part of
-    /// them, where elements have parts.
+    /// them, where elements have parts. The first load waits for the launch before.
     ///
     /// # Safety
     /// One thread of the CTA calls this, after the barriers are set up.
     #[inline(always)]
     pub unsafe fn fill(&mut self, origin: Origin, (first, end): (u32, u32)) {
+        dependency::wait();
         let loads = TileLoads::new::<K>(self.params, self.maps, self.peers, origin);
         let mut block = first * K::PARTS;
         while block < end * K::PARTS {
@@ -188,8 +179,8 @@ pub unsafe fn consume<K: KernelTraits>(
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
-        let mut tiles = tiles::<K>(params, params.schedule);
-        while let Some(tile) = tiles.next_here() {
+        let mut tiles = tiles::<K>(params);
+        while let Some(tile) = tiles.next() {
             let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
             dependency::wait();
             store.prepare(origin);
@@ -203,7 +194,7 @@ pub unsafe fn consume<K: KernelTraits>(
             store.tile(&mut accumulators, origin);
             if KEEPS_INVARIANTS {
                 main_loop.consumer.lane = thread::thread_index_here() % WARPGROUP;
-                tiles = tiles.renewed(tiles_here::<K>(params, params.schedule));
+                tiles = tiles.renewed(tiles_here::<K>(params));
             }
         }
         store.finish();

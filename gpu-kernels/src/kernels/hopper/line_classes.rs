@@ -24,8 +24,6 @@
 //! Where C is contiguous along M, the same holds for columns of B, along N.
 
 use super::traits::KernelTraits;
-use crate::isa::hint::compute_here;
-use crate::order::{TileGrid, ceil_div, div_rem};
 use crate::problem::GemmParams;
 use crate::schedule::WorkTile;
 
@@ -35,26 +33,6 @@ pub fn are_used<K: KernelTraits>(params: &GemmParams) -> bool {
     K::HAS_LINE_CLASSES && params.form.line_classes != 0
 }
 
-/// The grid of the tiles of all classes, of which each has the tiles of `grid`.
-#[inline(always)]
-pub fn grid_of_classes<K: KernelTraits>(params: &GemmParams, grid: TileGrid) -> TileGrid {
-    if !are_used::<K>(params) {
-        return grid;
-    }
-    let classes = compute_here(params.batches);
-    if K::C_ALONG_M {
-        TileGrid {
-            tiles_n: grid.tiles_n * classes,
-            ..grid
-        }
-    } else {
-        TileGrid {
-            tiles_m: grid.tiles_m * classes,
-            ..grid
-        }
-    }
-}
-
 /// The same tile, counted from the first of its class, with its class as its batch.
 #[inline(always)]
 pub fn tile_of_class<K: KernelTraits>(params: &GemmParams, tile: WorkTile) -> WorkTile {
@@ -62,12 +40,10 @@ pub fn tile_of_class<K: KernelTraits>(params: &GemmParams, tile: WorkTile) -> Wo
         return tile;
     }
     if K::C_ALONG_M {
-        let tiles = ceil_div(compute_here(params.n), K::BLOCK_N * K::CLUSTER.n);
-        let (batch, n) = div_rem(tile.n, tiles);
+        let (batch, n) = params.class_tiles.div_rem(tile.n);
         WorkTile { n, batch, ..tile }
     } else {
-        let tiles = ceil_div(compute_here(params.m), K::BLOCK_M * K::CLUSTER.m);
-        let (batch, m) = div_rem(tile.m, tiles);
+        let (batch, m) = params.class_tiles.div_rem(tile.m);
         WorkTile { m, batch, ..tile }
     }
 }

@@ -76,13 +76,13 @@ unsafe fn consume<K: KernelTraits>(
         let consumer = Consumer::this();
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
-        let mut tiles = tiles::<K>(params, params.schedule);
+        let mut tiles = tiles::<K>(params);
         // The first consumer's first wait returns at once, like the producer's first wait
         // for an empty stage (`PipelineState::PRODUCER_START`).
         let mut order_parity = 1 - consumer.index % 2;
         tiles.alternate(consumer.index, K::CONSUMERS);
         main_loop.skip(consumer.index * k_blocks);
-        while let Some(tile) = tiles.next_here() {
+        while let Some(tile) = tiles.next() {
             let origin = Origin::of::<K>(params, tile);
             dependency::wait();
             store.prepare(origin);

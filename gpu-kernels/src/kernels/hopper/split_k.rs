@@ -117,12 +117,10 @@ unsafe fn produce<K: KernelTraits>(
     unsafe {
         let mut producer = Producer::new(params, maps, smem, NoPeers);
         let mut arrivals = ProducerArrivals::begin();
-        let mut tiles = tiles::<K>(params, params.schedule);
+        let mut tiles = tiles::<K>(params);
         let part = part::<K>(rank, k_blocks);
-        while let Some(tile) = tiles.next_here() {
-            let origin = Origin::of::<K>(params, tile);
-            dependency::wait();
-            producer.fill(origin, part);
+        while let Some(tile) = tiles.next() {
+            producer.fill(Origin::of::<K>(params, tile), part);
             arrivals.tile();
         }
         // For a CTA without tiles.
@@ -150,16 +148,16 @@ pub(super) unsafe fn consume<K: KernelTraits>(
         let mut main_loop = MainLoop::new(smem, NoPeers, consumer);
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let exchange = Exchange::<K>::begin(smem, rank, consumer);
-        let mut tiles = tiles::<K>(params, params.schedule);
+        let mut tiles = tiles::<K>(params);
         let (first, end) = part::<K>(rank, k_blocks);
-        let mut next = tiles.next_here();
+        let mut next = tiles.next();
         while let Some(tile) = next {
             let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
             dependency::wait();
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);
             let stores = exchange.reduce_scatter(&mut accumulators[0], origin.row, params.m);
-            next = tiles.next_here();
+            next = tiles.next();
             if next.is_some() {
                 exchange.release();
             }

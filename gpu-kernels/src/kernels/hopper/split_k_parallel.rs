@@ -27,7 +27,7 @@ use crate::isa::{cluster, dependency, thread};
 use crate::kernel::Cluster;
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::{CtaPosition, Schedule};
+use crate::schedule::CtaPosition;
 use crate::stream_k::StreamKScheduler;
 
 /// Clusters of `DOWN` × `ACROSS` CTAs, as in rung 3, split the K of each tile.
@@ -77,7 +77,7 @@ fn cluster_position<K: KernelTraits>() -> CtaPosition {
 #[inline(always)]
 fn work<K: KernelTraits>(params: &GemmParams) -> StreamKScheduler {
     StreamKScheduler::new(
-        tiles::<K>(params, Schedule::SplitK),
+        tiles::<K>(params),
         cluster_position::<K>(),
         params.stream_k_ctas,
         ceil_div(params.k, K::BLOCK_K),
@@ -99,7 +99,6 @@ unsafe fn produce<K: KernelTraits>(
     let mut work = work::<K>(params);
     while let Some(unit) = work.next() {
         let origin = peers.origin::<K>(params, unit.tile);
-        dependency::wait();
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }

@@ -86,7 +86,7 @@ impl KernelSchedule for StreamK {
 /// The tiles of this CTA, and its k-blocks of the tiles that are shared.
 #[inline(always)]
 fn work<K: KernelTraits>(params: &GemmParams, k_blocks: u32) -> StreamKScheduler {
-    scheduler(params, tiles::<K>(params, Schedule::StreamK), k_blocks)
+    scheduler(params, tiles::<K>(params), k_blocks)
 }
 
 #[inline(always)]
@@ -110,7 +110,6 @@ unsafe fn produce<K: KernelTraits>(
     let mut work = work::<K>(params, k_blocks);
     while let Some(unit) = work.next() {
         let origin = Origin::of::<K>(params, unit.tile);
-        dependency::wait();
         // SAFETY: the caller's duty.
         unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }
@@ -146,7 +145,7 @@ unsafe fn consume<K: KernelTraits>(
                 store.tile(&mut accumulators, origin);
             }
             if KEEPS_INVARIANTS {
-                let tiles = tiles_here::<K>(params, Schedule::StreamK);
+                let tiles = tiles_here::<K>(params);
                 work = work.renewed(scheduler(params, tiles, k_blocks));
             }
         }

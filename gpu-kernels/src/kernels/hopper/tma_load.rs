@@ -216,7 +216,8 @@ impl Tile {
             major,
             extent,
             rows: match major {
-                Major::K if is_alone => left.min(extent).next_multiple_of(8).min(extent),
+                // The tile is a multiple of 8 rows, too.
+                Major::K if is_alone => (left.min(extent) + 7) & !7,
                 Major::K => extent,
                 // Whole boxes, whose columns past the tile no multiply reads; and all of them
                 // where a peer must not run ahead.

@@ -64,8 +64,8 @@ impl KernelSchedule for Unaligned {
                 None => consume(params, maps, smem, k_blocks),
                 Some(index) => {
                     let mut producer = Producer::new(params, smem, index);
-                    let mut tiles = tiles::<K>(params, params.schedule);
-                    while let Some(tile) = tiles.next_here() {
+                    let mut tiles = tiles::<K>(params);
+                    while let Some(tile) = tiles.next() {
                         producer.fill(Origin::of::<K>(params, tile), (0, k_blocks));
                     }
                 }
@@ -96,9 +96,9 @@ impl<const CTAS: u32> KernelSchedule for UnalignedSplitK<CTAS> {
                 Some(index) => {
                     let mut producer = Producer::new(params, smem, index);
                     let mut arrivals = ProducerArrivals::begin();
-                    let mut tiles = tiles::<K>(params, params.schedule);
+                    let mut tiles = tiles::<K>(params);
                     let part = split_k::part::<K>(rank, k_blocks);
-                    while let Some(tile) = tiles.next_here() {
+                    while let Some(tile) = tiles.next() {
                         producer.fill(Origin::of::<K>(params, tile), part);
                         arrivals.tile();
                     }

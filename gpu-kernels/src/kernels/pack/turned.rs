@@ -18,7 +18,7 @@ impl Piece {
     pub(super) unsafe fn turn<T: ElementType, const MASKED: bool>(&self) {
         let inside = |r: u32, c: u32| !MASKED || (r < self.rows && c < self.cols);
         let mut bits = [0; EACH];
-        // SAFETY: masked by `inside`; the barriers separate the two uses of the tile.
+        // SAFETY: masked by `inside`; the barrier separates the stores to the tile from the loads.
         unsafe {
             let from = ThreadMap::along(&self.from);
             unroll!(I < 16, {
@@ -40,7 +40,6 @@ impl Piece {
                     store::<T>(element::<T>(&self.to, self.row + r, self.col + c), bits);
                 }
             });
-            thread::sync_cta();
         }
     }
 }
