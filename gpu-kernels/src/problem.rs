@@ -6,6 +6,8 @@
 //! only. The host builds it from checked views; a kernel trusts it. The second parameter
 //! is [`TensorMaps`].
 
+use core::mem::offset_of;
+
 use crate::dtype::DType;
 use crate::form::{EpilogueArguments, Form};
 use crate::order::{Divisor, Raster};
@@ -39,6 +41,10 @@ impl OutputType {
 }
 
 /// The first parameter of every entry point.
+///
+/// A thread that reads a line of 64 bytes of constant memory first waits about 150 cycles for it.
+/// What a CTA needs before its first load is therefore one such line, the one behind the form, and
+/// what its store needs is the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct GemmParams {
@@ -51,29 +57,8 @@ pub struct GemmParams {
     pub n: u32,
     /// Columns of A and rows of B; at most [`GemmParams::MAX_DIM`].
     pub k: u32,
-    /// Number of products.
-    pub batches: u32,
-    // What a CTA needs before its first load stands together: each line of constant memory that it
-    // touches costs it a wait.
     /// The tiles of C and their order: which tile a linear id means.
     pub raster: Raster,
-    /// The assignment of tiles to CTAs: which ids one CTA runs.
-    pub schedule: Schedule,
-    /// Tiles along the lines of a class, where there are
-    /// [classes of lines](crate::kernels::hopper::line_classes).
-    pub class_tiles: Divisor,
-    /// A, M×K.
-    pub a: TensorRef,
-    /// B, K×N.
-    pub b: TensorRef,
-    /// C, M×N. No two elements share an address.
-    pub c: TensorRef,
-    /// What the epilogue reads.
-    pub epilogue: EpilogueArguments,
-    /// Device address of [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes)
-    /// for each of `stream_k_ctas` CTAs, aligned to 128 bytes and all zero before the
-    /// first launch; 0 where no tile is shared.
-    pub workspace: u64,
     /// Nonzero when C can be written through its tensor map: unit column
     /// stride; base, row pitch and row length multiples of 16 bytes. (A TMA store
     /// clips a row to 16 bytes, not to an element, so it would overwrite bytes after
@@ -81,13 +66,46 @@ pub struct GemmParams {
     pub store_by_tma: u32,
     /// Nonzero when the source can be read through its tensor map.
     pub source_by_tma: u32,
+    /// Number of products.
+    pub batches: u32,
+    /// C, M×N. No two elements share an address.
+    pub c: TensorRef,
+    /// A, M×K.
+    pub a: TensorRef,
+    /// B, K×N.
+    pub b: TensorRef,
+    /// What the epilogue reads.
+    pub epilogue: EpilogueArguments,
+    /// The assignment of tiles to CTAs: which ids one CTA runs.
+    pub schedule: Schedule,
     /// Number of CTAs that share the tiles of the last wave under
     /// [`Schedule::StreamK`]: at least one, at most all.
     pub stream_k_ctas: u32,
+    /// Tiles along the lines of a class, where there are
+    /// [classes of lines](crate::kernels::hopper::line_classes).
+    pub class_tiles: Divisor,
+    /// Device address of [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes)
+    /// for each of `stream_k_ctas` CTAs, aligned to 128 bytes and all zero before the
+    /// first launch; 0 where no tile is shared.
+    pub workspace: u64,
     /// Device addresses of the exponents of the rows of A and of the columns of B: an i32 for
     /// each line of each matrix, for operands that are split ([`f16x3`](crate::f16x3)).
     pub exponents: [u64; 2],
 }
+
+/// Offset of the parameters in the constant memory of a launch, and bytes of a line of it, on
+/// sm_90.
+const PLACE_IN_CONSTANT_MEMORY: (usize, usize) = (0x210, 64);
+
+const _: () = {
+    const fn line(offset: usize) -> usize {
+        (PLACE_IN_CONSTANT_MEMORY.0 + offset) / PLACE_IN_CONSTANT_MEMORY.1
+    }
+    let first = line(offset_of!(GemmParams, m));
+    assert!(line(offset_of!(GemmParams, raster) + Raster::BYTES_FOR_GROUPS - 1) == first);
+    assert!(line(offset_of!(GemmParams, store_by_tma)) == first + 1);
+    assert!(line(offset_of!(GemmParams, a) - 1) == first + 1);
+};
 
 impl GemmParams {
     /// Largest M, N or K. It leaves room for a tile index to round up past the

@@ -20,6 +20,28 @@ pub unsafe fn prefetch_map(map: u64) {
     )
 }
 
+/// [`prefetch_map`], if `active`.
+///
+/// # Safety
+/// As [`prefetch_map`].
+#[inline(always)]
+pub unsafe fn prefetch_map_if(active: bool, map: u64) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm_if!(
+                active,
+                ["prefetch.tensormap [{0}];"],
+                (in(reg64) map,),
+                options(nostack)
+            );
+        },
+        emulated = if active {
+            machine::tma::prefetch_map(map)
+        }
+    )
+}
+
 /// Starts copying the box at (`x`, `y`) to `shared`; `barrier` counts its bytes.
 ///
 /// # Safety

@@ -1,6 +1,7 @@
 //! [`Raster`]: an order on the grid of a launch.
 
 use core::hint::cold_path;
+use core::mem::offset_of;
 
 use super::curve;
 use super::divisor::Divisor;
@@ -21,9 +22,9 @@ use crate::isa::hint::compute_here;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Raster {
-    path: Path,
-    /// Nonzero if groups are of columns, not of rows.
-    along_n: u32,
+    /// [`ALONG_N`], [`SERPENTINE`], [`MORTON`], [`HILBERT`].
+    path: u32,
+    tiles: u32,
     /// Number of groups that have all their lines.
     whole_groups: u32,
     /// Tiles of a group.
@@ -32,25 +33,24 @@ pub struct Raster {
     lines: Divisor,
     /// Lines of the last group, where that has fewer.
     last_lines: Divisor,
-    /// Nonzero if every other group is walked backwards.
-    serpentine: u32,
+    /// The last tile of a line.
+    last_step: u32,
     grid: TileGrid,
-    tiles: u32,
     /// Tiles of one product of a batch.
     product: Divisor,
 }
 
-/// What an order walks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
-enum Path {
-    /// Groups of lines of tiles.
-    Groups = 0,
-    /// [`TileOrder::Morton`].
-    Morton = 1,
-    /// [`TileOrder::Hilbert`].
-    Hilbert = 2,
-}
+/// Groups are of columns, not of rows.
+const ALONG_N: u32 = 1;
+
+/// Every other group is walked backwards.
+const SERPENTINE: u32 = 2;
+
+/// The path is [`TileOrder::Morton`], not groups.
+const MORTON: u32 = 4;
+
+/// The path is [`TileOrder::Hilbert`], not groups.
+const HILBERT: u32 = 8;
 
 impl Raster {
     /// The raster of a launch without tiles of C.
@@ -62,20 +62,23 @@ impl Raster {
         },
     );
 
+    /// The first bytes, which are all that a tile of an order in groups takes.
+    pub(crate) const BYTES_FOR_GROUPS: usize = offset_of!(Raster, grid);
+
     /// `order` on `grid`, which has fewer than 2³¹ tiles.
     pub const fn new(order: TileOrder, grid: TileGrid) -> Self {
-        let (path, size, along_n, serpentine) = match order {
-            TileOrder::RowMajor => (Path::Groups, 1, false, false),
-            TileOrder::ColumnMajor => (Path::Groups, 1, true, false),
-            TileOrder::GroupedM { size } => (Path::Groups, size, false, false),
-            TileOrder::GroupedN { size } => (Path::Groups, size, true, false),
-            TileOrder::SerpentineM { size } => (Path::Groups, size, false, true),
-            TileOrder::SerpentineN { size } => (Path::Groups, size, true, true),
-            TileOrder::Morton => (Path::Morton, 1, false, false),
-            TileOrder::Hilbert => (Path::Hilbert, 1, false, false),
+        let (path, size) = match order {
+            TileOrder::RowMajor => (0, 1),
+            TileOrder::ColumnMajor => (ALONG_N, 1),
+            TileOrder::GroupedM { size } => (0, size),
+            TileOrder::GroupedN { size } => (ALONG_N, size),
+            TileOrder::SerpentineM { size } => (SERPENTINE, size),
+            TileOrder::SerpentineN { size } => (ALONG_N | SERPENTINE, size),
+            TileOrder::Morton => (MORTON, 1),
+            TileOrder::Hilbert => (HILBERT, 1),
         };
         let TileGrid { tiles_m, tiles_n } = grid;
-        let (lines, length) = if along_n {
+        let (lines, length) = if path & ALONG_N != 0 {
             (tiles_n, tiles_m)
         } else {
             (tiles_m, tiles_n)
@@ -90,14 +93,13 @@ impl Raster {
         let (whole_groups, rest) = (lines / in_group.value(), lines % in_group.value());
         Raster {
             path,
-            along_n: along_n as u32,
+            tiles: grid.tiles(),
             whole_groups,
             group: Divisor::new(size.wrapping_mul(length)),
             lines: in_group,
             last_lines: Divisor::new(rest),
-            serpentine: serpentine as u32,
+            last_step: length.wrapping_sub(1),
             grid,
-            tiles: grid.tiles(),
             product: Divisor::new(grid.tiles()),
         }
     }
@@ -121,16 +123,16 @@ impl Raster {
     pub fn tile(&self, id: u32) -> Tile {
         // `compute_here`, because LLVM would compute what a curve derives from the grid before the
         // loop over tiles, and hold it in registers.
-        let path = compute_here(self.path as u32);
-        if path == Path::Groups as u32 {
-            return self.tile_of_groups(id);
+        let path = compute_here(self.path);
+        if path & (MORTON | HILBERT) == 0 {
+            return self.tile_of_groups(path, id);
         }
         cold_path();
         let grid = TileGrid {
             tiles_m: compute_here(self.grid.tiles_m),
             tiles_n: compute_here(self.grid.tiles_n),
         };
-        if path == Path::Morton as u32 {
+        if path & MORTON != 0 {
             curve::morton(id, grid)
         } else {
             curve::hilbert(id, grid)
@@ -141,7 +143,7 @@ impl Raster {
     /// tutorial, "L2 cache optimizations"). All grouped orders share this function, because every
     /// kernel has it.
     #[inline(always)]
-    fn tile_of_groups(&self, id: u32) -> Tile {
+    fn tile_of_groups(&self, path: u32, id: u32) -> Tile {
         let (group, within) = self.group.div_rem(id);
         let lines = if group < self.whole_groups {
             self.lines
@@ -150,15 +152,12 @@ impl Raster {
         };
         let (step, offset) = lines.div_rem(within);
         let line = group.wrapping_mul(self.lines.value()).wrapping_add(offset);
-        let TileGrid { tiles_m, tiles_n } = self.grid;
-        let along_n = compute_here(self.along_n) != 0;
-        let step = if self.serpentine & group & 1 == 1 {
-            let length = if along_n { tiles_m } else { tiles_n };
-            length.wrapping_sub(1).wrapping_sub(step)
+        let step = if path & SERPENTINE != 0 && group & 1 == 1 {
+            self.last_step.wrapping_sub(step)
         } else {
             step
         };
-        if along_n {
+        if path & ALONG_N != 0 {
             Tile { m: step, n: line }
         } else {
             Tile { m: line, n: step }

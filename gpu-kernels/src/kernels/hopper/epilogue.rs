@@ -44,7 +44,7 @@ use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{shared, thread, tma, warpgroup};
 use crate::kernel::Cluster;
-use crate::problem::{GemmParams, MapAddress};
+use crate::problem::{GemmParams, MapAddress, MapOf};
 use crate::unroll::unroll;
 
 /// Rows of C that one TMA store writes: the 64 rows of a warpgroup, or the 16 rows of a
@@ -143,7 +143,8 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         }
     };
 
-    /// The store of `consumer`.
+    /// The store of `consumer`. It begins to fetch the tensor maps of C, and the line of constant
+    /// memory with the parameters of a store, which else the first store would wait for.
     #[inline(always)]
     pub fn new(
         params: &'a GemmParams,
@@ -151,7 +152,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         smem: SharedMemory<K>,
         consumer: Consumer,
     ) -> Self {
-        TileStore {
+        let store = TileStore {
             params,
             maps,
             fusion: Fusion::new(params, smem, consumer),
@@ -163,7 +164,16 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
             parity: 0,
             zero: smem.zero(),
             kernel: PhantomData,
+        };
+        let sends = store.sends() & (K::STORES_BY_TMA_ONLY | (params.store_by_tma != 0));
+        // SAFETY: where C is stored through TMA, these maps are encoded.
+        unsafe {
+            tma::prefetch_map_if(sends, maps.of(MapOf::C));
+            if !K::C_ALONG_M && !K::BLOCK_N.is_multiple_of(64) {
+                tma::prefetch_map_if(sends, maps.of(MapOf::LAST_COLUMNS));
+            }
         }
+        store
     }
 
     /// Index of the thread in its warpgroup, computed here: what follows from it would else be
