@@ -172,6 +172,8 @@ macro_rules! for_each_entry {
                 64 176 64, 7, Clusters<4, 1>, false, "_cluster4x1";
                 128 224 64, 4, Clusters<1, 2>, false, "_cluster1x2";
                 128 144 64, 5, Clusters<1, 2>, false, "_cluster1x2";
+                128 128 64, 6, Clusters<1, 4>, false, "_cluster1x4";
+                128 96 64, 6, Clusters<1, 4>, false, "_cluster1x4";
             }
             // The same with B along N.
             hopper_cm_bn {
@@ -179,6 +181,9 @@ macro_rules! for_each_entry {
                 64 96 64, 8, Clusters<4, 1>, false, "_cluster4x1";
                 64 176 64, 6, Clusters<4, 1>, false, "_cluster4x1";
                 128 160 64, 4, Clusters<4, 1>, false, "_cluster4x1";
+                128 128 64, 6, Clusters<1, 4>, false, "_cluster1x4";
+                128 96 64, 6, Clusters<1, 4>, false, "_cluster1x4";
+                128 224 64, 4, Clusters<1, 2>, false, "_cluster1x2";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
