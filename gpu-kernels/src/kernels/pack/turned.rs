@@ -17,20 +17,28 @@ impl Piece {
     #[inline(always)]
     pub(super) unsafe fn turn<T: ElementType, const MASKED: bool>(&self) {
         let inside = |r: u32, c: u32| !MASKED || (r < self.rows && c < self.cols);
-        let mut bits = [0; EACH];
+        // With masks, 16 loads in flight take a register more than there are for four CTAs an SM.
+        let batch = if MASKED { EACH / 2 } else { EACH };
         // SAFETY: masked by `inside`; the barrier separates the stores to the tile from the loads.
         unsafe {
             let from = ThreadMap::along(&self.from);
-            unroll!(I < 16, {
-                let (r, c) = from.place(I as u32);
-                if inside(r, c) {
-                    bits[I] = load::<T>(element::<T>(&self.from, self.row + r, self.col + c));
-                }
-            });
-            unroll!(I < 16, {
-                let (r, c) = from.place(I as u32);
-                shared::store_u32(shared::base() + (r * PITCH + c) * 4, bits[I]);
-            });
+            let mut first = 0;
+            while first < EACH {
+                let mut bits = [0; EACH];
+                unroll!(I < 16, {
+                    let (r, c) = from.place((first + I) as u32);
+                    if I < batch && inside(r, c) {
+                        bits[I] = load::<T>(element::<T>(&self.from, self.row + r, self.col + c));
+                    }
+                });
+                unroll!(I < 16, {
+                    if I < batch {
+                        let (r, c) = from.place((first + I) as u32);
+                        shared::store_u32(shared::base() + (r * PITCH + c) * 4, bits[I]);
+                    }
+                });
+                first += batch;
+            }
             thread::sync_cta();
             let to = ThreadMap::along(&self.to);
             unroll!(I < 16, {
