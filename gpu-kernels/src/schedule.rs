@@ -19,9 +19,9 @@ use crate::order::{Raster, Tile};
 #[repr(u32)]
 pub enum Schedule {
     /// One CTA a tile on a 2-D grid: x along N, y along M. The hardware's own
-    /// order, x fastest, is row-major, so the [`TileOrder`] is row-major, too.
+    /// order, x fastest, is row-major, so the [`TileOrder`](crate::TileOrder) is row-major, too.
     Grid2d = 0,
-    /// One CTA a tile on a 1-D grid, through a [`TileOrder`].
+    /// One CTA a tile on a 1-D grid, through a [`TileOrder`](crate::TileOrder).
     Grid1d = 1,
     /// As many CTAs as the device runs at once, each striding over the tiles.
     Persistent = 2,
