@@ -71,14 +71,14 @@ fn a_missing_entry_point_is_found_on_either_side() {
 fn another_size_alignment_or_number_of_parameters_is_found() {
     let rustc = read(&folder("rustc")).unwrap();
     let declaration =
-        ".param .align 8 .b8 pack_16_param_0[288],\n\t.param .align 64 .b8 pack_16_param_1[768]";
+        ".param .align 8 .b8 pack_16_param_0[368],\n\t.param .align 64 .b8 pack_16_param_1[768]";
     for (other, message) in [
         (
             ".param .align 8 .b8 pack_16_param_0[120]",
             "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (120 bytes aligned to 8)",
         ),
         (
-            ".param .align 16 .b8 pack_16_param_0[288]",
+            ".param .align 16 .b8 pack_16_param_0[368]",
             "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (288 bytes aligned to 16)",
         ),
         (

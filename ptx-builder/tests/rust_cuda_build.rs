@@ -22,7 +22,7 @@ fn module(arch: Arch) -> String {
         let name = kernel.name;
         text += &format!(
             "\t// .globl\t{name}\n.visible .entry {name}(\n\
-             \t.param .align 8 .b8 {name}_param_0[288],\n\t.param .align 8 .b8 {name}_param_1[768]\n)\n{{\n\tret;\n}}\n"
+             \t.param .align 8 .b8 {name}_param_0[368],\n\t.param .align 8 .b8 {name}_param_1[768]\n)\n{{\n\tret;\n}}\n"
         );
     }
     text
