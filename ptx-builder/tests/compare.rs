@@ -75,15 +75,15 @@ fn another_size_alignment_or_number_of_parameters_is_found() {
     for (other, message) in [
         (
             ".param .align 8 .b8 pack_16_param_0[120]",
-            "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (120 bytes aligned to 8)",
+            "pack_16: (368 bytes aligned to 8, 768 bytes aligned to 64) and (120 bytes aligned to 8)",
         ),
         (
             ".param .align 16 .b8 pack_16_param_0[368]",
-            "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (288 bytes aligned to 16)",
+            "pack_16: (368 bytes aligned to 8, 768 bytes aligned to 64) and (368 bytes aligned to 16)",
         ),
         (
             ".param .u64 pack_16_param_0,\n\t.param .u32 pack_16_param_1",
-            "pack_16: (288 bytes aligned to 8, 768 bytes aligned to 64) and (8 bytes aligned to 8, 4 bytes aligned to 4)",
+            "pack_16: (368 bytes aligned to 8, 768 bytes aligned to 64) and (8 bytes aligned to 8, 4 bytes aligned to 4)",
         ),
     ] {
         let text = ptx("rust-cuda");
@@ -136,7 +136,7 @@ fn folders_that_cannot_be_compared_are_refused() {
     );
     // A folder is one program: two parameter lists for a name are no list.
     let dir = folder_of(&ptx("rustc"));
-    let other = ptx("rustc").replace("[288]", "[64]");
+    let other = ptx("rustc").replace("[368]", "[64]");
     fs::write(dir.path().join("other.ptx"), other).unwrap();
     let twice = read(dir.path()).unwrap_err().to_string();
     assert!(twice.contains("is here a second time"), "{twice}");
