@@ -82,9 +82,8 @@ impl Case {
                 schedule,
                 stream_k_ctas,
                 reduce: kernel.leaves_sums().then(|| {
-                    let (height, width) = kernel.cluster_tile();
-                    let name = format!("reduce_{height}x{width}");
-                    *crate::kernel(&name).expect("there is one for each such kernel")
+                    let adds = KERNELS.iter().find(|other| other.adds_sums_of(kernel));
+                    *adds.expect("there is one for each such kernel")
                 }),
             },
             m,

@@ -238,6 +238,11 @@ impl KernelInfo {
         self.stream_k_bytes > 0 && self.cluster.ctas() > 1
     }
 
+    /// Whether it adds the sums that `product` leaves under split-K.
+    pub fn adds_sums_of(&self, product: &KernelInfo) -> bool {
+        self.family == Family::Reduce && (self.block.m, self.block.n) == product.cluster_tile()
+    }
+
     /// Whether it can run under `schedule`: kernels with clusters need a 1-D grid, kernels for
     /// stream-K run under stream-K and split-K only, and those that leave their sums under the latter.
     /// A kernel that packs has a CTA for each tile.

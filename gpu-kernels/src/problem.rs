@@ -112,6 +112,28 @@ impl GemmParams {
     /// edge without wrapping, in signed 32-bit TMA coordinates too.
     pub const MAX_DIM: u64 = (1 << 31) - 1 - 4096;
 
+    /// A launch without operands and without tiles of C. Those that are no product say what they
+    /// use, and have the rest from here.
+    pub const NONE: GemmParams = GemmParams {
+        form: Form::plain(DType::F32),
+        m: 0,
+        n: 0,
+        k: 0,
+        raster: Raster::NONE,
+        store_by_tma: 0,
+        source_by_tma: 0,
+        batches: 1,
+        c: TensorRef::NONE,
+        a: TensorRef::NONE,
+        b: TensorRef::NONE,
+        epilogue: EpilogueArguments::NONE,
+        schedule: Schedule::Grid1d,
+        stream_k_ctas: 0,
+        class_tiles: Divisor::ONE,
+        workspace: 0,
+        exponents: [0; 2],
+    };
+
     /// Number of products; `None` if the launch has no batch.
     #[inline(always)]
     pub fn batches(&self) -> Option<u32> {

@@ -5,11 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use gpu_kernels::order::Divisor;
 use gpu_kernels::problem::GemmParams;
-use gpu_kernels::{
-    DType, EpilogueArguments, Form, KernelInfo, Raster, Schedule, TensorMaps, TensorRef,
-};
+use gpu_kernels::{DType, Form, KernelInfo, TensorMaps, TensorRef};
 use tilewise_emulator::semantics::tensor_map::TensorMap;
 
 pub use gpu_kernels::probe::{PROBES, Probe};
@@ -107,29 +104,10 @@ impl Launch {
     /// Panics if no probe has that name.
     pub fn new(name: &str, ctas: u32) -> Self {
         let probe = PROBES.iter().find(|probe| probe.info.name == name);
-        let nowhere = TensorRef::NONE;
         Launch {
             probe: probe.unwrap_or_else(|| panic!("no probe `{name}`")),
             ctas,
-            params: GemmParams {
-                form: Form::plain(DType::F32),
-                batches: 1,
-                epilogue: EpilogueArguments::NONE,
-                source_by_tma: 0,
-                a: nowhere,
-                b: nowhere,
-                c: nowhere,
-                workspace: 0,
-                m: 0,
-                n: 0,
-                k: 0,
-                raster: Raster::NONE,
-                schedule: Schedule::Grid1d,
-                class_tiles: Divisor::ONE,
-                store_by_tma: 0,
-                exponents: [0; 2],
-                stream_k_ctas: 0,
-            },
+            params: GemmParams::NONE,
             a: Vec::new(),
             b: Vec::new(),
             c: Vec::new(),

@@ -1,6 +1,6 @@
 //! The input of the selection: a product, a GPU, and a catalog of kernels.
 
-use gpu_kernels::{DType, Family, Form, KernelInfo, Major, OutputType, TensorRef};
+use gpu_kernels::{DType, Form, KernelInfo, Major, OutputType, TensorRef};
 
 use crate::epilogue_form::{EpilogueForm, Gated};
 use crate::l2::Machine;
@@ -244,10 +244,8 @@ pub struct Catalog<'a> {
 impl<'a> Catalog<'a> {
     /// The kernel that finishes the tiles of `kernel` under split-K, if this build has it.
     pub(crate) fn reduce_for(&self, kernel: &KernelInfo) -> Option<&'a KernelInfo> {
-        self.kernels.iter().find(|reduce| {
-            reduce.family == Family::Reduce
-                && (reduce.block.m, reduce.block.n) == kernel.cluster_tile()
-                && (self.is_built)(reduce.name)
-        })
+        self.kernels
+            .iter()
+            .find(|reduce| reduce.adds_sums_of(kernel) && (self.is_built)(reduce.name))
     }
 }

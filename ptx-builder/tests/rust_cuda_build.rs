@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use fake::{COMPONENTS, Machine};
-use gpu_kernels::Arch;
 use gpu_kernels::entry::KERNELS;
+use gpu_kernels::{Arch, GemmParams, TensorMaps};
 use ptx_builder::{Build, Error, Generator};
 
 /// What a code generator would write for all kernels of one target.
@@ -22,7 +22,9 @@ fn module(arch: Arch) -> String {
         let name = kernel.name;
         text += &format!(
             "\t// .globl\t{name}\n.visible .entry {name}(\n\
-             \t.param .align 8 .b8 {name}_param_0[368],\n\t.param .align 8 .b8 {name}_param_1[768]\n)\n{{\n\tret;\n}}\n"
+             \t.param .align 8 .b8 {name}_param_0[{}],\n\t.param .align 8 .b8 {name}_param_1[{}]\n)\n{{\n\tret;\n}}\n",
+            size_of::<GemmParams>(),
+            size_of::<TensorMaps>(),
         );
     }
     text

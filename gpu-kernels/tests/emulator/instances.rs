@@ -10,11 +10,9 @@ use gpu_kernels::kernels::hopper::{Cooperative, Hopper, PingPong, box_rows, last
 use gpu_kernels::kernels::naive::Naive;
 use gpu_kernels::kernels::tensor_core::{Multistage, Pipelined, TensorCore};
 use gpu_kernels::kernels::tiled::Tiled;
-use gpu_kernels::order::Divisor;
 use gpu_kernels::problem::MapAddress;
 use gpu_kernels::{
-    DType, EpilogueArguments, Family, Form, GemmParams, Raster, Schedule, TensorRef, TileGrid,
-    TileOrder,
+    DType, EpilogueArguments, Family, Form, GemmParams, Raster, TensorRef, TileGrid, TileOrder,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -145,7 +143,13 @@ fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType
     };
     let params = GemmParams {
         form: if is_sloped { form } else { Form::plain(output) },
-        batches: 1,
+        m,
+        n,
+        k,
+        raster: Raster::new(
+            TileOrder::RowMajor,
+            TileGrid::cover(m, n, info.block.m, info.block.n),
+        ),
         epilogue: EpilogueArguments {
             source: TensorRef {
                 address: source,
@@ -158,7 +162,6 @@ fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType
             beta: -3.0,
             ..EpilogueArguments::NONE
         },
-        source_by_tma: 0,
         a: a.operand(a_address),
         b: b.operand(b_address),
         c: TensorRef {
@@ -167,19 +170,7 @@ fn product_is<K: Kernel>(k: u32, a_by_rows: bool, b_by_rows: bool, output: DType
             col_stride: 1,
             batch_stride: 0,
         },
-        workspace: 0,
-        m,
-        n,
-        k,
-        raster: Raster::new(
-            TileOrder::RowMajor,
-            TileGrid::cover(m, n, info.block.m, info.block.n),
-        ),
-        schedule: Schedule::Grid1d,
-        class_tiles: Divisor::ONE,
-        store_by_tma: 0,
-        stream_k_ctas: 0,
-        exponents: [0; 2],
+        ..GemmParams::NONE
     };
     let config = LaunchConfig {
         ctas: 2,

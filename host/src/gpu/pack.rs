@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::pack;
-use gpu_kernels::order::Divisor;
-use gpu_kernels::{
-    EpilogueArguments, Form, GemmParams, KernelInfo, Raster, Schedule, TensorMaps, TensorRef,
-};
+use gpu_kernels::{EpilogueArguments, Form, GemmParams, KernelInfo, TensorMaps, TensorRef};
 
 use super::backend::{Function, LaunchConfig, Streams};
 use super::buffer::DeviceBuffer;
@@ -41,26 +38,19 @@ impl Copy {
             ..Form::plain(kernel.input)
         };
         let params = GemmParams {
-            a: a.at(0),
             form,
+            m,
+            n,
+            k,
             batches,
+            a: a.at(0),
+            b: b.at(0),
+            c: to_a,
             epilogue: EpilogueArguments {
                 source: to_b,
                 ..EpilogueArguments::NONE
             },
-            source_by_tma: 0,
-            b: b.at(0),
-            c: to_a,
-            workspace: 0,
-            m,
-            n,
-            k,
-            raster: Raster::NONE,
-            schedule: Schedule::Grid1d,
-            class_tiles: Divisor::ONE,
-            store_by_tma: 0,
-            stream_k_ctas: 0,
-            exponents: [0; 2],
+            ..GemmParams::NONE
         };
         Ok(Copy {
             function: gpu.load(kernel, &form)?,

@@ -4,10 +4,7 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::split;
-use gpu_kernels::order::Divisor;
-use gpu_kernels::{
-    DType, EpilogueArguments, Form, GemmParams, KernelInfo, Raster, Schedule, TensorMaps, TensorRef,
-};
+use gpu_kernels::{DType, EpilogueArguments, Form, GemmParams, KernelInfo, TensorMaps, TensorRef};
 
 use super::backend::{Function, LaunchConfig, Streams};
 use super::buffer::DeviceBuffer;
@@ -45,26 +42,20 @@ impl Split {
             ..Form::plain(DType::F32)
         };
         let params = GemmParams {
+            form,
+            m: problem.m,
+            n: problem.n,
+            k: problem.k,
+            batches: problem.batches,
             a: problem.a.at(0),
             b: problem.b.at(0),
             c: a.at(at(0)),
-            form,
-            batches: problem.batches,
             epilogue: EpilogueArguments {
                 source: b.transposed().at(at(offsets.b)),
                 ..EpilogueArguments::NONE
             },
-            source_by_tma: 0,
-            workspace: 0,
-            m: problem.m,
-            n: problem.n,
-            k: problem.k,
-            raster: Raster::NONE,
-            schedule: Schedule::Grid1d,
-            class_tiles: Divisor::ONE,
-            store_by_tma: 0,
-            stream_k_ctas: 0,
             exponents: offsets.exponents.map(at),
+            ..GemmParams::NONE
         };
         Ok(Split {
             function: gpu.load(kernel, &form)?,
