@@ -11,8 +11,13 @@ use rand::{RngExt as _, SeedableRng as _};
 use tilewise::emulator::EmulatedGpu;
 use tilewise_emulate::{Case, Placement, Values, run};
 
-/// Cases a kernel.
-const EACH: u64 = 6;
+/// Cases of a kernel. A tile of the family hopper has kernels for two to four layouts.
+const fn cases_of(kernel: &KernelInfo) -> u64 {
+    match kernel.family {
+        Family::Hopper => 4,
+        _ => 6,
+    }
+}
 
 /// Every how many of them a hopper kernel of bf16 runs, which has a twin of f16 that runs them all.
 const OF_TWINS: u64 = 2;
@@ -41,11 +46,11 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
         _ => extent(depth, 5),
     };
     // The last two reach the paths of whole vectors, and of whole tiles.
-    let is_aligned = number + 2 >= EACH;
+    let is_aligned = number + 2 >= cases_of(kernel);
     if is_aligned {
         [m, n, k] = [m, n, k].map(|extent| extent.next_multiple_of(16));
     }
-    if number + 1 == EACH {
+    if number + 1 == cases_of(kernel) {
         [m, n, k] = [height, width, 3 * depth];
     }
     if kernel.c_along_m {
@@ -162,7 +167,8 @@ fn every_kernel_is_right_at_edge_shapes() {
             let is_twin = (kernel.family, kernel.input) == (Family::Hopper, DType::Bf16);
             let each = if is_twin { OF_TWINS } else { 1 };
             // The last case, a whole tile, is among them.
-            let numbers = (0..EACH).filter(move |number| (number + 1).is_multiple_of(each));
+            let numbers =
+                (0..cases_of(kernel)).filter(move |number| (number + 1).is_multiple_of(each));
             numbers.map(|number| edge(kernel, number))
         })
         .collect();

@@ -3,7 +3,8 @@
 //! Every test runs that does not need the driver itself (captures, foreign streams, kernels
 //! that never end and comparisons by a kernel of the tests' own need it), with the products
 //! that take a moment to emulate; of hopper kernels that differ by the 16-bit type alone, those of
-//! one type, and epilogues with operands along K alone, whose layout the epilogue does not see.
+//! one type, and half of the epilogues, with operands along K alone, whose layout the epilogue does
+//! not see.
 //! The guard bands, the bounds and the checks are the same as on a GPU, and the emulator checks
 //! every access as well.
 
@@ -55,6 +56,7 @@ pub fn selects(test: &Test) -> bool {
         Work::Epilogue(case) => {
             time_of(case.kernel, case.shape, case.batches) <= LAUNCH
                 && !case.kernel.is_some_and(differs_by_layout)
+                && (is_drawn(&test.name) || test.kernel.is_none_or(|k| k.family != Family::Hopper))
         }
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
@@ -81,6 +83,11 @@ fn differs_by_type_alone(kernel: &KernelInfo) -> bool {
 fn differs_by_layout(kernel: &KernelInfo) -> bool {
     let majors = [kernel.a_major, kernel.b_major];
     majors.iter().flatten().any(|&major| major != Major::K)
+}
+
+/// Whether a test is in the half that its name draws. Some eighty hopper kernels have each epilogue.
+fn is_drawn(name: &str) -> bool {
+    name.bytes().map(u32::from).sum::<u32>().is_multiple_of(2)
 }
 
 /// Kernels of one tile size for each way of sharing work stand for the others, and K in two parts
