@@ -29,7 +29,7 @@ const LAUNCH: Duration = Duration::from_millis(25);
 const THREADS: u32 = 8192;
 
 /// What all launches of a repeat may take.
-const REPEATS: Duration = Duration::from_millis(200);
+const REPEATS: Duration = Duration::from_millis(120);
 
 /// A GPU for one case. The test program runs cases on all cores.
 pub fn device(seed: u64) -> Result<Device, Error> {
@@ -58,7 +58,7 @@ pub fn selects(test: &Test) -> bool {
                 && !case.kernel.is_some_and(differs_by_layout)
                 && (is_drawn(&test.name) || test.kernel.is_none_or(|k| k.family != Family::Hopper))
         }
-        Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
+        Work::Walks(case) => is_short(case, 80, 15 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
         Work::Device(_) => {
             !["endless", "foreign"].contains(&test.kind)
