@@ -35,7 +35,7 @@ use crate::element::{Element, Output};
 use crate::error::Error;
 use crate::gemm::Gemm;
 use crate::gpu::opened::Gpu;
-use crate::gpu::pack::Copy;
+use crate::gpu::pack;
 use crate::gpu::plan::GpuPlan;
 use crate::plan::Plan;
 use crate::plan_info::Origin;
@@ -130,7 +130,7 @@ pub fn copy<T: Element>(
     let strides =
         layouts.map(|layout| Strides::new(layout.row_stride as u64, layout.col_stride as u64));
     let to = strides[1].at(to.address());
-    let copy = Copy::of_one(gpu, kernel, (1, rows, cols), strides[0], to)?;
+    let copy = pack::copy(gpu, kernel, (1, rows, cols), strides[0], to)?;
     // SAFETY: both views are live, and an emulated launch has ended when it returns.
     unsafe { copy.run(gpu, None, [from.address(), 0]) }
 }

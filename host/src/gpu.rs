@@ -35,6 +35,7 @@ pub(crate) mod epilogue;
 mod gates;
 mod hopper_maps;
 pub(crate) mod opened;
+pub(crate) mod operand_launch;
 pub(crate) mod pack;
 pub(crate) mod plan;
 mod product;

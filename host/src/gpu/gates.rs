@@ -9,7 +9,8 @@ use super::backend::Streams;
 use super::buffer::DeviceBuffer;
 use super::epilogue::BoundEpilogue;
 use super::opened::Gpu;
-use super::pack::Copy;
+use super::operand_launch::OperandLaunch;
+use super::pack;
 use super::product::{ProductLaunch, Run};
 use super::run_order::Turn;
 use crate::epilogue_form::{Bias, Gated};
@@ -186,7 +187,7 @@ impl Columns {
 /// The launch that copies the elements of a vector apart, and their workspace.
 #[derive(Debug)]
 struct Apart {
-    copy: Copy,
+    copy: OperandLaunch,
     /// The elements of the gates, then the others.
     workspace: DeviceBuffer,
     /// Bytes from the former to the latter.
@@ -215,7 +216,7 @@ impl Apart {
         let to = strides(pitch / 2, words).at(workspace.address());
         let shape = (2, half, words as u32);
         Ok(Apart {
-            copy: Copy::of_one(gpu, kernel, shape, from, to)?,
+            copy: pack::copy(gpu, kernel, shape, from, to)?,
             workspace,
             pitch,
         })

@@ -3,106 +3,65 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::pack;
-use gpu_kernels::{EpilogueArguments, Form, GemmParams, KernelInfo, TensorMaps, TensorRef};
+use gpu_kernels::{EpilogueArguments, Form, GemmParams, KernelInfo, TensorRef};
 
-use super::backend::{Function, LaunchConfig, Streams};
+use super::backend::Streams;
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
+use super::operand_launch::OperandLaunch;
 use super::stream::CudaStream;
 use crate::error::Error;
 use crate::problem::{Problem, Strides};
 use crate::select::pack::PackedMatrix;
 
-/// A launch that copies the operands of a product to other strides.
-#[derive(Debug)]
-pub(crate) struct Copy {
-    function: Function,
-    config: LaunchConfig,
-    /// C is the copy of A, and the source of the epilogue that of B.
-    params: GemmParams,
-}
-
-impl Copy {
-    /// Loads `kernel` for copies of A and B to `to`, where it is a matrix: `batches` of M×K, and
-    /// of K×N.
-    pub(crate) fn new(
-        gpu: &Gpu,
-        kernel: &KernelInfo,
-        batches: u32,
-        [m, n, k]: [u32; 3],
-        [a, b]: [Strides; 2],
-        [to_a, to_b]: [TensorRef; 2],
-    ) -> Result<Self, Error> {
-        let form = Form {
+/// Loads `kernel` for copies of A and B to `to`, where it is a matrix: `batches` of M×K, and
+/// of K×N.
+fn copies(
+    gpu: &Gpu,
+    kernel: &KernelInfo,
+    batches: u32,
+    [m, n, k]: [u32; 3],
+    [a, b]: [Strides; 2],
+    [to_a, to_b]: [TensorRef; 2],
+) -> Result<OperandLaunch, Error> {
+    let params = GemmParams {
+        form: Form {
             batched: (batches > 1).into(),
             ..Form::plain(kernel.input)
-        };
-        let params = GemmParams {
-            form,
-            m,
-            n,
-            k,
-            batches,
-            a: a.at(0),
-            b: b.at(0),
-            c: to_a,
-            epilogue: EpilogueArguments {
-                source: to_b,
-                ..EpilogueArguments::NONE
-            },
-            ..GemmParams::NONE
-        };
-        Ok(Copy {
-            function: gpu.load(kernel, &form)?,
-            config: LaunchConfig {
-                ctas: (pack::ctas(&params), 1),
-                overlaps: false,
-            },
-            params,
-        })
-    }
+        },
+        m,
+        n,
+        k,
+        batches,
+        a: a.at(0),
+        b: b.at(0),
+        c: to_a,
+        epilogue: EpilogueArguments {
+            source: to_b,
+            ..EpilogueArguments::NONE
+        },
+        ..GemmParams::NONE
+    };
+    OperandLaunch::new(gpu, kernel, (pack::ctas(&params), 1), params)
+}
 
-    /// Loads `kernel` for a copy of `from` to `to`: `batches` matrices of `rows`×`cols`. To
-    /// [`Copy::run`], they are A, and there is no B.
-    pub(crate) fn of_one(
-        gpu: &Gpu,
-        kernel: &KernelInfo,
-        (batches, rows, cols): (u32, u32, u32),
-        from: Strides,
-        to: TensorRef,
-    ) -> Result<Self, Error> {
-        let (from, to) = ([from, Strides::new(0, 0)], [to, TensorRef::NONE]);
-        Copy::new(gpu, kernel, batches, [rows, 0, cols], from, to)
-    }
-
-    /// Enqueues the copies of the operands at these addresses on `stream`, or on the library's own.
-    /// The context of `gpu` is current.
-    ///
-    /// # Safety
-    /// The operands that are copied are live on `gpu`, in the planned layouts. They and their
-    /// copies stay allocated until the stream has finished.
-    pub(crate) unsafe fn run(
-        &self,
-        gpu: &Gpu,
-        stream: Option<CudaStream>,
-        [a, b]: [u64; 2],
-    ) -> Result<(), Error> {
-        let at = |address, operand| TensorRef { address, ..operand };
-        let params = GemmParams {
-            a: at(a, self.params.a),
-            b: at(b, self.params.b),
-            ..self.params
-        };
-        let (function, maps) = (&self.function, &TensorMaps::NONE);
-        // SAFETY: the caller ensures it.
-        unsafe { (gpu.backend()).launch(stream, function, self.config, &params, maps) }
-    }
+/// Loads `kernel` for a copy of `from` to `to`: `batches` matrices of `rows`×`cols`. To
+/// [`OperandLaunch::run`], they are A, and there is no B.
+pub(crate) fn copy(
+    gpu: &Gpu,
+    kernel: &KernelInfo,
+    (batches, rows, cols): (u32, u32, u32),
+    from: Strides,
+    to: TensorRef,
+) -> Result<OperandLaunch, Error> {
+    let (from, to) = ([from, Strides::new(0, 0)], [to, TensorRef::NONE]);
+    copies(gpu, kernel, batches, [rows, 0, cols], from, to)
 }
 
 /// The launch, and the workspace that it fills: the copy of A, then that of B.
 #[derive(Debug)]
 pub(crate) struct Pack {
-    copy: Copy,
+    launch: OperandLaunch,
     /// Whether A and B are packed.
     packs: [bool; 2],
     workspace: DeviceBuffer,
@@ -137,7 +96,7 @@ impl Pack {
         let shape = [problem.m, problem.n, problem.k];
         let from = [problem.a, problem.b];
         Ok(Pack {
-            copy: Copy::new(gpu, kernel, problem.batches, shape, from, to)?,
+            launch: copies(gpu, kernel, problem.batches, shape, from, to)?,
             packs: packed.map(|matrix| matrix.is_some()),
             workspace,
         })
@@ -145,9 +104,8 @@ impl Pack {
 
     /// Addresses of the copies of A and of B, as far as they are packed.
     pub(crate) fn addresses(&self) -> [Option<u64>; 2] {
-        let GemmParams { c, epilogue, .. } = &self.copy.params;
-        let [a, b] = self.packs;
-        [a.then_some(c.address), b.then_some(epilogue.source.address)]
+        let ([a, b], [packs_a, packs_b]) = (self.launch.addresses(), self.packs);
+        [packs_a.then_some(a), packs_b.then_some(b)]
     }
 
     /// Bytes of the workspace.
@@ -155,7 +113,7 @@ impl Pack {
         self.workspace.bytes() as u64
     }
 
-    /// Enqueues the copies of the operands at these addresses, as [`Copy::run`] does. The context
+    /// Enqueues the copies of the operands at these addresses, as [`OperandLaunch::run`] does. The context
     /// of `gpu` is current.
     ///
     /// # Safety
@@ -168,6 +126,6 @@ impl Pack {
         addresses: [u64; 2],
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it; `self` owns the workspace, which is large enough.
-        unsafe { self.copy.run(gpu, stream, addresses) }
+        unsafe { self.launch.run(gpu, stream, addresses) }
     }
 }

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::split;
-use gpu_kernels::{DType, EpilogueArguments, Form, GemmParams, KernelInfo, TensorMaps, TensorRef};
+use gpu_kernels::{DType, EpilogueArguments, Form, GemmParams, KernelInfo};
 
-use super::backend::{Function, LaunchConfig, Streams};
+use super::backend::Streams;
 use super::buffer::DeviceBuffer;
 use super::opened::Gpu;
+use super::operand_launch::OperandLaunch;
 use super::stream::CudaStream;
 use crate::error::Error;
 use crate::problem::Problem;
@@ -18,9 +19,7 @@ use crate::select::pack::PackedMatrix;
 /// of A's rows and of B's columns.
 #[derive(Debug)]
 pub(crate) struct Split {
-    function: Function,
-    config: LaunchConfig,
-    params: GemmParams,
+    launch: OperandLaunch,
     workspace: DeviceBuffer,
 }
 
@@ -37,12 +36,11 @@ impl Split {
         let workspace = DeviceBuffer::undefined(gpu, offsets.end, Streams::Any)?;
         let at = |offset: usize| workspace.address() + offset as u64;
         let [a, b] = packed.map(PackedMatrix::strides);
-        let form = Form {
-            batched: (problem.batches > 1).into(),
-            ..Form::plain(DType::F32)
-        };
         let params = GemmParams {
-            form,
+            form: Form {
+                batched: (problem.batches > 1).into(),
+                ..Form::plain(DType::F32)
+            },
             m: problem.m,
             n: problem.n,
             k: problem.k,
@@ -58,24 +56,19 @@ impl Split {
             ..GemmParams::NONE
         };
         Ok(Split {
-            function: gpu.load(kernel, &form)?,
-            config: LaunchConfig {
-                ctas: split::grid(&params),
-                overlaps: false,
-            },
-            params,
+            launch: OperandLaunch::new(gpu, kernel, split::grid(&params), params)?,
             workspace,
         })
     }
 
     /// Addresses of the parts of A and of B.
     pub(crate) fn addresses(&self) -> [u64; 2] {
-        [self.params.c.address, self.params.epilogue.source.address]
+        self.launch.addresses()
     }
 
     /// Addresses of the exponents of A's rows and of B's columns.
     pub(crate) fn exponents(&self) -> [u64; 2] {
-        self.params.exponents
+        self.launch.exponents()
     }
 
     /// Bytes of the workspace.
@@ -83,8 +76,8 @@ impl Split {
         self.workspace.bytes() as u64
     }
 
-    /// Enqueues the launch for the operands at these addresses on `stream`, or on the library's
-    /// own. The context of `gpu` is current.
+    /// Enqueues the launch for the operands at these addresses, as [`OperandLaunch::run`] does. The
+    /// context of `gpu` is current.
     ///
     /// # Safety
     /// The operands are live on `gpu`, in the planned layouts. They and this value stay allocated
@@ -93,17 +86,10 @@ impl Split {
         &self,
         gpu: &Gpu,
         stream: Option<CudaStream>,
-        [a, b]: [u64; 2],
+        addresses: [u64; 2],
     ) -> Result<(), Error> {
-        let at = |address, operand| TensorRef { address, ..operand };
-        let params = GemmParams {
-            a: at(a, self.params.a),
-            b: at(b, self.params.b),
-            ..self.params
-        };
-        let maps = &TensorMaps::NONE;
         // SAFETY: the caller ensures it; `self` owns the workspace, which is large enough.
-        unsafe { (gpu.backend()).launch(stream, &self.function, self.config, &params, maps) }
+        unsafe { self.launch.run(gpu, stream, addresses) }
     }
 }
 
