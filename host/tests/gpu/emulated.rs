@@ -58,7 +58,7 @@ pub fn selects(test: &Test) -> bool {
                 && !case.kernel.is_some_and(differs_by_layout)
                 && (is_drawn(&test.name) || test.kernel.is_none_or(|k| k.family != Family::Hopper))
         }
-        Work::Walks(case) => is_short(case, 80, 15 * REPEATS) && is_plain(case),
+        Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
         Work::Hundred(case) => is_short(case, 3, REPEATS),
         Work::Device(_) => {
             !["endless", "foreign"].contains(&test.kind)
