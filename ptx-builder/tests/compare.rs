@@ -2,9 +2,9 @@
 //! generators write.
 //!
 //! `compare/rustc` is what rustc 1.96 made of two small kernels with
-//! `GemmParams` for a parameter, which had 368 bytes at the time; `compare/rust-cuda` is
-//! what libNVVM of CUDA 13.0 made of the same two in NVVM IR, as `rustc_codegen_nvvm` passes
-//! them.
+//! `GemmParams` for a parameter; `compare/rust-cuda` is what libNVVM of CUDA 13.0
+//! made of the same two in NVVM IR, as `rustc_codegen_nvvm` passes them. The parameter has the size
+//! of one day, 368 bytes, in both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
