@@ -29,6 +29,45 @@ pub enum BiasAxis {
     PerColumn = 2,
 }
 
+/// What the planes of the operands and of C are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Planes {
+    /// There is one product, and no planes.
+    None = 0,
+    /// The matrices of a batch of products.
+    Batch = 1,
+    /// The classes of the lines of one product
+    /// ([`line_classes`](crate::kernels::hopper::line_classes)).
+    LineClasses = 2,
+}
+
+impl Planes {
+    /// The planes of `batches` products.
+    pub const fn of_batch(batches: u32) -> Self {
+        match batches {
+            0 | 1 => Planes::None,
+            _ => Planes::Batch,
+        }
+    }
+}
+
+/// How many sixteenths of the lines of each operand L2 is to evict before others, 0 to 16. The
+/// hardware decides which ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct EvictFirst {
+    /// Of A.
+    pub a: u16,
+    /// Of B.
+    pub b: u16,
+}
+
+impl EvictFirst {
+    /// No line is evicted before others.
+    pub const NONE: EvictFirst = EvictFirst { a: 0, b: 0 };
+}
+
 /// An activation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -48,7 +87,8 @@ pub enum Activation {
     Silu = 5,
 }
 
-/// The structure of a launch: what its epilogue does, C's type, and whether it has a batch.
+/// The structure of a launch: what its epilogue does, C's type, whether it has a batch, and which
+/// operands stay in L2 for less time than others.
 ///
 /// These values decide which instructions run, and the host folds them into the PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,11 +117,10 @@ pub struct Form {
     pub row_scale: u32,
     /// Nonzero if column j of the sums is multiplied by cⱼ.
     pub col_scale: u32,
-    /// Nonzero if there may be more than one product.
-    pub batched: u32,
-    /// Nonzero if the products of the batch are classes of the lines of one product
-    /// ([`line_classes`](crate::kernels::hopper::line_classes)).
-    pub line_classes: u32,
+    /// What the planes of A, B and C are.
+    pub planes: Planes,
+    /// What L2 is to evict first. Only kernels that load through TMA take it.
+    pub evict_first: EvictFirst,
 }
 
 impl Form {
@@ -98,8 +137,8 @@ impl Form {
             scaled: 0,
             row_scale: 0,
             col_scale: 0,
-            batched: 0,
-            line_classes: 0,
+            planes: Planes::None,
+            evict_first: EvictFirst::NONE,
         }
     }
 
@@ -116,8 +155,8 @@ impl Form {
             self.scaled,
             self.row_scale,
             self.col_scale,
-            self.batched,
-            self.line_classes,
+            self.planes as u32,
+            self.evict_first.a as u32 | (self.evict_first.b as u32) << 16,
         ];
         assert!(size_of_val(&words) == size_of::<Form>());
         words

@@ -68,7 +68,7 @@ pub mod tensor_ref;
 mod unroll;
 
 pub use dtype::{DType, Major};
-pub use form::{EpilogueArguments, Form};
+pub use form::{EpilogueArguments, EvictFirst, Form, Planes};
 pub use kernel::{Arch, Block, Cluster, Family, KernelInfo};
 pub use order::{Raster, Tile, TileGrid, TileOrder};
 pub use problem::{GemmParams, OutputType, TensorMaps};

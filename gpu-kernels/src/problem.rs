@@ -9,7 +9,7 @@
 use core::mem::offset_of;
 
 use crate::dtype::DType;
-use crate::form::{EpilogueArguments, Form};
+use crate::form::{EpilogueArguments, Form, Planes};
 use crate::order::{Divisor, Raster};
 use crate::schedule::Schedule;
 use crate::tensor_ref::TensorRef;
@@ -137,10 +137,9 @@ impl GemmParams {
     /// Number of products; `None` if the launch has no batch.
     #[inline(always)]
     pub fn batches(&self) -> Option<u32> {
-        if self.form.batched == 0 {
-            None
-        } else {
-            Some(self.batches)
+        match self.form.planes {
+            Planes::None | Planes::LineClasses => None,
+            Planes::Batch => Some(self.batches),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use gpu_kernels::epilogue::{Activation, BiasAxis, SourceUse};
-use gpu_kernels::{DType, Form};
+use gpu_kernels::{DType, Form, Planes};
 
 /// Which elements of C share an element of the bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,8 +111,8 @@ impl EpilogueForm {
         }
     }
 
-    /// The form of a launch with C of type `output`.
-    pub(crate) fn of_launch(&self, output: DType, is_batched: bool) -> Form {
+    /// The form of a launch of `batches` products with C of type `output`.
+    pub(crate) fn of_launch(&self, output: DType, batches: u32) -> Form {
         Form {
             source_type: match self.source {
                 SourceUse::None | SourceUse::Add => output,
@@ -130,7 +130,7 @@ impl EpilogueForm {
             scaled: self.scaled.into(),
             row_scale: self.row_scale.into(),
             col_scale: self.col_scale.into(),
-            batched: is_batched.into(),
+            planes: Planes::of_batch(batches),
             ..Form::plain(output)
         }
     }

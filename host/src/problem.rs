@@ -164,8 +164,7 @@ impl Problem {
 
     /// The form of a launch that computes this problem.
     pub(crate) fn form(&self) -> Form {
-        let is_batched = self.batches > 1;
-        self.epilogue.of_launch(self.output_dtype(), is_batched)
+        self.epilogue.of_launch(self.output_dtype(), self.batches)
     }
 
     /// The direction along which A has the smaller stride.

@@ -35,6 +35,8 @@
 //!    them where the last wave is not full. They have to win by 1 %.
 //! 7. **Overlap.** Short launches, and those of CTAs that fill the GPU, may start while the
 //!    kernel before them in the stream still runs (`select/overlap.rs`).
+//! 8. **Eviction.** L2 evicts most lines of a large operand first that the launch reads once, as the
+//!    weights of a layer by few rows (`select/eviction.rs`).
 //!
 //! **Epilogues.** Kernels of all families compute all epilogues, except that only some hopper
 //! kernels make one column of C of two columns of the product. Where none of these can run,
@@ -66,6 +68,7 @@
 pub(crate) mod check;
 pub(crate) mod choice;
 pub mod cost;
+pub(crate) mod eviction;
 pub(crate) mod grid;
 pub(crate) mod line_classes;
 pub(crate) mod overlap;

@@ -42,24 +42,49 @@ pub unsafe fn prefetch_map_if(active: bool, map: u64) {
     )
 }
 
-/// Starts copying the box at (`x`, `y`) to `shared`; `barrier` counts its bytes.
+/// How long L2 keeps the lines of a load.
+#[derive(Clone, Copy)]
+pub struct CachePolicy(pub u64);
+
+impl CachePolicy {
+    /// L2 treats the lines like those of any other load (`TMA::CacheHintSm90` of CUTLASS).
+    pub const EVICT_NORMAL: CachePolicy = CachePolicy(0x1000_0000_0000_0000);
+
+    /// L2 evicts so many sixteenths of the lines before others, up to 16.
+    ///
+    /// `createpolicy.fractional.L2::evict_first` computes the same value. But ptxas does not
+    /// evaluate it, and in two kernels the registers that it took made others spill.
+    #[inline(always)]
+    pub const fn evict_first(sixteenths: u16) -> CachePolicy {
+        match sixteenths {
+            0 => CachePolicy::EVICT_NORMAL,
+            _ => CachePolicy((0x11F0 + 0x10 * sixteenths as u64) << 48),
+        }
+    }
+}
+
+/// Starts copying the box at (`x`, `y`) to `shared`; `barrier` counts its bytes, and L2 keeps its
+/// lines by `policy`.
 ///
 /// # Safety
 /// `shared` has room for the box at the alignment that its swizzle requires, no thread
 /// uses that room until `barrier` completes, and `barrier` expects the bytes.
 #[inline(always)]
-pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
+pub unsafe fn load(shared: u32, map: u64, (x, y): (u32, u32), barrier: u32, policy: CachePolicy) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
             asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-                "[{0}], [{1}, {{{2}, {3}}}], [{4}];",
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint",
+                "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5};",
                 in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
-                options(nostack)
+                in(reg64) policy.0, options(nostack)
             );
         },
-        emulated = machine::tma::load(shared, map, x, y, barrier)
+        emulated = {
+            let _ = policy;
+            machine::tma::load(shared, map, x, y, barrier)
+        }
     )
 }
 
@@ -68,18 +93,27 @@ pub unsafe fn load(shared: u32, map: u64, x: u32, y: u32, barrier: u32) {
 /// # Safety
 /// See [`load`].
 #[inline(always)]
-pub unsafe fn load_3d(shared: u32, map: u64, (x, y, z): (u32, u32, u32), barrier: u32) {
+pub unsafe fn load_3d(
+    shared: u32,
+    map: u64,
+    (x, y, z): (u32, u32, u32),
+    barrier: u32,
+    policy: CachePolicy,
+) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
             asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
-                "[{0}], [{1}, {{{2}, {3}, {4}}}], [{5}];",
+                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint",
+                "[{0}], [{1}, {{{2}, {3}, {4}}}], [{5}], {6};",
                 in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) z,
-                in(reg32) barrier, options(nostack)
+                in(reg32) barrier, in(reg64) policy.0, options(nostack)
             );
         },
-        emulated = machine::tma::load_3d(shared, map, (x, y, z), barrier)
+        emulated = {
+            let _ = policy;
+            machine::tma::load_3d(shared, map, (x, y, z), barrier)
+        }
     )
 }
 
@@ -90,18 +124,28 @@ pub unsafe fn load_3d(shared: u32, map: u64, (x, y, z): (u32, u32, u32), barrier
 /// # Safety
 /// The conditions of [`load`] hold in each of those CTAs.
 #[inline(always)]
-pub unsafe fn load_multicast(shared: u32, map: u64, x: u32, y: u32, barrier: u32, ctas: u16) {
+pub unsafe fn load_multicast(
+    shared: u32,
+    map: u64,
+    (x, y): (u32, u32),
+    barrier: u32,
+    ctas: u16,
+    policy: CachePolicy,
+) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
             asm!(
-                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
-                "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5};",
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint",
+                "[{0}], [{1}, {{{2}, {3}}}], [{4}], {5}, {6};",
                 in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) barrier,
-                in(reg16) ctas, options(nostack)
+                in(reg16) ctas, in(reg64) policy.0, options(nostack)
             );
         },
-        emulated = machine::tma::load_multicast(shared, map, x, y, barrier, ctas)
+        emulated = {
+            let _ = policy;
+            machine::tma::load_multicast(shared, map, x, y, barrier, ctas)
+        }
     )
 }
 
@@ -116,18 +160,22 @@ pub unsafe fn load_multicast_3d(
     (x, y, z): (u32, u32, u32),
     barrier: u32,
     ctas: u16,
+    policy: CachePolicy,
 ) {
     instruction!(
         // SAFETY: the caller's duty.
         ptx = unsafe {
             asm!(
-                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
-                "[{0}], [{1}, {{{2}, {3}, {4}}}], [{5}], {6};",
+                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint",
+                "[{0}], [{1}, {{{2}, {3}, {4}}}], [{5}], {6}, {7};",
                 in(reg32) shared, in(reg64) map, in(reg32) x, in(reg32) y, in(reg32) z,
-                in(reg32) barrier, in(reg16) ctas, options(nostack)
+                in(reg32) barrier, in(reg16) ctas, in(reg64) policy.0, options(nostack)
             );
         },
-        emulated = machine::tma::load_multicast_3d(shared, map, (x, y, z), barrier, ctas)
+        emulated = {
+            let _ = policy;
+            machine::tma::load_multicast_3d(shared, map, (x, y, z), barrier, ctas)
+        }
     )
 }
 
@@ -283,4 +331,20 @@ pub fn fence_shared() {
         ptx = unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) },
         emulated = machine::tma::fence_shared()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CachePolicy;
+
+    /// The values are those that ptxas 13.0 computes for `createpolicy`.
+    #[test]
+    fn policies_are_those_of_createpolicy() {
+        let of = |sixteenths| CachePolicy::evict_first(sixteenths).0;
+        assert_eq!(of(16), 0x12F0_0000_0000_0000, "1.0");
+        assert_eq!(of(12), 0x12B0_0000_0000_0000, "0.75");
+        assert_eq!(of(8), 0x1270_0000_0000_0000, "0.5");
+        assert_eq!(of(4), 0x1230_0000_0000_0000, "0.25");
+        assert_eq!(of(0), CachePolicy::EVICT_NORMAL.0);
+    }
 }

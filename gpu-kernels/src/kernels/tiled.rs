@@ -81,6 +81,7 @@ mod device {
     use super::layout::{QUAD, swizzle};
     use crate::dtype::ElementType;
     use crate::epilogue::{self, Epilogue};
+    use crate::form::Planes;
     use crate::isa::arithmetic::fma;
     use crate::isa::hint::KEEPS_INVARIANTS;
     use crate::isa::{shared, thread};
@@ -116,7 +117,7 @@ mod device {
     pub unsafe fn run<T: ElementType, const BM: u32, const BN: u32, const BK: u32>(
         params: &GemmParams,
     ) {
-        let batched = params.form.batched != 0;
+        let batched = matches!(params.form.planes, Planes::Batch);
         let a = Source {
             address: params.a.address,
             mn_stride: params.a.row_stride,

@@ -47,9 +47,9 @@ impl Kernel for LoadBox {
                 tma::load(
                     area + params.stream_k_ctas,
                     maps.of(MapOf::A),
-                    params.m,
-                    params.n,
+                    (params.m, params.n),
                     barrier,
+                    tma::CachePolicy::EVICT_NORMAL,
                 );
             }
             mbarrier::wait(barrier, 0);

@@ -19,7 +19,8 @@ fn load_at((x, y): (i32, i32), expected: u32, waits: bool) -> Option<Check> {
             set_up(at(BARRIER), 1);
             if tid() == 0 {
                 mbarrier::arrive_expecting(at(BARRIER), expected);
-                tma::load(at(0), map, x as u32, y as u32, at(BARRIER));
+                let policy = tma::CachePolicy::EVICT_NORMAL;
+                tma::load(at(0), map, (x as u32, y as u32), at(BARRIER), policy);
                 if waits {
                     mbarrier::wait(at(BARRIER), 0);
                 }
@@ -49,8 +50,20 @@ fn bytes_of_two_loads_may_land_in_any_order() {
         unsafe {
             set_up(at(BARRIER), 1);
             if tid() == 0 {
-                tma::load(at(0), map, 0, 0, at(BARRIER));
-                tma::load(at(BOX_BYTES), map, 0, 0, at(BARRIER));
+                tma::load(
+                    at(0),
+                    map,
+                    (0, 0),
+                    at(BARRIER),
+                    tma::CachePolicy::EVICT_NORMAL,
+                );
+                tma::load(
+                    at(BOX_BYTES),
+                    map,
+                    (0, 0),
+                    at(BARRIER),
+                    tma::CachePolicy::EVICT_NORMAL,
+                );
                 mbarrier::arrive_expecting(at(BARRIER), 2 * BOX_BYTES);
             }
             mbarrier::wait(at(BARRIER), 0);
@@ -126,7 +139,13 @@ fn boxes_lie_inside_shared_memory_and_aligned() {
                 set_up(at(0), 1);
                 if tid() == 0 {
                     mbarrier::arrive_expecting(at(0), BOX_BYTES);
-                    tma::load(at(offset), map, 0, 0, at(0));
+                    tma::load(
+                        at(offset),
+                        map,
+                        (0, 0),
+                        at(0),
+                        tma::CachePolicy::EVICT_NORMAL,
+                    );
                     mbarrier::wait(at(0), 0);
                 }
             }

@@ -73,7 +73,13 @@ fn a_load_is_waited_for_before_it_is_read() {
                 set_up(at(16 << 10), 1);
                 if tid() == 0 {
                     mbarrier::arrive_expecting(at(16 << 10), BOX_BYTES);
-                    tma::load(at(0), map, 0, 0, at(16 << 10));
+                    tma::load(
+                        at(0),
+                        map,
+                        (0, 0),
+                        at(16 << 10),
+                        tma::CachePolicy::EVICT_NORMAL,
+                    );
                 }
                 if wait {
                     mbarrier::wait(at(16 << 10), 0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::pack;
-use gpu_kernels::{EpilogueArguments, Form, GemmParams, KernelInfo, TensorRef};
+use gpu_kernels::{EpilogueArguments, Form, GemmParams, KernelInfo, Planes, TensorRef};
 
 use super::backend::Streams;
 use super::buffer::DeviceBuffer;
@@ -26,7 +26,7 @@ fn copies(
 ) -> Result<OperandLaunch, Error> {
     let params = GemmParams {
         form: Form {
-            batched: (batches > 1).into(),
+            planes: Planes::of_batch(batches),
             ..Form::plain(kernel.input)
         },
         m,

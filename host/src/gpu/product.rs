@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpu_kernels::order::Divisor;
-use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, Raster, TensorMaps};
+use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, Planes, Raster, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
 use super::epilogue::BoundEpilogue;
@@ -21,7 +21,7 @@ use crate::plan_info::{GpuPlanInfo, Origin};
 use crate::problem::Problem;
 use crate::select::choice::Choice;
 use crate::select::pack::PackedMatrix;
-use crate::select::{cost, grid, line_classes, overlap};
+use crate::select::{cost, eviction, grid, line_classes, overlap};
 
 /// The operands of one launch: addresses, and what the epilogue reads.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,11 @@ impl ProductLaunch {
         };
         let kernel = &choice.kernel;
         let form = Form {
-            line_classes: (choice.line_classes > 1).into(),
+            planes: match choice.line_classes {
+                1 => Planes::of_batch(problem.batches),
+                _ => Planes::LineClasses,
+            },
+            evict_first: eviction::evict_first(&choice, &problem, &target),
             ..problem.form()
         };
         let function = gpu.load(kernel, &form)?;

@@ -2,7 +2,7 @@
 //! have left in the workspace, and stores C ([`gpu_kernels::kernels::reduce`]).
 
 use gpu_kernels::kernels::reduce;
-use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
+use gpu_kernels::{EvictFirst, Form, GemmParams, KernelInfo, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
 use super::opened::Gpu;
@@ -25,8 +25,13 @@ impl Reduce {
         choice: &Choice,
         form: &Form,
     ) -> Result<Self, Error> {
+        // It loads nothing through TMA, so one compiled kernel serves all policies.
+        let form = Form {
+            evict_first: EvictFirst::NONE,
+            ..*form
+        };
         Ok(Reduce {
-            function: gpu.load(kernel, form)?,
+            function: gpu.load(kernel, &form)?,
             config: LaunchConfig {
                 ctas: (reduce::ctas(kernel.block, choice.tiles()), 1),
                 // It waits for the product by itself, so that only its start overlaps.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gpu_kernels::kernels::split;
-use gpu_kernels::{DType, EpilogueArguments, Form, GemmParams, KernelInfo};
+use gpu_kernels::{DType, EpilogueArguments, Form, GemmParams, KernelInfo, Planes};
 
 use super::backend::Streams;
 use super::buffer::DeviceBuffer;
@@ -38,7 +38,7 @@ impl Split {
         let [a, b] = packed.map(PackedMatrix::strides);
         let params = GemmParams {
             form: Form {
-                batched: (problem.batches > 1).into(),
+                planes: Planes::of_batch(problem.batches),
                 ..Form::plain(DType::F32)
             },
             m: problem.m,

@@ -8,6 +8,7 @@ use crate::tma;
 mod batch_invariant;
 mod choices;
 mod epilogues;
+mod eviction;
 mod line_classes;
 mod overlap;
 mod packing;

@@ -19,6 +19,7 @@ use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
 use super::tma_load::TileLoads;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits};
 use crate::dtype::Contiguous;
+use crate::form::Planes;
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
@@ -79,7 +80,7 @@ fn tiles_of<K: KernelTraits, const HERE: bool>(params: &GemmParams) -> TileSched
         thread::cta_position()
     };
     let position = position.of_cluster(K::CLUSTER.ctas());
-    let batches = if !K::FUSED || here(params.form.batched) == 0 {
+    let batches = if !K::FUSED || here(params.form.planes as u32) != Planes::Batch as u32 {
         None
     } else {
         Some(params.batches)

@@ -24,13 +24,14 @@
 //! Where C is contiguous along M, the same holds for columns of B, along N.
 
 use super::traits::KernelTraits;
+use crate::form::Planes;
 use crate::problem::GemmParams;
 use crate::schedule::WorkTile;
 
 /// Whether the launch divides lines into classes.
 #[inline(always)]
 pub fn are_used<K: KernelTraits>(params: &GemmParams) -> bool {
-    K::HAS_LINE_CLASSES && params.form.line_classes != 0
+    K::HAS_LINE_CLASSES && matches!(params.form.planes, Planes::LineClasses)
 }
 
 /// The same tile, counted from the first of its class, with its class as its batch.

@@ -6,7 +6,8 @@ use super::pipeline::{Peers, Share};
 use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
 use super::traits::{KernelTraits, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
-use crate::isa::tma;
+use crate::form::Planes;
+use crate::isa::tma::{self, CachePolicy};
 use crate::problem::{GemmParams, MapAddress, MapOf};
 use crate::tensor_ref::TensorRef;
 
@@ -67,7 +68,11 @@ pub fn is_gated<K: KernelTraits>(params: &GemmParams) -> bool {
 /// without a batch, whose maps have two dimensions.
 #[inline(always)]
 pub fn plane<K: KernelTraits>(params: &GemmParams, operand: &TensorRef, batch: u32) -> Option<u32> {
-    let has_planes = K::FUSED && params.form.batched != 0 || line_classes::are_used::<K>(params);
+    let has_planes = match params.form.planes {
+        Planes::None => false,
+        Planes::Batch => K::FUSED,
+        Planes::LineClasses => line_classes::are_used::<K>(params),
+    };
     if !has_planes {
         None
     } else if operand.batch_stride == 0 {
@@ -124,15 +129,18 @@ impl TileLoads {
             (params.n, origin.col),
         );
         let map = |cut: bool, last, all| maps.of(if cut { last } else { all });
+        let evict_first = params.form.evict_first;
         TileLoads {
             a: Tile {
                 map: map(a.is_cut, MapOf::LastRows, MapOf::A),
                 plane: plane_of_parts::<K>(params, &params.a, origin.batch),
+                policy: CachePolicy::evict_first(evict_first.a),
                 ..a
             },
             b: Tile {
                 map: map(b.is_cut && !gated, MapOf::LastColumnsOfB, MapOf::B),
                 plane: plane_of_parts::<K>(params, &params.b, origin.batch),
+                policy: CachePolicy::evict_first(evict_first.b),
                 rows: if gated { K::BLOCK_N } else { b.rows },
                 ..b
             },
@@ -200,6 +208,8 @@ struct Tile {
     plane: Option<u32>,
     /// The part that this CTA loads.
     share: Share,
+    /// How long L2 keeps the lines.
+    policy: CachePolicy,
 }
 
 impl Tile {
@@ -230,6 +240,7 @@ impl Tile {
             first,
             plane: None,
             share,
+            policy: CachePolicy::EVICT_NORMAL,
         }
     }
 
@@ -331,16 +342,18 @@ impl Tile {
         plane: Option<u32>,
         full: Mbarrier,
     ) {
-        let (map, barrier) = (self.map, full.address());
+        let (map, barrier, policy) = (self.map, full.address(), self.policy);
         let peers = self.share.peers as u16;
         // SAFETY: the caller's duty.
         unsafe {
             match (self.share.of > 1, plane) {
-                (false, None) => tma::load(destination, map, x, y, barrier),
-                (true, None) => tma::load_multicast(destination, map, x, y, barrier, peers),
-                (false, Some(z)) => tma::load_3d(destination, map, (x, y, z), barrier),
+                (false, None) => tma::load(destination, map, (x, y), barrier, policy),
+                (true, None) => {
+                    tma::load_multicast(destination, map, (x, y), barrier, peers, policy);
+                }
+                (false, Some(z)) => tma::load_3d(destination, map, (x, y, z), barrier, policy),
                 (true, Some(z)) => {
-                    tma::load_multicast_3d(destination, map, (x, y, z), barrier, peers);
+                    tma::load_multicast_3d(destination, map, (x, y, z), barrier, peers, policy);
                 }
             }
         }
