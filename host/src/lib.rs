@@ -117,8 +117,8 @@ pub use gpu::opened::GpuInfo;
 pub use gpu::stream::CudaStream;
 pub use gpu_kernels::order::ParseOrderError;
 pub use gpu_kernels::{
-    Arch, Block, Cluster, DType, Family, KernelInfo, Major, OutputType, Schedule, Tile, TileGrid,
-    TileOrder,
+    Arch, Block, Cluster, DType, EvictFirst, Family, KernelInfo, Major, OutputType, Schedule, Tile,
+    TileGrid, TileOrder,
 };
 pub use inputs::Inputs;
 pub use layout::Layout;

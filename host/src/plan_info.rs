@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use gpu_kernels::{KernelInfo, Schedule, TileGrid, TileOrder};
+use gpu_kernels::{EvictFirst, KernelInfo, Schedule, TileGrid, TileOrder};
 
 /// Who chose the kernel, the order and the schedule of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +93,8 @@ pub struct GpuPlanInfo {
     /// straddle cache lines; 1 where they are not. The tiles of [`GpuPlanInfo::grid`] have lines of
     /// one class.
     pub line_classes: u32,
+    /// How many sixteenths of the lines of A and of B L2 evicts before others.
+    pub evict_first: EvictFirst,
     /// The order of tiles.
     pub order: TileOrder,
     /// How CTAs get tiles.

@@ -3,7 +3,7 @@
 use gpu_kernels::isa::{mbarrier, shared, tma};
 use tilewise_emulator::{Check, Memory};
 
-use crate::{BOX_BYTES, cta, matrix, run, set_up, shared as at, tid};
+use crate::{BOX_BYTES, NORMAL, cta, matrix, run, set_up, shared as at, tid};
 
 /// Offset of the mbarrier.
 const BARRIER: u32 = 16 << 10;
@@ -19,8 +19,7 @@ fn load_at((x, y): (i32, i32), expected: u32, waits: bool) -> Option<Check> {
             set_up(at(BARRIER), 1);
             if tid() == 0 {
                 mbarrier::arrive_expecting(at(BARRIER), expected);
-                let policy = tma::CachePolicy::EVICT_NORMAL;
-                tma::load(at(0), map, (x as u32, y as u32), at(BARRIER), policy);
+                tma::load(at(0), map, (x as u32, y as u32), at(BARRIER), NORMAL);
                 if waits {
                     mbarrier::wait(at(BARRIER), 0);
                 }
@@ -50,20 +49,8 @@ fn bytes_of_two_loads_may_land_in_any_order() {
         unsafe {
             set_up(at(BARRIER), 1);
             if tid() == 0 {
-                tma::load(
-                    at(0),
-                    map,
-                    (0, 0),
-                    at(BARRIER),
-                    tma::CachePolicy::EVICT_NORMAL,
-                );
-                tma::load(
-                    at(BOX_BYTES),
-                    map,
-                    (0, 0),
-                    at(BARRIER),
-                    tma::CachePolicy::EVICT_NORMAL,
-                );
+                tma::load(at(0), map, (0, 0), at(BARRIER), NORMAL);
+                tma::load(at(BOX_BYTES), map, (0, 0), at(BARRIER), NORMAL);
                 mbarrier::arrive_expecting(at(BARRIER), 2 * BOX_BYTES);
             }
             mbarrier::wait(at(BARRIER), 0);
@@ -139,13 +126,7 @@ fn boxes_lie_inside_shared_memory_and_aligned() {
                 set_up(at(0), 1);
                 if tid() == 0 {
                     mbarrier::arrive_expecting(at(0), BOX_BYTES);
-                    tma::load(
-                        at(offset),
-                        map,
-                        (0, 0),
-                        at(0),
-                        tma::CachePolicy::EVICT_NORMAL,
-                    );
+                    tma::load(at(offset), map, (0, 0), at(0), NORMAL);
                     mbarrier::wait(at(0), 0);
                 }
             }

@@ -12,6 +12,7 @@ mod proxies;
 mod races;
 mod scheduling;
 
+use gpu_kernels::isa::tma::CachePolicy;
 use gpu_kernels::{DType, isa};
 use tilewise_emulator::semantics::swizzle::Swizzle;
 use tilewise_emulator::semantics::tensor_map::TensorMap;
@@ -123,6 +124,9 @@ fn map_of(address: u64) -> TensorMap {
 
 /// Bytes of the box of [`matrix`].
 const BOX_BYTES: u32 = 64 * 128;
+
+/// The policy of loads, which the emulator has no L2 for.
+const NORMAL: CachePolicy = CachePolicy::EVICT_NORMAL;
 
 /// `%tid.x`.
 fn tid() -> u32 {

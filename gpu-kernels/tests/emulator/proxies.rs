@@ -4,7 +4,7 @@ use gpu_kernels::isa::{mbarrier, shared, thread, tma};
 use tilewise_emulator::Check;
 
 use crate::accumulators::{operands, product};
-use crate::{BOX_BYTES, cta, matrix, run, set_up, shared as at, tid};
+use crate::{BOX_BYTES, NORMAL, cta, matrix, run, set_up, shared as at, tid};
 
 #[test]
 fn tma_reads_behind_a_proxy_fence_of_the_writers() {
@@ -73,13 +73,7 @@ fn a_load_is_waited_for_before_it_is_read() {
                 set_up(at(16 << 10), 1);
                 if tid() == 0 {
                     mbarrier::arrive_expecting(at(16 << 10), BOX_BYTES);
-                    tma::load(
-                        at(0),
-                        map,
-                        (0, 0),
-                        at(16 << 10),
-                        tma::CachePolicy::EVICT_NORMAL,
-                    );
+                    tma::load(at(0), map, (0, 0), at(16 << 10), NORMAL);
                 }
                 if wait {
                     mbarrier::wait(at(16 << 10), 0);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpu_kernels::order::Divisor;
-use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, Planes, Raster, TensorMaps};
+use gpu_kernels::{
+    EpilogueArguments, EvictFirst, Family, Form, GemmParams, Planes, Raster, TensorMaps,
+};
 
 use super::backend::{Function, LaunchConfig};
 use super::epilogue::BoundEpilogue;
@@ -195,6 +197,11 @@ impl ProductLaunch {
             packed.reverse();
         }
         let [packed_a, packed_b] = packed;
+        let EvictFirst { a, b } = self.params.form.evict_first;
+        let evict_first = match self.choice.transposed {
+            false => EvictFirst { a, b },
+            true => EvictFirst { a: b, b: a },
+        };
         let packed = (self.pack.iter().map(Pack::workspace_bytes))
             .chain(self.split.iter().map(Split::workspace_bytes));
         let sums = self.sums.as_ref().map_or(0, Sums::bytes);
@@ -208,6 +215,7 @@ impl ProductLaunch {
             transposed: self.choice.transposed,
             two_launches: false,
             line_classes: classes,
+            evict_first,
             order: self.choice.order,
             schedule: self.choice.schedule,
             grid: self.choice.grid,

@@ -20,6 +20,9 @@ use crate::test::{Test, Work};
 /// cluster.
 pub const SMS: u32 = 4;
 
+/// L2, bytes: little, so that operands of small products are large for it, and have cache policies.
+const L2_BYTES: u64 = 32 << 10;
+
 /// What one launch may take, by the emulator's estimate.
 const LAUNCH: Duration = Duration::from_millis(25);
 
@@ -35,6 +38,7 @@ const REPEATS: Duration = Duration::from_millis(120);
 pub fn device(seed: u64) -> Result<Device, Error> {
     Device::emulated(EmulatedGpu {
         sms: SMS,
+        l2_bytes: L2_BYTES,
         seed,
         workers: Some(1),
         ..EmulatedGpu::default()

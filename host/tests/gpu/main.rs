@@ -29,6 +29,7 @@ mod endless;
 mod epilogue;
 mod epilogue_cases;
 mod errors;
+mod eviction;
 mod f16x3;
 mod foreign;
 mod graph;

@@ -12,7 +12,9 @@ use crate::epilogue::EpilogueCase;
 use crate::invariant::{self, InvariantCase};
 use crate::large::{self, Large};
 use crate::shared::Shared;
-use crate::{chain, endless, epilogue_cases, errors, f16x3, foreign, own, random, repeat, tune};
+use crate::{
+    chain, endless, epilogue_cases, errors, eviction, f16x3, foreign, own, random, repeat, tune,
+};
 
 /// What one test does.
 pub enum Work {
@@ -30,7 +32,8 @@ pub enum Work {
     Capture(Case, Scene),
     /// Operands past 2³¹ elements.
     Large(&'static KernelInfo, Large),
-    /// Errors that need a GPU, tuning, chains, f16x3, foreign streams, kernels that never end.
+    /// Errors that need a GPU, tuning, chains, eviction, f16x3, foreign streams, kernels that never
+    /// end.
     Device(fn(&Device) -> Result<(), String>),
     /// A test of the test program itself, without a GPU.
     Own(fn() -> Result<(), String>),
@@ -88,13 +91,16 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     let errors = errors::CASES.into_iter().map(on_device("errors"));
     let tuning = tune::CASES.into_iter().map(on_device("tuning"));
     let chains = chain::CASES.into_iter().map(on_device("chains"));
+    let eviction = eviction::CASES.into_iter().map(on_device("eviction"));
     let f16x3 = f16x3::CASES.into_iter().map(on_device("f16x3"));
     let foreign = foreign::CASES.into_iter().map(on_device("foreign"));
     let endless = endless::CASES.into_iter().map(on_device("endless"));
     let other_sums = invariant::DEVICE_CASES
         .into_iter()
         .map(on_device("batch-invariant"));
-    let on_device = (errors.chain(tuning).chain(chains).chain(f16x3))
+    let on_device = (errors.chain(tuning).chain(chains))
+        .chain(eviction)
+        .chain(f16x3)
         .chain(foreign)
         .chain(endless)
         .chain(other_sums);
