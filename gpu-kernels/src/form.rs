@@ -66,6 +66,14 @@ pub struct EvictFirst {
 impl EvictFirst {
     /// No line is evicted before others.
     pub const NONE: EvictFirst = EvictFirst { a: 0, b: 0 };
+
+    /// The same lines of the operands of Cᵀ = Bᵀ·Aᵀ.
+    pub const fn transposed(self) -> EvictFirst {
+        EvictFirst {
+            a: self.b,
+            b: self.a,
+        }
+    }
 }
 
 /// An activation function.

@@ -180,7 +180,7 @@ pub unsafe fn load_multicast_3d(
 }
 
 /// [`load_3d`], if `active`; [`load`], if `active` and the map has two dimensions (`z` is
-/// `None`). It is predicated for the same reason as [`store_if`].
+/// `None`); without a policy. It is predicated for the same reason as [`store_if`].
 ///
 /// # Safety
 /// See [`load`], where `active`.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpu_kernels::order::Divisor;
-use gpu_kernels::{
-    EpilogueArguments, EvictFirst, Family, Form, GemmParams, Planes, Raster, TensorMaps,
-};
+use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, Planes, Raster, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
 use super::epilogue::BoundEpilogue;
@@ -84,14 +82,13 @@ impl ProductLaunch {
             *problem
         };
         let kernel = &choice.kernel;
-        let form = Form {
-            planes: match choice.line_classes {
-                1 => Planes::of_batch(problem.batches),
-                _ => Planes::LineClasses,
-            },
+        let mut form = Form {
             evict_first: eviction::evict_first(&choice, &problem, &target),
             ..problem.form()
         };
+        if choice.line_classes > 1 {
+            form.planes = Planes::LineClasses;
+        }
         let function = gpu.load(kernel, &form)?;
         let empty = problem.is_empty();
         let (mut pack, mut split) = (None, None);
@@ -197,11 +194,10 @@ impl ProductLaunch {
             packed.reverse();
         }
         let [packed_a, packed_b] = packed;
-        let EvictFirst { a, b } = self.params.form.evict_first;
-        let evict_first = match self.choice.transposed {
-            false => EvictFirst { a, b },
-            true => EvictFirst { a: b, b: a },
-        };
+        let mut evict_first = self.params.form.evict_first;
+        if self.choice.transposed {
+            evict_first = evict_first.transposed();
+        }
         let packed = (self.pack.iter().map(Pack::workspace_bytes))
             .chain(self.split.iter().map(Split::workspace_bytes));
         let sums = self.sums.as_ref().map_or(0, Sums::bytes);

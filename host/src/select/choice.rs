@@ -31,15 +31,20 @@ impl Packed {
 
     /// Number of elements copied for `problem`, as the kernel sees it.
     pub(super) fn elements(self, problem: &Problem) -> u64 {
-        let of = |packed, lines: u32, operand: &Strides| {
-            let elements = u64::from(packed) * u64::from(lines) * u64::from(problem.k);
-            elements.saturating_mul(match operand.batch_stride {
-                0 => 1,
-                _ => problem.batches.into(),
-            })
-        };
-        of(self.a, problem.m, &problem.a).saturating_add(of(self.b, problem.n, &problem.b))
+        let a = u64::from(self.a) * elements(problem, problem.m, &problem.a);
+        let b = u64::from(self.b) * elements(problem, problem.n, &problem.b);
+        a.saturating_add(b)
     }
+}
+
+/// Number of elements of an operand of `problem` that has so many lines along K. A matrix that all
+/// products share counts once.
+pub(super) fn elements(problem: &Problem, lines: u32, operand: &Strides) -> u64 {
+    let of_one = u64::from(lines) * u64::from(problem.k);
+    of_one.saturating_mul(match operand.batch_stride {
+        0 => 1,
+        _ => problem.batches.into(),
+    })
 }
 
 /// The choices that the caller forces; `None` leaves a choice to the rule.

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! There are five shares only, because the driver compiles a kernel for each. On an H200, linear
-//! layers take 4 to 12 % less time behind an L2 that had been overwritten, and 0 to 20 % less when
-//! one launch follows another with the same operands, because the part that stays is the same each
-//! time (`docs/perf-log.md`, "What is read once is evicted first").
+//! layers take 3 to 12 % less time behind an L2 that had been overwritten, and from 5 % more to 19 %
+//! less when one launch follows another with the same operands (`docs/perf-log.md`, "What is read
+//! once is evicted first").
 //!
 //! Nothing is evicted first
 //!
@@ -21,13 +21,13 @@
 //!   A, took 9 % longer so;
 //! - of an operand of more than six times L2, which takes so long that what is pushed out makes no
 //!   difference: such linear layers took up to 4 % longer on an H100;
-//! - of an operand of more than three times L2 whose lines straddle cache lines. L2 has to keep the
-//!   other half of such a line until the next box wants it: 9160×176×13328 took a third longer.
+//! - of an operand of more than three times L2 whose lines straddle cache lines, of which the next
+//!   box wants the other half: 9160×176×13328 took a third longer on an H100.
 
 use gpu_kernels::{EvictFirst, Major, Schedule};
 
 use super::check;
-use super::choice::Choice;
+use super::choice::{Choice, elements};
 use super::cost::Alignment;
 use crate::problem::{CACHE_LINE, Problem, Strides, Target};
 
@@ -52,19 +52,16 @@ pub(crate) fn evict_first(choice: &Choice, problem: &Problem, target: &Target) -
     };
     let alignment = Alignment::of(kernel, problem, choice.packed);
     let of = |operand: &Strides, lines: u32, (major, alignment), readers: u32| {
-        let (matrices, readers) = match operand.batch_stride {
-            0 => (1, readers.saturating_mul(problem.batches)),
-            _ => (problem.batches, readers),
+        let readers = match operand.batch_stride {
+            0 => readers.saturating_mul(problem.batches),
+            _ => readers,
         };
         // Neighbouring tiles share the lines that straddle their edge.
         let shares_lines = major == Major::Mn && alignment < CACHE_LINE;
         if !is_one_wave && (readers > MOST_READERS || shares_lines) {
             return 0;
         }
-        let factors = [problem.k, matrices, kernel.input.bytes()];
-        let bytes = (factors.into_iter()).fold(u64::from(lines), |product, factor| {
-            product.saturating_mul(factor.into())
-        });
+        let bytes = elements(problem, lines, operand).saturating_mul(kernel.input.bytes().into());
         sixteenths(bytes, target.l2_bytes / KEEPS, alignment >= CACHE_LINE)
     };
     let a = (check::a_major(kernel, problem), alignment.a);

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use tilewise::{Device, Error, Gemm, Matrix, MatrixView, f16};
+use tilewise::{Device, Error, Gemm, Matrix, f16};
 
 use crate::errors::ErrorCase;
 
@@ -78,55 +78,55 @@ fn compare(device: &Device, large: Large, quarters: usize) -> Result<(u16, bool)
         Large::A | Large::At => integers(device, k, FEW)?,
         Large::Bt => integers(device, FEW, k)?,
     };
-    let (share, whole) = product(device, large, &stored, &few, 0..lines)?;
-    let mut of_parts = vec![0.0; whole.len()];
+    let (rows, cols) = match large {
+        Large::A | Large::At => (lines, FEW),
+        Large::Bt => (FEW, lines),
+    };
+    let [mut whole, mut of_parts] = [device.zeros(rows, cols)?, device.zeros(rows, cols)?];
+    let share = multiply(device, large, [&stored, &few], 0..lines, &mut whole)?;
     // A quarter of L2 for each part, of which no line is evicted first.
     let part = lines.div_ceil(quarters);
     for first in (0..lines).step_by(part) {
         let range = first..lines.min(first + part);
-        let (_, c) = product(device, large, &stored, &few, range.clone())?;
-        match large {
-            Large::A | Large::At => {
-                of_parts[range.start * FEW..range.end * FEW].copy_from_slice(&c);
-            }
-            Large::Bt => {
-                for (row, line) in c.chunks_exact(range.len()).enumerate() {
-                    let from = row * lines;
-                    of_parts[from + range.start..from + range.end].copy_from_slice(line);
-                }
-            }
-        }
+        multiply(device, large, [&stored, &few], range, &mut of_parts)?;
     }
-    Ok((share, whole == of_parts))
+    Ok((share, whole.to_vec()? == of_parts.to_vec()?))
 }
 
-/// C, row-major, of the `range` of the lines of the large operand, and the share of that operand that
-/// is evicted first.
-fn product(
+/// Computes the part of C that the `range` of the lines of the large operand gives, and returns the
+/// share of that operand that is evicted first.
+fn multiply(
     device: &Device,
     large: Large,
-    stored: &Matrix<f16>,
-    few: &Matrix<f16>,
+    [stored, few]: [&Matrix<f16>; 2],
     range: Range<usize>,
-) -> Result<(u16, Vec<f32>), Error> {
-    let (stored, few) = (stored.view(), few.view());
-    let (k, count) = (few.rows().max(few.cols()), range.len());
-    let (a, b): (MatrixView<f16>, MatrixView<f16>) = match large {
-        Large::A => (stored.slice(range, 0..k)?, few),
-        Large::At => (stored.t().slice(range, 0..k)?, few),
-        Large::Bt => (few, stored.t().slice(0..k, range)?),
+    c: &mut Matrix<f32>,
+) -> Result<u16, Error> {
+    let (stored, few, c) = (stored.view(), few.view(), c.view_mut());
+    let k = few.rows().max(few.cols());
+    let (a, b, mut c) = match large {
+        Large::A => (
+            stored.slice(range.clone(), 0..k)?,
+            few,
+            c.slice(range, 0..FEW)?,
+        ),
+        Large::At => (
+            stored.t().slice(range.clone(), 0..k)?,
+            few,
+            c.slice(range, 0..FEW)?,
+        ),
+        Large::Bt => (
+            few,
+            stored.t().slice(0..k, range.clone())?,
+            c.slice(0..FEW, range)?,
+        ),
     };
-    let mut c: Matrix<f32> = match large {
-        Large::A | Large::At => device.zeros(count, FEW)?,
-        Large::Bt => device.zeros(FEW, count)?,
-    };
-    let mut plan = Gemm::new(device).plan(a, b, c.view_mut())?;
-    plan.run(a, b, c.view_mut())?;
-    let share = plan.info().gpu().map_or(0, |gpu| match large {
+    let mut plan = Gemm::new(device).plan(a, b, c.reborrow())?;
+    plan.run(a, b, c)?;
+    Ok(plan.info().gpu().map_or(0, |gpu| match large {
         Large::A | Large::At => gpu.evict_first.a,
         Large::Bt => gpu.evict_first.b,
-    });
-    Ok((share, c.to_vec()?))
+    }))
 }
 
 /// Integers from -3 to 3.

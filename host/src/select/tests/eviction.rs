@@ -15,13 +15,11 @@ fn of(m: u32, n: u32, k: u32) -> (u16, u16) {
 /// The operands are those that the caller names.
 fn evicted(catalog: Catalog, problem: &Problem, request: &Request) -> (u16, u16) {
     let choice = choose(catalog, problem, &H200, request).unwrap();
-    if choice.transposed {
-        let EvictFirst { a, b } = eviction::evict_first(&choice, &problem.transposed(), &H200);
-        (b, a)
-    } else {
-        let EvictFirst { a, b } = eviction::evict_first(&choice, problem, &H200);
-        (a, b)
-    }
+    let EvictFirst { a, b } = match choice.transposed {
+        false => eviction::evict_first(&choice, problem, &H200),
+        true => eviction::evict_first(&choice, &problem.transposed(), &H200).transposed(),
+    };
+    (a, b)
 }
 
 #[test]
