@@ -25,6 +25,7 @@ macro_rules! instructions {
 
 instructions! {
     Broadcast = "shfl.sync.idx";
+    ShuffleDown = "shfl.sync.down";
     SyncCta = "bar.sync 0";
     SyncNamed = "bar.sync";
     SyncWarp = "bar.warp.sync";

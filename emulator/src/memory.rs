@@ -21,6 +21,10 @@ const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
 /// Bytes that one shadow cell stands for.
 const GRANULE: u64 = 2;
 
+/// What a load gets in place of a granule that it may not read and does not use: the half of an
+/// undefined word of shared memory.
+const UNDEFINED: u16 = 0xffed;
+
 /// Global memory of the emulated GPU.
 #[derive(Debug, Default)]
 pub struct Memory {
@@ -201,7 +205,8 @@ impl Memory {
         }
     }
 
-    /// Loads `into.len()` pairs of bytes. `actor` is `None` if accesses are not checked.
+    /// Loads `into.len()` pairs of bytes; those that [`Reads::InPart`] may not read become
+    /// [`UNDEFINED`]. `actor` is `None` if accesses are not checked.
     pub(super) fn load(
         &self,
         address: u64,
@@ -212,20 +217,29 @@ impl Memory {
     ) -> Result<(), Violation> {
         let bytes = into.len() as u64 * GRANULE;
         let (buffer, granules) = self.locate(address, bytes, aligned_to)?;
-        if let Some(actor) = actor {
-            for cell in &buffer.shadow[granules.clone()] {
-                cell.read(actor, reads)
-                    .map_err(|(check, detail)| Violation {
-                        check,
-                        address,
-                        detail,
-                    })?;
+        let mut reason = None;
+        let cells = &buffer.shadow[granules.clone()];
+        let mut readable = 0;
+        for ((value, granule), cell) in into.iter_mut().zip(&buffer.data[granules]).zip(cells) {
+            match actor.map_or(Ok(()), |actor| cell.read(actor, reads)) {
+                Ok(()) => {
+                    *value = granule.load(Relaxed);
+                    readable += 1;
+                }
+                Err(why) => {
+                    *value = UNDEFINED;
+                    reason = Some(why);
+                }
             }
         }
-        for (value, granule) in into.iter_mut().zip(&buffer.data[granules]) {
-            *value = granule.load(Relaxed);
+        match reason {
+            Some((check, detail)) if readable == 0 || reads != Reads::InPart => Err(Violation {
+                check,
+                address,
+                detail,
+            }),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Stores pairs of bytes.

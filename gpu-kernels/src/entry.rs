@@ -125,6 +125,8 @@ macro_rules! for_each_entry {
                 64 64 64, 6, Unaligned, true, "_unaligned";
                 64 64 64, 6, UnalignedSplitK<4>, false, "_unaligned_split4";
                 64 64 64, 6, UnalignedSplitK<8>, false, "_unaligned_split8";
+                64 128 64, 5, Unaligned, false, "_unaligned";
+                64 128 64, 5, UnalignedSplitK<2>, false, "_unaligned_split2";
             }
             // B along K: tiles with a width between multiples of 64, and as many stages as fit.
             hopper_bk {

@@ -138,8 +138,8 @@ impl Gemm {
     /// - Kernels that split K, and [`Schedule::StreamK`], are not chosen. Forcing one of them,
     ///   or another family, is an error that says what is accepted.
     /// - Operands that the kernels of the family cannot read are packed, even where it does not
-    ///   pay. With [`Packing::Never`] they are an error. On Hopper GPUs, kernels that load elements
-    ///   one by one read f16 and bf16 of any strides, and have the same bits.
+    ///   pay. With [`Packing::Never`] they are an error. On Hopper GPUs, kernels that load lines
+    ///   through registers read f16 and bf16 lines that begin anywhere, and have the same bits.
     /// - Gated pairs in a batch with a 16-bit C, which Hopper kernels cannot compute, are an
     ///   error on Hopper GPUs.
     ///

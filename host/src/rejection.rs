@@ -130,9 +130,20 @@ pub enum Rejection {
     /// A hopper kernel computes at least one k-block, so it cannot run K = 0.
     #[error("K = 0, hopper kernels need K ≥ 1")]
     ZeroK,
-    /// The kernel loads operands an element at a time, and another one is estimated to be faster.
-    #[error("it loads operands an element at a time, which is slower here; accepted by name")]
-    ByElements,
+    /// The kernel loads lines through registers, and another one is estimated to be faster.
+    #[error("it loads operands through registers, which is slower here; accepted by name")]
+    ThroughRegisters,
+    /// The kernel loads lines through registers, and an operand has none.
+    #[error(
+        "it loads {operand} in lines along {along}, whose elements must be contiguous, and which \
+         must not share an address"
+    )]
+    NoLines {
+        /// A or B.
+        operand: Operand,
+        /// `M`, `N` or `K`.
+        along: &'static str,
+    },
 }
 
 /// A kernel that cannot run the request.
@@ -161,7 +172,8 @@ impl Rejection {
             Rejection::SharedMemory { .. } => 6,
             Rejection::Epilogue { .. } | Rejection::Gated | Rejection::Batches { .. } => 7,
             Rejection::ZeroK
-            | Rejection::ByElements
+            | Rejection::ThroughRegisters
+            | Rejection::NoLines { .. }
             | Rejection::LineClasses { .. }
             | Rejection::Tma { .. }
             | Rejection::Unsplit

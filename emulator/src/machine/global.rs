@@ -54,19 +54,28 @@ pub fn load_written_u16(address: u64) -> u32 {
     value[0].into()
 }
 
+/// `ld.global` of a word of which a half may be anybody's. That half is undefined.
+pub fn load_word_in_part(address: u64) -> u32 {
+    let mut halves = [0; 2];
+    load_halves_as(Instruction::LoadGlobal, address, &mut halves, Reads::InPart);
+    word(halves)
+}
+
 fn word([low, high]: [u16; 2]) -> u32 {
     u32::from(low) | u32::from(high) << 16
 }
 
 fn load_halves(instruction: Instruction, address: u64, into: &mut [u16]) {
+    let reads = match instruction {
+        Instruction::LoadConstant => Reads::NonCoherently,
+        _ => Reads::Coherently,
+    };
+    load_halves_as(instruction, address, into, reads);
+}
+
+fn load_halves_as(instruction: Instruction, address: u64, into: &mut [u16], reads: Reads) {
     if let Some([address]) = issue(instruction, [address]) {
-        checked(|cluster, thread| {
-            let reads = match instruction {
-                Instruction::LoadConstant => Reads::NonCoherently,
-                _ => Reads::Coherently,
-            };
-            cluster.load_global(thread, address, into, reads)
-        });
+        checked(|cluster, thread| cluster.load_global(thread, address, into, reads));
     }
 }
 

@@ -47,7 +47,15 @@ pub fn load<const N: usize>(address: u32) -> [u32; N] {
 pub fn store<const N: usize>(address: u32, values: [u32; N]) {
     poison::check(&values);
     let words = values.map(u32::to_le_bytes);
-    let bytes = words.as_flattened();
+    store_bytes(address, words.as_flattened());
+}
+
+/// `st.shared` of 2 bytes.
+pub fn store_u16(address: u32, value: u16) {
+    store_bytes(address, &value.to_le_bytes());
+}
+
+fn store_bytes(address: u32, bytes: &[u8]) {
     if let Some([address]) = issue(Instruction::StoreShared, [address.into()]) {
         checked(|cluster, thread| {
             let cta = cluster.threads[thread as usize].cta;

@@ -47,6 +47,20 @@ pub fn broadcast(value: u32) -> u32 {
     })[0]
 }
 
+/// `shfl.sync.down` by one lane.
+pub fn shuffle_next(value: u32) -> u32 {
+    let instruction = Instruction::ShuffleDown;
+    let Some([value]) = issue(instruction, [value.into()]) else {
+        return value;
+    };
+    let mine = operands([value as u32]);
+    gather(Scope::Warp, instruction, mine, |_, _, lanes| {
+        // What the last lane reads is out of range, so it keeps its own value.
+        lanes.copy_within(1.., 0);
+        Ok(())
+    })[0]
+}
+
 /// `trap`.
 pub fn trap() -> ! {
     with(|cluster, thread| {

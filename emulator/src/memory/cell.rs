@@ -24,6 +24,9 @@ const FINAL: u64 = 1 << 63;
 pub(crate) enum Reads {
     /// `ld.global`.
     Coherently,
+    /// `ld.global` of a word that the kernel uses in part. What may not be read is not used, and
+    /// undefined.
+    InPart,
     /// `ld.global.nc`, `cp.async`, and the loads of tensor maps.
     NonCoherently,
     /// A TMA load. It does not see this launch's writes, because no kernel here has the proxy
@@ -121,7 +124,7 @@ impl Cell {
         }
         if write != BEFORE_LAUNCH {
             let instruction = match reads {
-                Reads::Coherently => None,
+                Reads::Coherently | Reads::InPart => None,
                 Reads::NonCoherently => Some("ld.global.nc"),
                 Reads::ByTma => Some("a TMA load"),
             };
@@ -143,7 +146,7 @@ impl Cell {
         let before = self.read.load(Relaxed);
         if before & FINAL == 0 {
             let is_final = match reads {
-                Reads::Coherently => false,
+                Reads::Coherently | Reads::InPart => false,
                 Reads::NonCoherently => true,
                 Reads::ByTma => before != 0 && !actor.follows(before),
             };

@@ -59,6 +59,8 @@ mod imp {
         fn setmaxnreg_inc(registers: u32);
         #[link_name = "llvm.nvvm.shfl.sync.idx.i32"]
         fn shfl_idx(lanes: u32, value: u32, lane: u32, clamp: u32) -> u32;
+        #[link_name = "llvm.nvvm.shfl.sync.down.i32"]
+        fn shfl_down(lanes: u32, value: u32, distance: u32, clamp: u32) -> u32;
     }
 
     // LLVM requires these operands to be constants, so they are constants here, too.
@@ -89,6 +91,13 @@ mod imp {
     pub unsafe fn shuffle_first(value: u32) -> u32 {
         // SAFETY: the caller's duty.
         unsafe { shfl_idx(u32::MAX, value, 0, 31) }
+    }
+
+    /// `shfl.sync.down`: the `value` of the lane behind this one.
+    #[inline(always)]
+    pub unsafe fn shuffle_next(value: u32) -> u32 {
+        // SAFETY: the caller's duty.
+        unsafe { shfl_down(u32::MAX, value, 1, 31) }
     }
 }
 
@@ -174,5 +183,16 @@ mod imp {
                  options(nostack));
         }
         first
+    }
+
+    #[inline(always)]
+    pub unsafe fn shuffle_next(value: u32) -> u32 {
+        let next: u32;
+        // SAFETY: the caller's duty.
+        unsafe {
+            asm!("shfl.sync.down.b32 {}, {}, 1, 31, -1;", out(reg32) next, in(reg32) value,
+                 options(nostack));
+        }
+        next
     }
 }

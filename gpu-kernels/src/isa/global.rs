@@ -412,6 +412,25 @@ pub unsafe fn load_written_u32_if(active: bool, address: u64) -> u32 {
     )
 }
 
+/// [`load_written_u32_if`], of a word of which the launch uses one half or both. A half that it
+/// does not use may be anybody's, in the same allocation, and has any value.
+///
+/// # Safety
+/// `address` is readable and aligned to 4, where `active`, and no other thread writes meanwhile what
+/// the launch uses.
+#[inline(always)]
+pub unsafe fn load_word_in_part_if(active: bool, address: u64) -> u32 {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe { load_written_u32_if(active, address) },
+        emulated = if active {
+            machine::global::load_word_in_part(address)
+        } else {
+            0
+        }
+    )
+}
+
 /// Loads one element of type `dtype`, as f32, from memory that this launch may write.
 ///
 /// # Safety

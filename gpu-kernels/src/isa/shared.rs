@@ -147,6 +147,25 @@ pub unsafe fn store_u32(address: u32, value: u32) {
     )
 }
 
+/// `st.shared.u16` of the lower half of `value`, if `active`, without a branch.
+///
+/// # Safety
+/// See [`store_f32`], where `active`; `address` is aligned to 2.
+#[inline(always)]
+pub unsafe fn store_u16_if(active: bool, address: u32, value: u32) {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe {
+            asm_if!(active, ["st.shared.u16 [{0}], {1};"],
+                    (in(reg32) address, in(reg16) value as u16,),
+                    options(nostack, preserves_flags));
+        },
+        emulated = if active {
+            machine::shared::store_u16(address, value as u16)
+        }
+    )
+}
+
 /// `ld.shared.u32`.
 ///
 /// # Safety

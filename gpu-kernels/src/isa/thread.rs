@@ -126,6 +126,19 @@ pub unsafe fn broadcast(value: u32) -> u32 {
     )
 }
 
+/// `shfl.sync.down`: the `value` of the lane behind this one. The last lane keeps its own.
+///
+/// # Safety
+/// All lanes of the warp must execute it together.
+#[inline(always)]
+pub unsafe fn shuffle_next(value: u32) -> u32 {
+    instruction!(
+        // SAFETY: the caller's duty (PTX ISA, "shfl.sync").
+        ptx = unsafe { super::convergent::shuffle_next(value) },
+        emulated = machine::thread::shuffle_next(value)
+    )
+}
+
 /// `bar.sync 0`: every thread of the CTA arrives and waits; shared and global
 /// memory accesses before it are ordered before those after it.
 ///

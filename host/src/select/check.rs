@@ -4,6 +4,7 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{DType, Family, KernelInfo, Major, Schedule};
 
 use super::choice::Request;
+use super::pack;
 use crate::operand::Operand;
 use crate::problem::{Catalog, Problem, Target, serves};
 use crate::rejection::Rejection;
@@ -52,6 +53,10 @@ pub fn check(
     if kernel.loads_by_tma {
         check_tma(kernel, problem)?;
     }
+    if pack::loads_through_registers(kernel) {
+        check_lines_of_a(kernel, problem)?;
+        check_lines_of_b(kernel, problem)?;
+    }
     if kernel.input.parts() > 1 {
         return Err(Rejection::Unsplit);
     }
@@ -97,6 +102,39 @@ pub(super) fn check_tma(kernel: &KernelInfo, problem: &Problem) -> Result<(), Re
     tma::GlobalTensor::of_b(problem, b_major(kernel, problem))
         .map_err(|reason| tma(Operand::B, reason))?;
     Ok(())
+}
+
+/// Checks that A has lines along the direction in which `kernel` reads it, for a kernel that loads
+/// them through registers. They may begin anywhere.
+pub(super) fn check_lines_of_a(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
+    let along_m = (problem.m, problem.a.row_stride, "M");
+    let along_k = (problem.k, problem.a.col_stride, "K");
+    match a_major(kernel, problem) {
+        Major::K => check_lines(Operand::A, along_k, along_m),
+        Major::Mn => check_lines(Operand::A, along_m, along_k),
+    }
+}
+
+/// [`check_lines_of_a`] for B.
+pub(super) fn check_lines_of_b(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejection> {
+    let along_n = (problem.n, problem.b.col_stride, "N");
+    let along_k = (problem.k, problem.b.row_stride, "K");
+    match b_major(kernel, problem) {
+        Major::K => check_lines(Operand::B, along_k, along_n),
+        Major::Mn => check_lines(Operand::B, along_n, along_k),
+    }
+}
+
+/// Each direction is (extent, stride, name), first that of the lines.
+fn check_lines(
+    operand: Operand,
+    (length, stride, along): (u32, u64, &'static str),
+    (lines, pitch, _): (u32, u64, &'static str),
+) -> Result<(), Rejection> {
+    match length > 1 && stride != 1 || lines > 1 && pitch == 0 {
+        true => Err(Rejection::NoLines { operand, along }),
+        false => Ok(()),
+    }
 }
 
 /// The direction along which `kernel` reads A of `problem`.

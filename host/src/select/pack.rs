@@ -9,12 +9,13 @@
 //! kernel do 2·M·N·K operations. Both grow with M·K, so N decides for A, and M decides
 //! for B.
 //!
-//! - Elements may also be read where they are: by hopper kernels whose producers load element by
-//!   element (`_unaligned`), or by tensor_core. Three times are estimated, and the shortest one
-//!   decides ([`Nanoseconds`]). The times of the first two were fitted to 20 products on an H200,
-//!   cold, with every kernel: small products are read in place (73×223×115: 6.4 µs, packed 8.8,
-//!   tensor_core 9.8; split along K, 214×84×946: 8.1 µs and 11.1), others are packed (700×500×900:
-//!   14.8 µs, in place 15.4). (`docs/perf-log.md`, "Operands that TMA cannot read".) Those of
+//! - Elements may also be read where they are: by hopper kernels whose producers load lines through
+//!   registers (`_unaligned`), or element by element by tensor_core. Three times are estimated, and
+//!   the shortest one decides ([`Nanoseconds`]). The times of the first two were fitted to 20 and 27
+//!   products on an H200, cold, with every kernel: small products are read in place (73×223×115:
+//!   6.4 µs, packed 8.8, tensor_core 9.8), and so are large operands beside narrow ones
+//!   (8041×71×13895: 166 µs, packed 236); others are packed (700×501×900: 11.7 µs, in place 13.8).
+//!   (`docs/perf-log.md`, "Operands that TMA cannot read", "Unaligned lines word by word".) Those of
 //!   tensor_core follow from 141 products of 1 to 16384 in each dimension; it is left with shallow
 //!   products of many tiles.
 //! - Where tensor_core could copy the operand 16 bytes at a time, and hopper needs it in another
@@ -28,6 +29,7 @@ use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::check;
 use super::choice::{Packed, Packing, Request};
+use super::cost;
 use crate::layout::Layout;
 use crate::problem::{Catalog, Problem, Strides, Target};
 use crate::rejection::Rejection;
@@ -54,19 +56,28 @@ pub(super) fn needed(
 ) -> Result<Packed, Rejection> {
     let refused = match check::check(catalog, kernel, problem, target) {
         Ok(())
-            if loads_by_elements(kernel)
-                && !may_load_by_elements(kernel, problem, target, request) =>
+            if loads_through_registers(kernel)
+                && !may_load_through_registers(kernel, problem, target, request) =>
         {
-            return Err(Rejection::ByElements);
+            return Err(Rejection::ThroughRegisters);
         }
         Ok(()) => return Ok(Packed::default()),
         Err(reason @ (Rejection::Tma { .. } | Rejection::Unsplit)) => reason,
+        // Where packing pays, another kernel reads the copies faster.
+        Err(reason @ Rejection::NoLines { .. }) if request.kernel.is_some() => reason,
         Err(reason) => return Err(reason),
     };
     let splits = kernel.input.parts() > 1;
-    let packed = Packed {
-        a: splits || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
-        b: splits || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
+    let packed = if loads_through_registers(kernel) {
+        Packed {
+            a: check::check_lines_of_a(kernel, problem).is_err(),
+            b: check::check_lines_of_b(kernel, problem).is_err(),
+        }
+    } else {
+        Packed {
+            a: splits || GlobalTensor::of_a(problem, check::a_major(kernel, problem)).is_err(),
+            b: splits || GlobalTensor::of_b(problem, check::b_major(kernel, problem)).is_err(),
+        }
     };
     // A packed B whose lines are rows still has the columns of gated pairs side by side.
     if packed.b && problem.epilogue.gated.is_some() && kernel.b_major == Some(Major::Mn) {
@@ -83,14 +94,14 @@ pub(super) fn needed(
     }
 }
 
-/// Whether `kernel` loads elements one by one, and is a hopper kernel all the same.
-pub(super) fn loads_by_elements(kernel: &KernelInfo) -> bool {
+/// Whether `kernel` is a hopper kernel whose producers load lines through registers.
+pub(super) fn loads_through_registers(kernel: &KernelInfo) -> bool {
     kernel.family == Family::Hopper && !kernel.loads_by_tma
 }
 
-/// Whether `kernel`, which [loads by elements](loads_by_elements), is asked for, or is faster than
-/// packing and than tensor_core, as far as `request` allows these.
-fn may_load_by_elements(
+/// Whether `kernel`, which [loads through registers](loads_through_registers), is asked for, or is
+/// faster than packing and than tensor_core, as far as `request` allows these.
+fn may_load_through_registers(
     kernel: &KernelInfo,
     problem: &Problem,
     target: &Target,
@@ -142,9 +153,9 @@ impl Nanoseconds {
         Nanoseconds(700 + 860 * tiles / sms + k * operands(packed) * (640 + 410 * waves))
     }
 
-    /// By a hopper kernel of 64×64 tiles whose producers load element by element: 0.65 µs a k-block,
-    /// as many tiles at once as there are clusters, 0.9 µs to store a wave before the last, and
-    /// what CTAs that split K take to exchange their sums.
+    /// By a hopper kernel whose producers load through registers, at the highest clock of an H200: as
+    /// many tiles at once as there are clusters, 0.9 µs to store a wave before the last, and what CTAs
+    /// that split K take to exchange their sums.
     fn by_producers(kernel: &KernelInfo, problem: &Problem, target: &Target) -> Self {
         let block = kernel.block;
         let [m, n, k] = [
@@ -156,12 +167,13 @@ impl Nanoseconds {
         let tiles = m * n * u128::from(problem.batches);
         let waves = tiles.div_ceil(u128::from(target.clusters_at_once(kernel).max(1)));
         let k_blocks = k.div_ceil(kernel.cluster.k.into());
+        let k_block = u128::from(cost::produced(kernel)) * 100 / 198;
         let exchange = match kernel.cluster.k {
             1 => 0,
             ctas => 900 + 100 * u128::from(ctas),
         };
         let later = 900 * waves.saturating_sub(1);
-        Nanoseconds(1000 + waves * (650 * k_blocks + exchange) + later)
+        Nanoseconds(1000 + waves * (k_block * k_blocks + exchange) + later)
     }
 
     /// By copies in one launch, read and written at 2.4 TB/s, and hopper at 600 TFLOP/s, which writes

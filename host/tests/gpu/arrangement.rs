@@ -157,7 +157,21 @@ impl Placement {
     /// `cuTensorMapEncodeTiled` on purpose: the library must pack, or refuse, exactly the
     /// operands that break them.
     pub fn tma_reads(self, major: Major, bytes: usize) -> bool {
-        let (line, lines, stride, pitch) = match major {
+        let (line, lines, stride, pitch) = self.lines(major);
+        let contiguous = line <= 1 || stride == 1;
+        let pitched = lines <= 1 || ((pitch * bytes).is_multiple_of(16) && pitch >= line);
+        contiguous && pitched && (self.shift * bytes).is_multiple_of(16)
+    }
+
+    /// Whether this matrix has lines of contiguous elements at different addresses.
+    pub fn has_lines(self, major: Major) -> bool {
+        let (line, lines, stride, pitch) = self.lines(major);
+        (line <= 1 || stride == 1) && (lines <= 1 || pitch != 0)
+    }
+
+    /// Elements of a line, number of lines, and the strides along and across them.
+    fn lines(self, major: Major) -> (usize, usize, usize, usize) {
+        match major {
             Major::K => (
                 self.layout.cols,
                 self.layout.rows,
@@ -170,9 +184,6 @@ impl Placement {
                 self.layout.row_stride,
                 self.layout.col_stride,
             ),
-        };
-        let contiguous = line <= 1 || stride == 1;
-        let pitched = lines <= 1 || ((pitch * bytes).is_multiple_of(16) && pitch >= line);
-        contiguous && pitched && (self.shift * bytes).is_multiple_of(16)
+        }
     }
 }

@@ -194,7 +194,8 @@ impl Case {
     }
 
     /// Whether the kernel can read the operands in place. Kernels without TMA can read all
-    /// operands, unless they multiply parts of elements.
+    /// operands, unless they multiply parts of elements, or load lines through registers and there
+    /// are none.
     pub fn reads_in_place(&self) -> bool {
         let Some(kernel) = self.kernel else {
             return true;
@@ -202,7 +203,7 @@ impl Case {
         if kernel.input.parts() > 1 {
             return false;
         }
-        if !kernel.loads_by_tma {
+        if kernel.family != Family::Hopper {
             return true;
         }
         let (Some(a_major), Some(b_major)) = (kernel.a_major, kernel.b_major) else {
@@ -210,8 +211,11 @@ impl Case {
         };
         let [a, b, _] = self.placements();
         let bytes = self.input.bytes() as usize;
-        let reads =
-            |a: Placement, b: Placement| a.tma_reads(a_major, bytes) && b.tma_reads(b_major, bytes);
+        let is_read = |operand: Placement, major| match kernel.loads_by_tma {
+            true => operand.tma_reads(major, bytes),
+            false => operand.has_lines(major),
+        };
+        let reads = |a: Placement, b: Placement| is_read(a, a_major) && is_read(b, b_major);
         self.writes(false) && reads(a, b.transposed())
             || self.may_turn() && self.writes(true) && reads(b.transposed(), a)
     }

@@ -8,7 +8,7 @@ use clap::Parser as _;
 use gpu_kernels::entry::KERNELS;
 use tilewise::oracle::Product;
 use tilewise::select::{self, Catalog, Choice, EpilogueForm, Problem, Request, Strides, Target};
-use tilewise::{DType, Device, Error};
+use tilewise::{DType, Device, Error, Family};
 
 use crate::args::Args;
 use crate::arrangement::{Arrangement, Placement};
@@ -226,7 +226,7 @@ fn every_kernel_is_drawn() -> Result<(), String> {
             let possible = if in_place {
                 !has_parts
             } else {
-                kernel.loads_by_tma || has_parts
+                kernel.family == Family::Hopper || has_parts
             };
             let times = drawn.get(&(kernel.name, in_place)).copied().unwrap_or(0);
             // A C that TMA can write is seldom drawn.

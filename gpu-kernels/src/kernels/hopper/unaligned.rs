@@ -1,10 +1,9 @@
-//! Rung 6: operands that TMA cannot read. Lines may begin at any element, and elements may have
-//! any strides: three producer warpgroups load them to registers, an element at a time, and
-//! store them where TMA would have.
+//! Rung 6: operands that TMA cannot read. Lines may begin at any element: three producer
+//! warpgroups load them to registers, and store them where TMA would have.
 //!
 //! ```text
 //! producer p   for every third k-block, from the pth on, over all tiles:
-//!                  load 64 lines of A and 64 of B to registers       2 elements a lane and line
+//!                  load the lines of A and of B to registers         [`lines`]
 //!                  wait empty[s], store in the 128-byte swizzle
 //!                  proxy fence, one arrival a warp at full[s]
 //! consumer     as in rung 1, with the warpgroup that is the second of the CTA
@@ -20,23 +19,24 @@
 use super::cooperative::{consume, tiles};
 use super::origin::Origin;
 use super::pipeline::{self, PipelineState};
-use super::shared_memory::{OperandTile, SharedMemory};
+use super::shared_memory::SharedMemory;
 use super::split_k::{self, ProducerArrivals, SplitK};
-use super::traits::{KernelSchedule, KernelTraits, ROW_BYTES};
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::dtype::{Contiguous, ElementType as _, Major};
 use crate::isa::warpgroup::WARPGROUP;
-use crate::isa::{cluster, dependency, global, shared, thread, tma};
+use crate::isa::{cluster, dependency, thread, tma};
 use crate::kernel::Cluster;
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
-use crate::tensor_ref::TensorRef;
-use crate::unroll::unroll;
+use lines::{Block, Lines};
+
+mod lines;
 
 /// Producers load through registers; CTAs work alone.
 pub struct Unaligned;
 
-/// Producer warpgroups. With the consumer there are 512 threads, which have 128 registers each;
-/// 64 of a producer's hold a k-block.
+/// Producer warpgroups. With the consumer there are 512 threads, which have 128 registers each; up
+/// to 51 of a producer's hold a k-block.
 const PRODUCERS: u32 = 3;
 
 /// The warpgroup that multiplies, as [`Consumer::this`](pipeline::Consumer::this) counts them.
@@ -44,9 +44,6 @@ const CONSUMER: u32 = 1;
 
 /// Warps of a warpgroup, each of which arrives once at `full`.
 const WARPS: u32 = WARPGROUP / 32;
-
-/// Lines of an operand's tile that a warp loads.
-const LINES: usize = 16;
 
 impl KernelSchedule for Unaligned {
     const PRODUCERS: u32 = PRODUCERS;
@@ -116,7 +113,8 @@ impl<const CTAS: u32> KernelSchedule for UnalignedSplitK<CTAS> {
 #[inline(always)]
 unsafe fn begin<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>) -> Option<u32> {
     const {
-        assert!(K::BLOCK_M == 64 && K::BLOCK_N == 64 && K::ATOMS == 1 && K::PARTS == 1);
+        assert!(K::BLOCK_M == 64 && matches!(K::BLOCK_N, 64 | 128));
+        assert!(K::ATOMS == 1 && K::PARTS == 1);
         assert!(K::Element::DTYPE.bytes() == 2, "a lane loads a word");
     }
     // SAFETY: the caller's duty.
@@ -178,10 +176,16 @@ impl<'a, K: KernelTraits> Producer<'a, K> {
             ),
             _ => (params.a, params.b),
         };
-        let a = (a, a.row_stride, a.col_stride);
-        let b = (b, b.col_stride, b.row_stride);
-        let a = Lines::new(K::A::MAJOR, a, params.m, origin.row);
-        let b = Lines::new(K::B::MAJOR, b, params.n, origin.col);
+        let line = |major, address, along_k, along_mn| match major {
+            Major::K => (address, along_mn),
+            Major::Mn => (address, along_k),
+        };
+        let a = line(K::A::MAJOR, a.address, a.col_stride, a.row_stride);
+        let b = line(K::B::MAJOR, b.address, b.row_stride, b.col_stride);
+        let is_wide = K::BLOCK_N > 64;
+        let a = Lines::new(K::A::MAJOR, a, (origin.row, params.m));
+        let right = Lines::new(K::B::MAJOR, b, (origin.col + 64, params.n));
+        let b = Lines::new(K::B::MAJOR, b, (origin.col, params.n));
         let mut k_block = first + self.turn;
         while k_block < end {
             let k = (k_block * K::BLOCK_K, params.k);
@@ -192,9 +196,24 @@ impl<'a, K: KernelTraits> Producer<'a, K> {
             unsafe {
                 let a = a.load(k, warp, lane);
                 let b = b.load(k, warp, lane);
+                let right = match is_wide {
+                    true => right.load(k, warp, lane),
+                    false => Block::NONE,
+                };
                 smem.empty(stage).wait(parity);
-                store(smem.a(stage, 0), a, warp, lane);
-                store(smem.b(stage, 0), b, warp, lane);
+                let (tile_a, tile_b) = (smem.a(stage, 0), smem.b(stage, 0));
+                a.store_words(tile_a, warp, lane);
+                b.store_words(tile_b, warp, lane);
+                if is_wide {
+                    right.store_words(tile_b.m64(1), warp, lane);
+                }
+                // A single element lands in a word that another lane has stored.
+                thread::sync_warp();
+                a.store_single(tile_a, warp);
+                b.store_single(tile_b, warp);
+                if is_wide {
+                    right.store_single(tile_b.m64(1), warp);
+                }
                 tma::fence_shared();
                 thread::sync_warp();
                 smem.full(stage).arrive_if(lane == 0);
@@ -204,83 +223,4 @@ impl<'a, K: KernelTraits> Producer<'a, K> {
         }
         self.turn = k_block - end;
     }
-}
-
-/// The 64 rows of A, or columns of B, of one tile of C. A line goes along the operand's major
-/// direction: 64 lines of 64 elements make a k-block.
-#[derive(Clone, Copy)]
-struct Lines {
-    major: Major,
-    address: u64,
-    /// Bytes between the rows (of B; columns), and between elements along K.
-    strides: (u64, u64),
-    /// The first row of the tile, and the number of rows of the operand.
-    rows: (u32, u32),
-}
-
-/// Two elements of each line that a warp loads, in the two halves of a word.
-type Words = [u32; LINES];
-
-impl Lines {
-    /// The rows from `first` on, of `extent`, of an operand with strides along M (or N) and K.
-    #[inline(always)]
-    fn new(
-        major: Major,
-        (operand, stride, k_stride): (TensorRef, u64, u64),
-        extent: u32,
-        first: u32,
-    ) -> Self {
-        Lines {
-            major,
-            address: operand.address,
-            strides: (2 * stride, 2 * k_stride),
-            rows: (first, extent),
-        }
-    }
-
-    /// Loads this lane's elements of the lines of `warp`, in the k-block from `k.0` on, of `k.1`.
-    /// Elements outside the operand are zeros.
-    ///
-    /// The loads are coherent. `ld.global.nc` may be served by what L1 kept, and the launch before,
-    /// which this one overlaps, may write the operands until [`dependency::wait`] returns.
-    ///
-    /// # Safety
-    /// The operand is live and not written during the launch.
-    #[inline(always)]
-    unsafe fn load(&self, k: (u32, u32), warp: u32, lane: u32) -> Words {
-        let (across, along, line_stride, stride) = match self.major {
-            Major::K => (self.rows, k, self.strides.0, self.strides.1),
-            Major::Mn => (k, self.rows, self.strides.1, self.strides.0),
-        };
-        let line = across.0 + warp * LINES as u32;
-        let lines = across.1.saturating_sub(line);
-        let element = along.0 + 2 * lane;
-        let address = self.address + line as u64 * line_stride + element as u64 * stride;
-        let (first, second) = (element < along.1, element + 1 < along.1);
-        let mut halves = [[0; 2]; LINES];
-        unroll!(I < 16, {
-            let exists = (I as u32) < lines;
-            let address = address + I as u64 * line_stride;
-            // SAFETY: the elements exist where the loads are active.
-            unsafe {
-                halves[I][0] = global::load_written_u16_if(exists && first, address);
-                halves[I][1] = global::load_written_u16_if(exists && second, address + stride);
-            }
-        });
-        halves.map(|[low, high]| low | high << 16)
-    }
-}
-
-/// Stores the lines of `warp` in `tile`, as TMA would.
-///
-/// # Safety
-/// The stage is free.
-#[inline(always)]
-unsafe fn store(tile: OperandTile, words: Words, warp: u32, lane: u32) {
-    let address = tile.address() + warp * (LINES as u32 * ROW_BYTES) + lane % 4 * 4;
-    unroll!(I < 16, {
-        let chunk = (lane / 4) ^ (I as u32 % 8);
-        // SAFETY: the caller's duty.
-        unsafe { shared::store_u32(address + I as u32 * ROW_BYTES + chunk * 16, words[I]) }
-    });
 }

@@ -194,7 +194,19 @@ fn elements_are_loaded_where_they_are_if_that_pays() {
         let (by_tma, ctas) = of(m, n, k);
         assert!(!by_tma && ctas > 1, "{m}x{n}x{k}: {ctas} CTAs");
     }
-    for (m, n, k) in [(700, 501, 900), (300, 401, 700), (4095, 4095, 4095)] {
+    for (m, n, k) in [(8041, 71, 13895), (61, 5003, 7001), (75, 3333, 5001)] {
+        assert!(
+            !of(m, n, k).0,
+            "a large operand beside a narrow one: {m}x{n}x{k}"
+        );
+    }
+    for (m, n, k) in [
+        (700, 501, 900),
+        (300, 401, 700),
+        (515, 259, 2051),
+        (95, 2445, 10389),
+        (4095, 4095, 4095),
+    ] {
         assert!(of(m, n, k).0, "{m}x{n}x{k}");
     }
     // Where TMA reads both operands, only by name.
