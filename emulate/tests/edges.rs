@@ -101,7 +101,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
 /// Operands in the other layout than the kernel's name gives, where the kernel can read it.
 fn turn(case: &mut Case, random: &mut StdRng) {
     let bytes = case.kernel().input.bytes();
-    if !case.kernel().loads_by_tma {
+    if case.kernel().family != Family::Hopper {
         if random.random_bool(0.5) {
             case.a = Placement::columns(case.m, bytes);
         }
@@ -138,7 +138,7 @@ fn lay_out(case: &mut Case, random: &mut StdRng) {
             ..Placement::columns(case.m, 2)
         };
     }
-    if !through_tma {
+    if case.kernel().family != Family::Hopper {
         // Any layout, whatever the kernel's name says, and gaps between elements.
         if random.random_bool(0.25) {
             case.a = Placement::columns(case.m, 2);

@@ -75,6 +75,7 @@ pub(crate) mod overlap;
 pub(crate) mod pack;
 mod place;
 mod rank;
+mod registers;
 
 use gpu_kernels::{KernelInfo, Schedule, TileOrder};
 

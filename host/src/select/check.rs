@@ -4,7 +4,7 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{DType, Family, KernelInfo, Major, Schedule};
 
 use super::choice::Request;
-use super::pack;
+use super::registers;
 use crate::operand::Operand;
 use crate::problem::{Catalog, Problem, Target, serves};
 use crate::rejection::Rejection;
@@ -53,7 +53,7 @@ pub fn check(
     if kernel.loads_by_tma {
         check_tma(kernel, problem)?;
     }
-    if pack::loads_through_registers(kernel) {
+    if registers::are_loaded_through(kernel) {
         check_lines_of_a(kernel, problem)?;
         check_lines_of_b(kernel, problem)?;
     }

@@ -93,7 +93,6 @@ use crate::epilogue_form::EpilogueForm;
 use crate::problem::{Problem, Target};
 use work::{Source, Work};
 
-pub(super) use k_block::produced;
 pub use task::{Alignment, Task};
 
 /// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.

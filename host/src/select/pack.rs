@@ -29,7 +29,7 @@ use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::check;
 use super::choice::{Packed, Packing, Request};
-use super::cost;
+use super::registers;
 use crate::layout::Layout;
 use crate::problem::{Catalog, Problem, Strides, Target};
 use crate::rejection::Rejection;
@@ -56,7 +56,7 @@ pub(super) fn needed(
 ) -> Result<Packed, Rejection> {
     let refused = match check::check(catalog, kernel, problem, target) {
         Ok(())
-            if loads_through_registers(kernel)
+            if registers::are_loaded_through(kernel)
                 && !may_load_through_registers(kernel, problem, target, request) =>
         {
             return Err(Rejection::ThroughRegisters);
@@ -68,7 +68,7 @@ pub(super) fn needed(
         Err(reason) => return Err(reason),
     };
     let splits = kernel.input.parts() > 1;
-    let packed = if loads_through_registers(kernel) {
+    let packed = if registers::are_loaded_through(kernel) {
         Packed {
             a: check::check_lines_of_a(kernel, problem).is_err(),
             b: check::check_lines_of_b(kernel, problem).is_err(),
@@ -94,12 +94,7 @@ pub(super) fn needed(
     }
 }
 
-/// Whether `kernel` is a hopper kernel whose producers load lines through registers.
-pub(super) fn loads_through_registers(kernel: &KernelInfo) -> bool {
-    kernel.family == Family::Hopper && !kernel.loads_by_tma
-}
-
-/// Whether `kernel`, which [loads through registers](loads_through_registers), is asked for, or is
+/// Whether `kernel`, which loads through registers, is asked for, or is
 /// faster than packing and than tensor_core, as far as `request` allows these.
 fn may_load_through_registers(
     kernel: &KernelInfo,
@@ -167,7 +162,7 @@ impl Nanoseconds {
         let tiles = m * n * u128::from(problem.batches);
         let waves = tiles.div_ceil(u128::from(target.clusters_at_once(kernel).max(1)));
         let k_blocks = k.div_ceil(kernel.cluster.k.into());
-        let k_block = u128::from(cost::produced(kernel)) * 100 / 198;
+        let k_block = u128::from(registers::k_block_cycles(kernel)) * 100 / 198;
         let exchange = match kernel.cluster.k {
             1 => 0,
             ctas => 900 + 100 * u128::from(ctas),

@@ -6,7 +6,7 @@ use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::task::Task;
 use crate::problem::{CACHE_LINE, SECTOR, Strides, Target};
-use crate::select::pack;
+use crate::select::registers;
 
 /// FLOP per cycle that an SM sustains in the main loop of a kernel. For hopper this is
 /// the peak of `wgmma` (4096 for 16-bit types); for the other families it is the rate
@@ -122,19 +122,6 @@ const COUPLED: u64 = 56;
 /// a k-block, 128×256 tiles of 543×1587×96 take 10 µs.
 const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
 
-/// Cycles in which the three producers of a hopper kernel bring one k-block through registers: of 64
-/// columns of B beside 64 rows of A, and of 128. They are 0.57 and 0.90 µs at the highest clock of an
-/// H200, for 27 products there with each such kernel, cold.
-const PRODUCED: (u64, u64) = (1130, 1780);
-
-/// Cycles of a k-block of `kernel`, which loads through registers.
-pub(in crate::select) fn produced(kernel: &KernelInfo) -> u64 {
-    match kernel.block.n {
-        ..=64 => PRODUCED.0,
-        _ => PRODUCED.1,
-    }
-}
-
 /// Hundredths of a cycle in which `wgmma` reads 128 bytes of shared memory, and in which TMA writes
 /// them: each `wgmma` reads 64 rows of A, however few columns of B it multiplies.
 const SHARED: (u64, u64) = (41, 35);
@@ -207,8 +194,8 @@ impl KBlock {
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-        let by_element = if pack::loads_through_registers(kernel) {
-            produced(kernel)
+        let by_element = if registers::are_loaded_through(kernel) {
+            registers::k_block_cycles(kernel)
         } else if task.by_element {
             let threads = u64::from(kernel.threads.max(1));
             let cycles = if m * n / threads <= 32 {
