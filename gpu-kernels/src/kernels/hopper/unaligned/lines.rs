@@ -15,8 +15,9 @@
 //! last ones of odd lines; the last one of the operand, where its word would reach beyond the
 //! operand; and the first one, where its word would begin before.
 //!
-//! Loading whole words halves the requests: a line that begins in mid-word takes one load and a third
-//! of a single one, where its halves take two (`docs/perf-log.md`, "Unaligned lines word by word").
+//! A warp loads a line that begins in mid-word by one instruction, and the single elements of 16 lines
+//! by one more, where the halves of words took two for each line (`docs/perf-log.md`, "Unaligned lines
+//! word by word").
 
 use crate::dtype::Major;
 use crate::isa::hint::compute_here_u64;
