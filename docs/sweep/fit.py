@@ -45,7 +45,7 @@ COST = [
 PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "MID_SECTOR": 10_000, "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
-    "SPLIT_K_MARGIN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
+    "SPLIT_K_MARGIN": 100, "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")
@@ -84,6 +84,7 @@ def write(fitted):
 
 LIBRARY_HAS = constants()
 
+
 # Above it, arithmetic takes more than twice as long as DRAM.
 FLOP_PER_BYTE = LIBRARY_HAS["FLOP_PER_BYTE"]
 SHARED_LOADS_MARGIN = LIBRARY_HAS["SHARED_LOADS_MARGIN"]
@@ -120,17 +121,18 @@ def tiles(layout):
     """The kernels of a layout in the list of kernels, as (M, N, K, stages, schedule, its arguments,
     whether they write C along M, of the turned product, whether they have epilogues)."""
     text = ENTRY.read_text()
-    pattern = r'(\d+) (\d+) (\d+), (\d+), (\w+)(<[\d, ]+>)?, (\w+), "(\w*)";'
+    pattern = r'(\d+) (\d+) (\d+), (\d+), (\w+)(<[\d, ]+>)?, (\w+), "(\w*)"([^;]*);'
     lists = {"hopper {": "", "hopper_bk {" if layout[1] == "t" else "hopper_bn {": ""}
     lists["hopper_cm {" if turned(layout)[1] == "t" else "hopper_cm_bn {"] = "cm_"
     found = {}
     for name, prefix in lists.items():
         rows = text.split(name)[1].split("}")[0]
-        for m, n, k, stages, schedule, arguments, fused, suffix in re.findall(pattern, rows):
-            numbers = [int(number) for number in re.findall(r"\d+", arguments)]
+        for m, n, k, stages, schedule, arguments, fused, suffix, shapes in re.findall(pattern, rows):
             flags = (prefix != "", fused == "true")
-            tile = (int(m), int(n), int(k), int(stages), schedule, numbers, *flags)
-            found[f"{prefix}{m}x{n}x{k}{suffix}"] = tile
+            for shape in re.findall(r"\dx\d", shapes) or [""]:
+                numbers = [int(number) for number in re.findall(r"\d+", arguments + shape)]
+                tile = (int(m), int(n), int(k), int(stages), schedule, numbers, *flags)
+                found[f"{prefix}{m}x{n}x{k}{suffix}{shape}"] = tile
     return found
 
 
@@ -210,7 +212,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
         "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096,
         "shared_read": (64 + width) * height / 64 * depth / 64,
         "shared_written": (height + (width if b_along_k else ceil(width, 64) * 64)) * depth / 64,
-        "coupled": across * down > 1, "two": classes == 2, "more": classes > 2, "clusters": ctas > 1, "large": ctas > 2,
+        "coupled": across * down > 1, "both": across > 1 and down > 1, "two_m64": m64 == 2, "two": classes == 2, "more": classes > 2, "clusters": ctas > 1, "large": ctas > 2,
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
         "l2_bytes": l2_bytes,
@@ -271,12 +273,17 @@ def estimate(c, t):
         received = np.maximum(received, column(delivered, ctas) * np.minimum(ctas, SMS) / SMS)
         multiplied = np.maximum(np.maximum(both, arrived), received)
         power = column(lines, ctas) / c["LOADED_PER_CYCLE_OF_POWER"] * np.minimum(ctas, SMS) / SMS
-        return multiplied + power + column(t["coupled"], ctas) * c["COUPLED"]
+        return multiplied + power + column(t["coupled"], ctas) * c["COUPLED.0"] + column(t["both"], ctas) * c["COUPLED.1"]
+
+    # The first stage arrives before there is anything to multiply, and the last one is multiplied when
+    # nothing arrives any more.
+    first_ctas = np.minimum(t["tiles"], t["at_once"]) * t["ctas"]
+    unhidden = np.minimum(t["arithmetic"], np.maximum(asked_by(first_ctas), lines / c["RECEIVED_PER_CYCLE"]))
 
     sent = (t["parts"] - 1) * 4 * t["part"] / c["STORED_PER_CYCLE"]
     stored = t["part"] * 2 * (1 / c["STORED_PER_CYCLE"] + t["sector_c"] * c["MID_SECTOR"])
     store = c["BETWEEN_TILES"] + stored
-    store = store + t["in_parts"] * c["STAGED_IN_PARTS"] + t["epilogue"]
+    store = store + t["in_parts"] * c["STAGED_IN_PARTS"] + t["epilogue"] + t["two_m64"] * c["TWO_M64"]
     exchange = c["EXCHANGE_LATENCY.0"] + t["parts"] * c["EXCHANGE_LATENCY.1"]
     store = store + np.where(t["parts"] > 1, exchange + sent, 0)
     from_dram = lambda bytes, ctas: bytes / np.minimum(c["FROM_DRAM.0"] * SMS, c["FROM_DRAM.1"] * ctas)
@@ -307,7 +314,7 @@ def estimate(c, t):
     whole = (whole + t["clusters"] * c["CLUSTER_LATENCY"]) * (1 + SHARED_LOADS_MARGIN * t["coupled"])
     apart = 1 + c["APART_MARGIN.0"] * t["two"] + c["APART_MARGIN.1"] * t["more"]
     whole = whole * apart
-    whole = whole + t["stages"] * c["STAGE"]
+    whole = whole + t["stages"] * c["STAGE"] + c["UNHIDDEN"] * unhidden
     if not t["stream_k"].any():
         return whole
     # Whole tiles to groups of CTAs where the counts allow, else all k-blocks at once.
@@ -335,7 +342,7 @@ def estimate(c, t):
     shared = np.where(t["split_k"], parts, waves * wave - under_stream_k + last) / (1 - c["STREAM_K_MARGIN"])
     shared = shared + t["clusters"] * c["CLUSTER_LATENCY"]
     shared = shared * (1 + SHARED_LOADS_MARGIN * t["coupled"]) * apart
-    shared = shared + t["stages"] * c["STAGE"]
+    shared = shared + t["stages"] * c["STAGE"] + c["UNHIDDEN"] * unhidden
     cycles = np.where(t["stream_k"], shared, whole)
     return np.where(t["possible"], cycles, np.inf)
 
@@ -377,7 +384,7 @@ def read(path, column):
 # What is fitted: first, with kernels that compute whole tiles alone, then with all.
 WHOLE_TILES = [
     "REQUEST.0", "REQUEST.1", "REQUEST.2", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING.0", "APART_MARGIN.0", "APART_MARGIN.1", "CLASSED", "LATER_WAVES", "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE",
-    "LATENCY.0", "LATENCY.1", "FROM_DRAM.1", "COUPLED", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
+    "LATENCY.0", "LATENCY.1", "FROM_DRAM.1", "COUPLED.0", "COUPLED.1", "TWO_M64", "UNHIDDEN", "CLUSTER_LATENCY", "STORED_PER_CYCLE", "MID_SECTOR",
     "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0", "EXCHANGE_LATENCY.1", "STAGED_IN_PARTS",
     "LOADED_PER_CYCLE_OF_POWER", "LAUNCH",
 ]  # fmt: skip

@@ -45,7 +45,7 @@ impl Worlds {
         let (major, minor) = gpu.compute_capability;
         let catalog = Catalog::embedded();
         let runs = |kernel: &&KernelInfo| {
-            kernel.arch.runs_on(major, minor) && (catalog.is_built)(kernel.name)
+            kernel.arch.runs_on(major, minor) && (catalog.is_built)(kernel.entry)
         };
         let mut kernels: Vec<KernelInfo> = PROBES.iter().map(|probe| probe.info).collect();
         if products {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::{KERNELS, of_same_entry};
 use gpu_kernels::{DType, Family, KernelInfo, OutputType, Schedule, TileOrder};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -17,6 +17,16 @@ const fn cases_of(kernel: &KernelInfo) -> u64 {
         Family::Hopper => 4,
         _ => 6,
     }
+}
+
+/// The cases that `kernel` runs. Those of one entry point, which differ in the shape of their clusters,
+/// share its cases, and each runs one at least.
+fn numbers(kernel: &KernelInfo) -> impl Iterator<Item = u64> + use<> {
+    let (kernels, place) = of_same_entry(kernel);
+    let (kernels, cases) = (kernels.len() as u64, cases_of(kernel));
+    (0..cases.max(kernels))
+        .filter(move |number| number % kernels == place as u64)
+        .map(move |number| number % cases)
 }
 
 /// Every how many of them a hopper kernel of bf16 runs, which has a twin of f16 that runs them all.
@@ -167,8 +177,7 @@ fn every_kernel_is_right_at_edge_shapes() {
             let is_twin = (kernel.family, kernel.input) == (Family::Hopper, DType::Bf16);
             let each = if is_twin { OF_TWINS } else { 1 };
             // The last case, a whole tile, is among them.
-            let numbers =
-                (0..cases_of(kernel)).filter(move |number| (number + 1).is_multiple_of(each));
+            let numbers = numbers(kernel).filter(move |number| (number + 1).is_multiple_of(each));
             numbers.map(|number| edge(kernel, number))
         })
         .collect();

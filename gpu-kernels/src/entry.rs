@@ -5,14 +5,16 @@
 //! - on the device, a kernel for each entry of the codegen units being compiled, through
 //!   [`define_entry_points!`](crate::define_entry_points): here for rustc's own
 //!   NVPTX code generator, in `rust-cuda/kernels` for rust-cuda's;
-//! - on the host, [`KERNELS`], which the launcher, the build and every table read;
+//! - on the host, [`ENTRIES`], which the build reads, and [`KERNELS`], which the launcher and every
+//!   table read: a kernel there is an entry point with a shape of clusters;
 //! - for the emulator, `FUNCTIONS`, the functions that the entry points call.
 //!
 //! A name gives the family, the element type, the layouts where they are fixed
 //! (`ak`/`am`: A contiguous along K or M; `bk`/`bn`: B along K or N; `cm`: C along M, where the
 //! kernel writes no other) and the CTA tile, then the kernel schedule, `pingpong`, `cluster2x1`
 //! (down × across), `split2` (along K) or `streamk`; or `stages4`, where two kernels differ in
-//! nothing else; or `sm75`, where a family has kernels for a newer target.
+//! nothing else; or `sm75`, where a family has kernels for a newer target. The kernels of one entry
+//! point with several shapes of clusters have its name, which ends in `cluster`, and their shape.
 //!
 //! A *codegen unit* is a part of one target's kernels, of which a compiler makes one PTX module. Each
 //! has a cargo feature of its name: `sm_75`, `sm_80`, and of `sm_90a`, whose kernels take longest,
@@ -24,6 +26,8 @@
 //!   constants are checked at compile time; shared memory, threads and staging follow.
 //!   If the selection may take the kernel, `cargo xtask test` runs it in every test, and
 //!   the selection estimates its cost from its [`KernelInfo`] (`host/src/select/cost.rs`).
+//! - **A shape of clusters**: name it in the rows of `Clusters` that are to have it. Nothing more is
+//!   compiled ahead of a launch.
 //! - **A kernel schedule**: add a file beside `kernels/hopper/cooperative.rs` with a type
 //!   that implements `KernelSchedule`, its name in [`names`], and rows that use it.
 //! - **An element type**: add a variant of [`DType`](crate::DType), a type in `element.rs`,
@@ -85,34 +89,35 @@ macro_rules! for_each_entry {
                 128 128 32, 64 64, Pipelined<2>;
                 64 64 32, 32 32, Pipelined<3>;
             }
-            // M N K; stages, kernel schedule; whether it takes every form; suffix
+            // M N K; stages, kernel schedule; whether it takes every form; suffix; of clusters, their
+            // shapes (down x across)
             hopper {
                 128 256 64, 3, Cooperative, true, "";
                 128 256 64, 4, Cooperative, false, "_stages4";
                 128 256 64, 3, StreamK, false, "_streamk";
                 256 192 64, 3, Cooperative, false, "";
-                256 192 64, 3, Clusters<1, 2>, false, "_cluster1x2";
-                256 128 64, 4, Clusters<1, 2>, false, "_cluster1x2";
-                192 192 64, 3, Clusters<2, 1>, false, "_cluster2x1";
+                256 192 64, 3, Clusters, false, "_cluster" of "1x2" "2x1";
+                256 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
+                128 256 64, 4, Clusters, false, "_cluster" of "1x2" "1x4";
+                192 192 64, 3, Clusters, false, "_cluster" of "1x2" "2x1";
                 192 128 64, 4, Cooperative, false, "";
-                192 128 64, 4, Clusters<1, 2>, false, "_cluster1x2";
+                192 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 128 192 64, 4, Cooperative, false, "";
-                128 192 64, 4, Clusters<2, 1>, false, "_cluster2x1";
+                128 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4";
                 128 192 64, 4, PingPong, false, "_pingpong";
                 128 128 64, 6, Cooperative, true, "";
                 128 128 64, 5, PingPong, true, "_pingpong";
                 128 128 64, 6, StreamK, true, "_streamk";
-                128 128 64, 6, Clusters<2, 1>, false, "_cluster2x1";
-                128 128 64, 6, Clusters<1, 4>, false, "_cluster1x4";
+                128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1" "2x4" "4x2";
                 128 64 64, 8, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
-                128 64 64, 8, Clusters<1, 2>, false, "_cluster1x2";
+                128 64 64, 8, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
+                64 128 64, 8, Clusters, false, "_cluster" of "2x1" "1x4" "4x1";
                 128 64 64, 8, StreamK, true, "_streamk";
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 10, PingPong, true, "_pingpong";
                 64 16 64, 8, Cooperative, false, "";
-                64 64 64, 12, Clusters<2, 4>, false, "_cluster2x4";
-                64 64 64, 12, Clusters<4, 2>, false, "_cluster4x2";
+                64 64 64, 12, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1" "2x4" "4x2";
                 64 64 64, 8, SplitK<2>, true, "_split2";
                 64 64 64, 8, SplitK<4>, true, "_split4";
                 64 64 64, 8, SplitK<8>, true, "_split8";
@@ -131,65 +136,66 @@ macro_rules! for_each_entry {
             // B along K: tiles with a width between multiples of 64, and as many stages as fit.
             hopper_bk {
                 128 160 64, 5, Cooperative, false, "";
-                128 160 64, 5, Clusters<2, 1>, false, "_cluster2x1";
+                128 160 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 160 64, 5, StreamK, false, "_streamk";
                 128 144 64, 5, Cooperative, false, "";
                 128 112 64, 6, Cooperative, false, "";
                 128 96 64, 6, Cooperative, false, "";
                 128 80 64, 7, Cooperative, false, "";
                 64 96 64, 10, Cooperative, false, "";
-                64 96 64, 10, Clusters<2, 4>, false, "_cluster2x4";
+                64 96 64, 10, Clusters, false, "_cluster" of "4x1" "2x4";
                 128 160 64, 6, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
                 64 80 64, 12, SplitKParallel<4, 1>, false, "_splitk_cluster4x1";
                 128 80 64, 8, SplitKParallel<4, 1>, false, "_splitk_cluster4x1";
                 64 192 64, 6, Cooperative, false, "";
-                256 112 64, 4, Clusters<1, 2>, false, "_cluster1x2";
+                256 112 64, 4, Clusters, false, "_cluster" of "1x2";
+                128 80 64, 7, Clusters, false, "_cluster" of "1x4";
                 128 80 64, 6, SplitK<4>, false, "_split4";
-                128 176 64, 5, Clusters<2, 1>, false, "_cluster2x1";
+                128 176 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
             // that load as much as 128 gain too little.
             hopper_bn {
-                128 160 64, 4, Clusters<2, 1>, false, "_cluster2x1";
+                128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 160 64, 4, StreamK, false, "_streamk";
                 128 144 64, 4, Cooperative, false, "";
                 64 96 64, 8, Cooperative, false, "";
                 128 160 64, 5, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
-                64 112 64, 8, Clusters<4, 1>, false, "_cluster4x1";
-                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
-                128 224 64, 4, Clusters<2, 1>, false, "_cluster2x1";
+                64 112 64, 8, Clusters, false, "_cluster" of "4x1";
+                256 160 64, 3, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
             }
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
             // columns here, make tiles of as many columns.
             hopper_cm {
                 256 112 64, 4, Cooperative, false, "";
-                128 160 64, 5, Clusters<4, 1>, false, "_cluster4x1";
+                128 160 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4";
                 128 80 64, 7, Cooperative, false, "";
                 64 48 64, 14, Cooperative, false, "";
                 64 32 64, 16, Cooperative, false, "";
-                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
+                256 160 64, 3, Clusters, false, "_cluster" of "1x2" "4x2";
                 128 144 64, 5, Cooperative, false, "";
-                128 64 64, 8, Clusters<4, 2>, false, "_cluster4x2";
-                64 96 64, 10, Clusters<4, 1>, false, "_cluster4x1";
-                64 176 64, 7, Clusters<4, 1>, false, "_cluster4x1";
-                128 224 64, 4, Clusters<1, 2>, false, "_cluster1x2";
-                128 144 64, 5, Clusters<1, 2>, false, "_cluster1x2";
-                128 128 64, 6, Clusters<1, 4>, false, "_cluster1x4";
-                128 96 64, 6, Clusters<1, 4>, false, "_cluster1x4";
+                128 64 64, 8, Clusters, false, "_cluster" of "4x2";
+                64 96 64, 10, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
+                64 176 64, 7, Clusters, false, "_cluster" of "4x1" "2x4";
+                128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                128 144 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
+                128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
+                128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1";
             }
             // The same with B along N.
             hopper_cm_bn {
-                256 160 64, 3, Clusters<1, 2>, false, "_cluster1x2";
-                64 96 64, 8, Clusters<4, 1>, false, "_cluster4x1";
-                64 176 64, 6, Clusters<4, 1>, false, "_cluster4x1";
-                128 160 64, 4, Clusters<4, 1>, false, "_cluster4x1";
-                128 128 64, 6, Clusters<1, 4>, false, "_cluster1x4";
-                128 96 64, 6, Clusters<1, 4>, false, "_cluster1x4";
-                128 224 64, 4, Clusters<1, 2>, false, "_cluster1x2";
+                256 160 64, 3, Clusters, false, "_cluster" of "1x2" "4x2";
+                64 96 64, 8, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
+                64 176 64, 6, Clusters, false, "_cluster" of "4x1" "2x4";
+                128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4";
+                128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
+                128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1";
+                128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
-                128 128 64, 6, Clusters<2, 1>, true, "_cluster2x1";
+                128 128 64, 6, Clusters, true, "_cluster" of "2x1";
                 64 128 64, 8, Cooperative, true, "";
                 64 64 64, 8, Cooperative, true, "";
                 64 64 64, 8, SplitK<2>, true, "_split2";
@@ -198,7 +204,7 @@ macro_rules! for_each_entry {
             hopper_tf32 {
                 128 256 32, 3, Cooperative, true, "";
                 128 256 32, 4, Cooperative, false, "_stages4";
-                128 256 32, 4, Clusters<2, 1>, false, "_cluster2x1";
+                128 256 32, 4, Clusters, false, "_cluster" of "2x1";
                 128 256 32, 4, StreamK, false, "_streamk";
                 128 192 32, 4, Cooperative, false, "";
                 128 128 32, 6, Cooperative, true, "";
@@ -371,13 +377,15 @@ macro_rules! for_each_entry {
         hopper {
             $($h_unit:literal ($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
                 $($hm:literal $hn:literal $hk:literal,
-                  $h_stages:literal, $schedule:ty, $fused:literal, $suffix:literal;)*
+                  $h_stages:literal, $schedule:ty, $fused:literal,
+                  $suffix:literal $(of $($shape:literal)+)?;)*
             })*
         }
         hopper_cm {
             $($m_unit:literal ($m_name:literal $mt:ty, $ma:ty, $mb:ty) {
                 $($mm:literal $mn:literal $mk:literal,
-                  $m_stages:literal, $m_schedule:ty, $m_fused:literal, $m_suffix:literal;)*
+                  $m_stages:literal, $m_schedule:ty, $m_fused:literal,
+                  $m_suffix:literal $(of $($m_shape:literal)+)?;)*
             })*
         }
         reduce { $($rm:literal $rn:literal;)* }
@@ -423,13 +431,13 @@ macro_rules! for_each_entry {
             }
             $($h_unit {
                 $(
-                    ($h_name, $hm, "x", $hn, "x", $hk, $suffix):
+                    ($h_name, $hm, "x", $hn, "x", $hk, $suffix) $([$($shape)+])?:
                         Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule, $fused>;
                 )*
             })*
             $($m_unit {
                 $(
-                    ($m_name, $mm, "x", $mn, "x", $mk, $m_suffix): Hopper<
+                    ($m_name, $mm, "x", $mn, "x", $mk, $m_suffix) $([$($m_shape)+])?: Hopper<
                         $mt, $ma, $mb, $mm, $mn, $mk, $m_stages, $m_schedule, $m_fused, true,
                     >;
                 )*
@@ -456,8 +464,10 @@ macro_rules! define_entry_points {
             $crate::define_entry_points, ($(#[$attribute])? extern $abi)
         );
     };
-    ($arguments:tt $($unit:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {$($(
-        $crate::define_entry_points! { @one $arguments $unit ($($name),+): $kernel }
+    ($arguments:tt $($unit:literal {
+        $($name:tt $([$($shape:literal)+])?: $kernel:ty;)*
+    })*) => {$($(
+        $crate::define_entry_points! { @one $arguments $unit $name: $kernel }
     )*)*};
     (
         @one ($(#[$attribute:meta])? extern $abi:literal)
@@ -486,15 +496,26 @@ macro_rules! define_entry_points {
 #[cfg(all(target_arch = "nvptx64", feature = "standalone"))]
 define_entry_points!(extern "ptx-kernel");
 
+/// The name that some parts make, with the shape of a cluster behind it.
+#[cfg(not(target_arch = "nvptx64"))]
+macro_rules! name {
+    (($($part:literal),+) $($shape:literal)?) => { concat!($($part,)+ $($shape)?) };
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 macro_rules! define_table {
-    (() $($unit:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
-        /// Every kernel, in the order of the list.
-        pub const KERNELS: &[KernelInfo] = &[$($(
-            KernelInfo {
-                name: concat!($($name),+),
-                codegen_unit: $unit,
-                ..<$kernel as Kernel>::INFO
+    (() $($unit:literal {
+        $($name:tt $([$($shape:literal)+])?: $kernel:ty;)*
+    })*) => {
+        const TABLE: &[table::Row] = &[$($(
+            table::Row {
+                compiled: KernelInfo {
+                    name: name!($name),
+                    entry: name!($name),
+                    codegen_unit: $unit,
+                    ..<$kernel as Kernel>::INFO
+                },
+                shapes: &[$($((name!($name $shape), $shape)),+)?],
             },
         )*)*];
     };
@@ -507,10 +528,33 @@ use names::*;
 #[cfg(not(target_arch = "nvptx64"))]
 for_each_entry!(define_table, ());
 
+/// What is compiled, in the order of the list: a row for each entry point, which is its name, too. Of
+/// those for several shapes of clusters it has the first.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const ENTRIES: &[KernelInfo] = &table::entries::<{ TABLE.len() }>(TABLE);
+
+/// Every kernel, in the order of the list: an entry point, with the shape of its clusters.
+#[cfg(not(target_arch = "nvptx64"))]
+pub const KERNELS: &[KernelInfo] = &table::kernels::<{ table::count(TABLE) }>(TABLE);
+
+/// The kernels with the entry point of `kernel`, which differ in the shape of their clusters alone, and
+/// the place of `kernel` among them; none for a kernel that is not in the list.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn of_same_entry(kernel: &KernelInfo) -> (&'static [KernelInfo], usize) {
+    let kernels = KERNELS
+        .chunk_by(|one, next| one.entry == next.entry)
+        .find(|kernels| kernels[0].entry == kernel.entry)
+        .unwrap_or_default();
+    let place = kernels.iter().position(|other| other.name == kernel.name);
+    (kernels, place.unwrap_or(0))
+}
+
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 macro_rules! define_functions {
-    (() $($unit:literal { $(($($name:literal),+): $kernel:ty;)* })*) => {
-        /// The function that each entry point calls, in the order of [`KERNELS`]. It is a
+    (() $($unit:literal {
+        $($name:tt $([$($shape:literal)+])?: $kernel:ty;)*
+    })*) => {
+        /// The function that each entry point calls, in the order of [`ENTRIES`]. It is a
         /// constant, so that only crates that use it compile the functions.
         pub const FUNCTIONS: &[unsafe fn(&crate::problem::GemmParams, crate::problem::MapAddress)] = &[$($(
             <$kernel as Kernel>::run,
@@ -520,3 +564,6 @@ macro_rules! define_functions {
 
 #[cfg(all(feature = "emulator", not(target_arch = "nvptx64")))]
 for_each_entry!(define_functions, ());
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod table;

@@ -6,7 +6,10 @@
 //! branches that are not taken, and everything that only they use. (SPIR-V has the same
 //! idea, as specialization constants.)
 //!
-//! Folding only adds what is true for all launches of the module, so a load that it does not
+//! Where CTAs of a launch share loads, the number of CTAs of a cluster becomes that of the form, too.
+//! In the PTX it is that of another launch with the same entry point.
+//!
+//! Apart from that, folding only adds what is true for all launches of the module, so a load that it does not
 //! recognise costs speed, not correctness.
 
 use alloc::string::String;
@@ -20,16 +23,23 @@ use crate::problem::GemmParams;
 /// Offset of the form in the first parameter.
 const FIRST: usize = offset_of!(GemmParams, form);
 
-/// The PTX of `kernel` with the values of `form` in place of the loads of its fields.
+/// The directive that gives an entry point the number of CTAs of a cluster.
+pub const CLUSTER: &str = ".reqnctapercluster";
+
+/// The PTX of entry point `kernel` with the values of `form` in place of the loads of its fields.
 pub fn fold(ptx: &str, kernel: &str, form: &Form) -> String {
     let bytes: Vec<u8> = (form.words().iter())
         .flat_map(|word| word.to_le_bytes())
         .collect();
     let parameter = alloc::format!("[{kernel}_param_0");
+    let sharing = form.cluster.cluster().sharing();
     let mut folded = String::with_capacity(ptx.len());
     for line in ptx.lines() {
         match Load::parse(line, &parameter) {
             Some(load) if load.touches(&bytes) => load.write(&bytes, &parameter, &mut folded),
+            None if sharing > 1 && line.starts_with(CLUSTER) => {
+                writeln!(folded, "{CLUSTER} {sharing}, 1, 1").expect("a String takes any text");
+            }
             _ => {
                 folded.push_str(line);
                 folded.push('\n');
@@ -132,6 +142,8 @@ impl<'a> Load<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Cluster;
+    use crate::cluster::ClusterShape;
     use crate::dtype::DType;
 
     const FORM: Form = Form {
@@ -185,6 +197,18 @@ mod tests {
             last + 4
         );
         assert_eq!(folded(&load), expected);
+    }
+
+    #[test]
+    fn a_cluster_has_as_many_ctas_as_the_form_says() {
+        let directive = ".reqnctapercluster 2, 1, 1\n";
+        assert_eq!(fold(directive, "k", &FORM), directive);
+        let shape = Cluster { m: 2, n: 4, k: 1 };
+        let form = Form {
+            cluster: ClusterShape::of(shape),
+            ..FORM
+        };
+        assert_eq!(fold(directive, "k", &form), ".reqnctapercluster 8, 1, 1\n");
     }
 
     #[test]

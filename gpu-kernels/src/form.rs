@@ -1,6 +1,7 @@
 //! Which parts of the [`epilogue`](crate::epilogue) a launch has ([`Form`]), and what they
 //! read ([`EpilogueArguments`]).
 
+use crate::cluster::ClusterShape;
 use crate::dtype::DType;
 use crate::tensor_ref::TensorRef;
 
@@ -58,9 +59,9 @@ impl Planes {
 #[repr(C)]
 pub struct EvictFirst {
     /// Of A.
-    pub a: u16,
+    pub a: u8,
     /// Of B.
-    pub b: u16,
+    pub b: u8,
 }
 
 impl EvictFirst {
@@ -95,8 +96,8 @@ pub enum Activation {
     Silu = 5,
 }
 
-/// The structure of a launch: what its epilogue does, C's type, whether it has a batch, and which
-/// operands stay in L2 for less time than others.
+/// The structure of a launch: what its epilogue does, C's type, whether it has a batch, which
+/// operands stay in L2 for less time than others, and how many CTAs share loads.
 ///
 /// These values decide which instructions run, and the host folds them into the PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,6 +130,10 @@ pub struct Form {
     pub planes: Planes,
     /// What L2 is to evict first. Only kernels that load through TMA take it.
     pub evict_first: EvictFirst,
+    /// The CTAs of a cluster that share loads. Kernels for several shapes read it
+    /// ([`Clusters`](crate::kernels::hopper::Clusters)); it says the same as
+    /// [`KernelInfo::cluster`](crate::KernelInfo) for all others.
+    pub cluster: ClusterShape,
 }
 
 impl Form {
@@ -147,6 +152,7 @@ impl Form {
             col_scale: 0,
             planes: Planes::None,
             evict_first: EvictFirst::NONE,
+            cluster: ClusterShape::NONE,
         }
     }
 
@@ -164,7 +170,12 @@ impl Form {
             self.row_scale,
             self.col_scale,
             self.planes as u32,
-            self.evict_first.a as u32 | (self.evict_first.b as u32) << 16,
+            u32::from_le_bytes([
+                self.evict_first.a,
+                self.evict_first.b,
+                self.cluster.log2_m,
+                self.cluster.log2_n,
+            ]),
         ];
         assert!(size_of_val(&words) == size_of::<Form>());
         words

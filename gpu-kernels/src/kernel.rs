@@ -6,6 +6,7 @@
 //! shared memory), the PTX post-processing (`.maxntid`, `.minnctapersm`,
 //! `.reqnctapercluster`) and the tables of `cargo xtask ptx`.
 
+use crate::cluster::Cluster;
 use crate::dtype::{DType, Major};
 use crate::schedule::Schedule;
 
@@ -96,46 +97,14 @@ pub struct Block {
     pub k: u32,
 }
 
-/// CTAs that work together (PTX ISA, "Cluster of Cooperative Thread Arrays").
-///
-/// `m` × `n` CTAs work on adjacent tiles and share their loads: CTAs side by side need the
-/// same rows of A, and CTAs above each other need the same columns of B. `k` CTAs work on
-/// one tile, each on its part of K, and add up their accumulators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Cluster {
-    /// CTAs along M.
-    pub m: u32,
-    /// CTAs along N.
-    pub n: u32,
-    /// CTAs along K.
-    pub k: u32,
-}
-
-impl Cluster {
-    /// No cluster: a CTA by itself.
-    pub const NONE: Cluster = Cluster { m: 1, n: 1, k: 1 };
-
-    /// Number of CTAs.
-    pub const fn ctas(self) -> u32 {
-        self.m * self.n * self.k
-    }
-
-    /// Whether CTAs share loads of A and loads of B, each with other CTAs.
-    pub const fn shares_both(self) -> bool {
-        self.m > 1 && self.n > 1
-    }
-
-    /// CTAs whose loads are shared.
-    pub const fn sharing(self) -> u32 {
-        self.m * self.n
-    }
-}
-
 /// One instantiation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
-    /// The PTX entry point; unique.
+    /// Its name; unique.
     pub name: &'static str,
+    /// The PTX entry point. Kernels that differ in the shape of their clusters alone have the same,
+    /// and the [form](crate::Form::cluster) of a launch has the shape.
+    pub entry: &'static str,
     /// The kernels that it is compiled together with ([`entry`](crate::entry)).
     pub codegen_unit: &'static str,
     /// The step of the ladder that it instantiates.
@@ -194,6 +163,7 @@ impl KernelInfo {
     pub const fn new(family: Family, arch: Arch, input: DType, block: Block, threads: u32) -> Self {
         KernelInfo {
             name: "",
+            entry: "",
             codegen_unit: "",
             family,
             arch,
@@ -217,6 +187,25 @@ impl KernelInfo {
             shared_bytes: 0,
             stream_k_bytes: 0,
         }
+    }
+
+    /// Refuses a cluster that the kernel cannot run in, at compile time.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) const fn check_cluster(&self) {
+        let Cluster { m, n, .. } = self.cluster;
+        assert!(m.is_power_of_two() && n.is_power_of_two());
+        assert!(
+            self.cluster.ctas() <= 8,
+            "the largest cluster every Hopper GPU can launch"
+        );
+        assert!(
+            self.block.m.is_multiple_of(n) && self.block.n.is_multiple_of(m),
+            "CTAs that share a tile load equal parts of it"
+        );
+        assert!(
+            !self.fused || m == 1 || matches!(self.b_major, Some(Major::K)),
+            "the loads of pairs of columns do not divide boxes along K"
+        );
     }
 
     /// Whether it takes [gated](crate::Form::gated) forms.

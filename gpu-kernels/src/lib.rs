@@ -16,6 +16,7 @@
 //!
 //! | module | question it answers |
 //! |---|---|
+//! | [`mod@cluster`] | how many CTAs work together? |
 //! | [`form`] | which parts has the epilogue of a launch? |
 //! | [`problem`] | what does a launch receive? |
 //! | [`order`] | which tile of C does a linear id mean? |
@@ -48,6 +49,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate alloc;
 
+pub mod cluster;
 pub mod dtype;
 pub mod element;
 pub mod entry;
@@ -67,9 +69,10 @@ pub mod stream_k;
 pub mod tensor_ref;
 mod unroll;
 
+pub use cluster::{Cluster, ClusterShape};
 pub use dtype::{DType, Major};
 pub use form::{EpilogueArguments, EvictFirst, Form, Planes};
-pub use kernel::{Arch, Block, Cluster, Family, KernelInfo};
+pub use kernel::{Arch, Block, Family, KernelInfo};
 pub use order::{Raster, Tile, TileGrid, TileOrder};
 pub use problem::{GemmParams, OutputType, TensorMaps};
 pub use schedule::Schedule;

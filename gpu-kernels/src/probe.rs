@@ -110,7 +110,7 @@ macro_rules! define_table {
         /// Every probe.
         pub const PROBES: &[Probe] = &[$(
             Probe {
-                info: KernelInfo { name: stringify!($name), ..<$probe as Kernel>::INFO },
+                info: KernelInfo { name: stringify!($name), entry: stringify!($name), ..<$probe as Kernel>::INFO },
                 run: <$probe as Kernel>::run,
             },
         )*];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 
 use gpu_kernels::Arch;
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::{ENTRIES, KERNELS};
 use lzma_rust2::LzipReader;
 
 use crate::error::Error;
@@ -46,12 +46,12 @@ impl Text {
     }
 }
 
-/// Whether this library has the PTX of kernel `name`.
+/// Whether this library has the PTX of entry point `name`.
 pub(crate) fn is_built(name: &str) -> bool {
     Text::of(name).is_some()
 }
 
-/// The PTX of `kernel`.
+/// The PTX of entry point `kernel`.
 pub(crate) fn ptx(kernel: &'static str) -> Result<String, Error> {
     let no_ptx = |found: &str| Error::NoPtx {
         kernel,
@@ -78,7 +78,7 @@ impl Catalog<'static> {
 pub(crate) fn runs_on((major, minor): (u32, u32)) -> bool {
     KERNELS
         .iter()
-        .any(|kernel| kernel.arch.runs_on(major, minor) && is_built(kernel.name))
+        .any(|kernel| kernel.arch.runs_on(major, minor) && is_built(kernel.entry))
 }
 
 /// The targets that kernels are embedded for, or why there are none.
@@ -134,7 +134,7 @@ pub struct BuildInfo {
 /// ```
 pub fn build_info() -> BuildInfo {
     let mut kernels = BTreeMap::new();
-    for kernel in KERNELS.iter().filter(|kernel| is_built(kernel.name)) {
+    for kernel in ENTRIES.iter().filter(|kernel| is_built(kernel.entry)) {
         *kernels.entry(kernel.arch).or_default() += 1;
     }
     BuildInfo {
@@ -165,7 +165,7 @@ mod tests {
             assert!(ptx.contains(&format!(".entry {name}(")), "{name}");
             let form = Form::plain(DType::F32);
             // Those that copy, store no C, or store f32 as it is, need ask for nothing of it.
-            let kernel = KERNELS.iter().find(|kernel| kernel.name == name).unwrap();
+            let kernel = ENTRIES.iter().find(|kernel| kernel.entry == name).unwrap();
             let copies = matches!(kernel.family, Family::Pack | Family::Split);
             let asks = loads_of_form(&ptx, name) > 0;
             let stores_as_it_is = copies || kernel.leaves_sums() || kernel.c_along_m;

@@ -61,7 +61,7 @@ fn gpu(device: &Device) -> Result<&Arc<Gpu>, Error> {
         Kind::Gpu(gpu) => {
             let (major, minor) = gpu.info().compute_capability;
             let fits = |probe: &Probe| probe.info.arch.runs_on(major, minor);
-            let is_built = |probe: &Probe| (gpu.backend().catalog().is_built)(probe.info.name);
+            let is_built = |probe: &Probe| (gpu.backend().catalog().is_built)(probe.info.entry);
             if !PROBES.iter().all(fits) {
                 let found = format!("one of compute capability {major}.{minor}, accepted: 9.0");
                 (gpu.info().ordinal, found)

@@ -245,6 +245,6 @@ impl<'a> Catalog<'a> {
     pub(crate) fn reduce_for(&self, kernel: &KernelInfo) -> Option<&'a KernelInfo> {
         self.kernels
             .iter()
-            .find(|reduce| reduce.adds_sums_of(kernel) && (self.is_built)(reduce.name))
+            .find(|reduce| reduce.adds_sums_of(kernel) && (self.is_built)(reduce.entry))
     }
 }

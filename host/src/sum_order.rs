@@ -58,7 +58,7 @@ impl SumOrder {
                 && (kernel.family != Family::Hopper || k > 0)
                 && kernel.arch.runs_on(major, minor)
                 && kernel.shared_bytes <= target.shared_bytes_per_cta
-                && (catalog.is_built)(kernel.name)
+                && (catalog.is_built)(kernel.entry)
         };
         let orders = catalog.kernels.iter().filter(runs);
         orders

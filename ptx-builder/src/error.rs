@@ -93,11 +93,11 @@ pub enum Error {
     },
 
     /// The table has a row that the PTX has no entry point for.
-    #[error("kernel `{0}` is in gpu_kernels::entry::KERNELS and not in the PTX")]
+    #[error("kernel `{0}` is in gpu_kernels::entry::ENTRIES and not in the PTX")]
     EntryMissing(String),
 
     /// The PTX has an entry point that the table has no row for.
-    #[error("entry point `{0}` is in the PTX and not in gpu_kernels::entry::KERNELS")]
+    #[error("entry point `{0}` is in the PTX and not in gpu_kernels::entry::ENTRIES")]
     EntryUnknown(String),
 
     /// A kernel's second parameter cannot hold tensor maps.

@@ -3,7 +3,7 @@
 //! room than one of its kernels.
 //!
 //! A group is one file, in the format of lzip: the texts of its kernels, one behind the other in
-//! the order of [`KERNELS`](gpu_kernels::entry::KERNELS).
+//! the order of [`ENTRIES`](gpu_kernels::entry::ENTRIES).
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -131,7 +131,7 @@ pub fn decompress(compressed: &[u8]) -> std::io::Result<String> {
 mod tests {
     use super::*;
     use gpu_kernels::KernelInfo;
-    use gpu_kernels::entry::KERNELS;
+    use gpu_kernels::entry::ENTRIES;
 
     fn programs() -> Vec<Program> {
         let text =
@@ -140,7 +140,7 @@ mod tests {
             kernel,
             ptx: text(kernel.name, kernel.stages + 1),
         };
-        KERNELS.iter().map(program).collect()
+        ENTRIES.iter().map(program).collect()
     }
 
     #[test]
@@ -183,9 +183,9 @@ mod tests {
     fn every_text_is_where_its_group_says() {
         let programs = programs();
         let groups = compress(&programs, None).unwrap();
-        assert!(groups.len() < KERNELS.len() * 2 / 3);
+        assert!(groups.len() < ENTRIES.len() * 2 / 3);
         let found = groups.iter().map(|group| group.kernels.len());
-        assert_eq!(found.sum::<usize>(), KERNELS.len());
+        assert_eq!(found.sum::<usize>(), ENTRIES.len());
         for group in &groups {
             let text = decompress(&group.compressed).unwrap();
             for (kernel, range) in &group.kernels {

@@ -9,6 +9,7 @@
 use std::fmt::Write as _;
 
 use gpu_kernels::KernelInfo;
+use gpu_kernels::fold::CLUSTER;
 
 use crate::Error;
 use crate::ptx::Module;
@@ -35,7 +36,7 @@ fn directives(kernel: &KernelInfo) -> String {
     let _ = writeln!(text, ".minnctapersm {}", kernel.ctas_per_sm);
     if kernel.cluster.ctas() > 1 {
         let _ = writeln!(text, ".explicitcluster");
-        let _ = writeln!(text, ".reqnctapercluster {}, 1, 1", kernel.cluster.ctas());
+        let _ = writeln!(text, "{CLUSTER} {}, 1, 1", kernel.cluster.ctas());
     }
     text
 }
@@ -44,7 +45,7 @@ fn directives(kernel: &KernelInfo) -> String {
 mod tests {
     use super::*;
     use gpu_kernels::Cluster;
-    use gpu_kernels::entry::KERNELS;
+    use gpu_kernels::entry::ENTRIES;
 
     const PTX: &str = ".version 8.0\n.target sm_90a\n.address_size 64\n\
         .visible .entry one(\n\t.param .u64 one_param_0\n)\n{\n\tret;\n}\n";
@@ -55,7 +56,7 @@ mod tests {
             threads: 384,
             ctas_per_sm: 1,
             cluster: Cluster { m: 2, n: 1, k: 1 },
-            ..KERNELS[0]
+            ..ENTRIES[0]
         }
     }
 

@@ -60,7 +60,7 @@ pub mod wasm;
 
 use std::path::{Path, PathBuf};
 
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::ENTRIES;
 use gpu_kernels::probe::PROBES;
 use gpu_kernels::{Arch, KernelInfo};
 
@@ -74,7 +74,7 @@ pub use toolchain::{NoToolchain, Toolchain};
 /// One kernel as the driver gets it: a PTX module with one entry point.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The kernel's row in [`KERNELS`] or [`PROBES`]; `kernel.name` is the entry point.
+    /// The kernel's row in [`ENTRIES`] or [`PROBES`]; `kernel.name` is the entry point.
     pub kernel: &'static KernelInfo,
     /// The text of the module, launch bounds included.
     pub ptx: String,
@@ -83,7 +83,7 @@ pub struct Program {
 /// The result of [`build`] for one target.
 #[derive(Clone, Debug)]
 pub struct Build {
-    /// The kernels, in the order of [`KERNELS`].
+    /// The kernels, in the order of [`ENTRIES`].
     pub programs: Vec<Program>,
     /// The compiler's warnings about the device code.
     pub warnings: Vec<String>,
@@ -114,7 +114,7 @@ impl Build {
 /// `cache` keeps intermediate results between calls; see [`cache_dir`].
 ///
 /// # Errors
-/// The compiler fails, its output and [`KERNELS`] disagree about which entry points
+/// The compiler fails, its output and [`ENTRIES`] disagree about which entry points
 /// there are, or a kernel could hang ([`Error::Divergent`]).
 pub fn build(generator: &Generator, arch: Arch, cache: &Path) -> Result<Build, Error> {
     let build = build_unchecked(generator, arch, OptLevel::default(), cache)?;
@@ -139,16 +139,16 @@ pub fn build_unchecked(
             build_units(toolchain, arch, &codegen_units(arch), level, cache)
         }
         Generator::RustCuda(rust_cuda) => {
-            let kernels = KERNELS.iter().filter(|k| k.arch == arch);
+            let kernels = ENTRIES.iter().filter(|k| k.arch == arch);
             programs(kernels, rust_cuda::compile(rust_cuda, arch, cache)?)
         }
     }
 }
 
-/// The codegen units of `arch`, in the order of [`KERNELS`].
+/// The codegen units of `arch`, in the order of [`ENTRIES`].
 pub fn codegen_units(arch: Arch) -> Vec<&'static str> {
     let mut units = Vec::new();
-    for kernel in KERNELS.iter().filter(|kernel| kernel.arch == arch) {
+    for kernel in ENTRIES.iter().filter(|kernel| kernel.arch == arch) {
         if !units.contains(&kernel.codegen_unit) {
             units.push(kernel.codegen_unit);
         }
@@ -167,7 +167,7 @@ pub fn build_units(
     level: OptLevel,
     cache: &Path,
 ) -> Result<Build, Error> {
-    let kernels = KERNELS
+    let kernels = ENTRIES
         .iter()
         .filter(|kernel| kernel.arch == arch && units.contains(&kernel.codegen_unit));
     let compiled = rustc::compile(toolchain, arch, units, level, cache)?;
@@ -251,7 +251,7 @@ mod tests {
     fn a_build_with_a_kernel_that_could_hang_is_refused_by_name() {
         let build = |ptx: &str| Build {
             programs: vec![Program {
-                kernel: &KERNELS[0],
+                kernel: &ENTRIES[0],
                 ptx: ptx.to_owned(),
             }],
             warnings: Vec::new(),
@@ -266,7 +266,7 @@ mod tests {
         for part in [
             "rustc 1.95.0, LLVM 22.1.2",
             "sm_90a",
-            KERNELS[0].name,
+            ENTRIES[0].name,
             "TILEWISE_DEVICE_RUSTC",
         ] {
             assert!(text.contains(part), "{text}");

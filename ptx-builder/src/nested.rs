@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::ENTRIES;
 
 use crate::Error;
 use crate::toolchain::{CoreLibrary, Toolchain};
@@ -190,7 +190,7 @@ pub(crate) fn workspace(members: &[&str], level: OptLevel) -> String {
 /// Builds for other targets must know them, too.
 pub(crate) fn device_features(enabled: &[&str]) -> String {
     let mut names = vec!["standalone", PROBES_FEATURE, "emulator"];
-    names.extend(KERNELS.iter().map(|kernel| kernel.codegen_unit));
+    names.extend(ENTRIES.iter().map(|kernel| kernel.codegen_unit));
     names.sort_unstable();
     names.dedup();
     let lines = names.iter().map(|name| format!("{name} = []\n"));

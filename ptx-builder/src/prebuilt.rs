@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gpu_kernels::KernelInfo;
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::ENTRIES;
 use sha2::{Digest as _, Sha256};
 
 use crate::group::{self, Group};
@@ -28,7 +28,7 @@ const COMPILER: &str = "compiler ";
 pub struct Prebuilt {
     /// The compiler with its LLVM ([`Toolchain::version`]).
     pub compiler: String,
-    /// The kernels, in the order of [`KERNELS`].
+    /// The kernels, in the order of [`ENTRIES`].
     pub kernels: Vec<PrebuiltKernel>,
     /// The same, compressed.
     pub groups: Vec<Group>,
@@ -71,7 +71,7 @@ pub fn write(
     write(dir.join(MANIFEST), manifest.as_bytes())
 }
 
-/// Reads the folder `dir`, which must have every kernel of [`KERNELS`], each with the PTX
+/// Reads the folder `dir`, which must have every kernel of [`ENTRIES`], each with the PTX
 /// of its hash.
 ///
 /// # Errors
@@ -93,7 +93,7 @@ pub fn read(dir: &Path) -> Result<Prebuilt, Error> {
     // The groups as far as their kernels have been read, and their texts.
     let mut groups: Vec<(Group, String)> = Vec::new();
     let mut kernels = Vec::new();
-    for KernelInfo { name, .. } in KERNELS {
+    for KernelInfo { name, .. } in ENTRIES {
         let (hash, bytes) = listed(lines, name)
             .ok_or_else(|| damaged(&path, &format!("no kernel `{name}`, or no length of it")))?;
         let group_name = group::name(name);
@@ -171,7 +171,7 @@ mod tests {
 
     /// A text in place of each kernel's PTX.
     fn programs() -> Vec<Program> {
-        let programs = KERNELS.iter().map(|kernel| Program {
+        let programs = ENTRIES.iter().map(|kernel| Program {
             kernel,
             ptx: format!(".entry {}()", kernel.name),
         });
@@ -198,7 +198,7 @@ mod tests {
         assert!(!dir.join("old.ptx.lz").exists());
         let found = read(&dir).unwrap();
         assert_eq!(found.compiler, "rustc 1.95.0, LLVM 22.1.2");
-        assert_eq!(found.kernels.len(), KERNELS.len());
+        assert_eq!(found.kernels.len(), ENTRIES.len());
         for (kernel, program) in found.kernels.iter().zip(programs()) {
             assert_eq!(
                 (kernel.name, &kernel.ptx),
@@ -212,7 +212,7 @@ mod tests {
     fn a_damaged_folder_is_refused_by_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
-        let name = KERNELS[0].name;
+        let name = ENTRIES[0].name;
         let refusal = |part: &str| {
             let text = read(dir).unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
@@ -222,7 +222,7 @@ mod tests {
         write(dir, &toolchain(), &all, None).unwrap();
         let file = group::file_name(&group::name(name));
         let other = Program {
-            kernel: &KERNELS[0],
+            kernel: &ENTRIES[0],
             ptx: "other".into(),
         };
         let other = group::compress(&[other], None).unwrap().remove(0);

@@ -82,7 +82,7 @@ fn manifests(units: &[&str], level: OptLevel) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpu_kernels::entry::KERNELS;
+    use gpu_kernels::entry::ENTRIES;
 
     #[test]
     fn each_unit_is_a_package_with_its_feature_on() {
@@ -96,7 +96,7 @@ mod tests {
             for part in ["/gpu-kernels/src/lib.rs'\n", &features, "\nprobes = []\n"] {
                 assert!(text.contains(part), "{text}");
             }
-            for kernel in KERNELS {
+            for kernel in ENTRIES {
                 let feature = format!("\n{} = []\n", kernel.codegen_unit);
                 assert!(text.contains(&feature), "{text}");
             }

@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::ENTRIES;
 use gpu_kernels::{GemmParams, KernelInfo, TensorMaps};
 use ptx_builder::compare::{Difference, Parameter, differences, read};
 use ptx_builder::ptx::Module;
@@ -151,7 +151,7 @@ fn launch_bounds_and_gates_take_the_text_of_both() {
             [".extern .shared .align 1024 .b8 dyn_smem[];\n"]
         );
         assert_eq!(module.leftovers(), [""; 0], "{generator}");
-        let kernels: Vec<&KernelInfo> = KERNELS
+        let kernels: Vec<&KernelInfo> = ENTRIES
             .iter()
             .filter(|kernel| ["naive_f32", "pack_16"].contains(&kernel.name))
             .collect();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use fake::{COMPONENTS, Machine};
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::ENTRIES;
 use gpu_kernels::{Arch, GemmParams, TensorMaps};
 use ptx_builder::{Build, Error, Generator};
 
@@ -18,7 +18,7 @@ fn module(arch: Arch) -> String {
          .version 9.0\n.target {}\n.address_size 64\n",
         arch.name()
     );
-    for kernel in KERNELS.iter().filter(|kernel| kernel.arch == arch) {
+    for kernel in ENTRIES.iter().filter(|kernel| kernel.arch == arch) {
         let name = kernel.name;
         text += &format!(
             "\t// .globl\t{name}\n.visible .entry {name}(\n\
@@ -46,7 +46,7 @@ fn its_ptx_gets_the_launch_bounds_of_the_table() {
     // cargo run --locked --package BUILDER -- DIRECTORY TARGET
     let script = format!("cp {} \"$7/$8.ptx\"", from.display());
     let build = build(&machine, &script).unwrap();
-    let count = KERNELS.iter().filter(|k| k.arch == Arch::Sm75).count();
+    let count = ENTRIES.iter().filter(|k| k.arch == Arch::Sm75).count();
     assert_eq!(build.programs.len(), count);
     for program in &build.programs {
         let bounds = format!(")\n.maxntid {}, 1, 1\n", program.kernel.threads);

@@ -187,11 +187,11 @@ fn is_release(toolchain: &Toolchain, release: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpu_kernels::entry::KERNELS;
+    use gpu_kernels::entry::ENTRIES;
     use ptx_builder::toolchain::CoreLibrary;
 
     fn kernels(release: &str, ptx: impl Fn(&str) -> String) -> Kernels {
-        let programs = KERNELS.iter().map(|kernel| Program {
+        let programs = ENTRIES.iter().map(|kernel| Program {
             kernel,
             ptx: ptx(kernel.name),
         });
@@ -229,7 +229,7 @@ mod tests {
         prebuilt::write(folder.path(), &packaged.toolchain, &packaged.programs, None).unwrap();
         packaged.compare(folder.path()).unwrap();
         let refusal = |kernels: Kernels| kernels.compare(folder.path()).unwrap_err().to_string();
-        let last = KERNELS.last().unwrap().name;
+        let last = ENTRIES.last().unwrap().name;
         let other = |name: &str| {
             if name == last {
                 "other".into()

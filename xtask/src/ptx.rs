@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use gpu_kernels::fold::fold;
-use gpu_kernels::{Arch, DType, Form};
+use gpu_kernels::{Arch, ClusterShape, DType, Form};
 use ptx_builder::gates::{self, Violation};
 use ptx_builder::ptxas::{Report, Tools};
 use ptx_builder::{Build, Codegen, Error, Generator, GeneratorChoice, OptLevel, Program, compare};
@@ -262,9 +262,13 @@ fn plain(program: &Program) -> Program {
         DType::Tf32 => DType::F32,
         input => input,
     };
+    let form = Form {
+        cluster: ClusterShape::of(kernel.cluster),
+        ..Form::plain(output)
+    };
     Program {
         kernel,
-        ptx: fold(&program.ptx, kernel.name, &Form::plain(output)),
+        ptx: fold(&program.ptx, kernel.entry, &form),
     }
 }
 

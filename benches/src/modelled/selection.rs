@@ -61,7 +61,8 @@ pub fn choose(
 }
 
 /// The kernels for tensor cores that can run `problem` on `target` and read its operands as
-/// well as any other of their family, with every kernel built.
+/// well as any other of their family, with every kernel built; of a family, what is expected to be
+/// fastest first.
 pub fn kernels_worth_measuring(problem: ProblemSpec, target: &Target) -> Vec<&'static str> {
     let Ok(described) = described(problem) else {
         return Vec::new();

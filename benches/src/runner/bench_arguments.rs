@@ -58,6 +58,11 @@ pub struct BenchArgs {
     #[arg(long, requires = ONLY_CHOICE, conflicts_with_all = ["kernels", "row_major"])]
     pub every_kernel: bool,
 
+    /// Of --every-kernel, measure so many of those that the library expects to be fastest.
+    /// [default: all]
+    #[arg(long, requires = "every_kernel", value_name = "COUNT")]
+    pub fastest_expected: Option<usize>,
+
     /// Types of A and B: f16, bf16, tf32, f16x3, f32. [default: the suite's, else f16]
     #[arg(long, value_delimiter = ',', value_parser = names::parse_dtype)]
     pub dtypes: Vec<DType>,

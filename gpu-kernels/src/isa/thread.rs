@@ -1,6 +1,8 @@
 //! The indices of a thread and its CTA, and the barriers of a CTA and a warp (PTX ISA,
 //! "Special Registers", "Parallel Synchronization and Communication Instructions").
 
+use crate::cluster::Cluster;
+
 /// A position in the launch grid: the CTA's index and the grid's size.
 ///
 /// For a kernel with clusters, index and size along x count clusters, not CTAs.
@@ -17,12 +19,15 @@ pub struct CtaPosition {
 }
 
 impl CtaPosition {
-    /// The position of this CTA's cluster of `ctas` CTAs along x, among the launch's clusters.
+    /// The position of this CTA's cluster, whose CTAs lie along x, among the launch's clusters.
     #[inline(always)]
-    pub fn of_cluster(self, ctas: u32) -> CtaPosition {
+    pub fn of_cluster(self, cluster: Cluster) -> CtaPosition {
+        // One by one: LLVM knows that a power of two is not 0, but not that a product of them is not,
+        // and would check the divisor.
+        let clusters = |ctas| ctas / cluster.m / cluster.n / cluster.k;
         CtaPosition {
-            x: self.x / ctas,
-            grid_x: self.grid_x / ctas,
+            x: clusters(self.x),
+            grid_x: clusters(self.grid_x),
             ..self
         }
     }

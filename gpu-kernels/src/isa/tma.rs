@@ -55,7 +55,7 @@ impl CachePolicy {
     /// `createpolicy.fractional.L2::evict_first` computes the same value. But ptxas does not
     /// evaluate it, and in two kernels the registers that it took made others spill.
     #[inline(always)]
-    pub const fn evict_first(sixteenths: u16) -> CachePolicy {
+    pub const fn evict_first(sixteenths: u8) -> CachePolicy {
         match sixteenths {
             0 => CachePolicy::EVICT_NORMAL,
             _ => CachePolicy((0x11F0 + 0x10 * sixteenths as u64) << 48),

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gpu_kernels::entry::{FUNCTIONS, KERNELS};
+use gpu_kernels::entry::{ENTRIES, FUNCTIONS, KERNELS};
 use gpu_kernels::problem::MapAddress;
 use gpu_kernels::{Form, GemmParams, KernelInfo, Schedule, TensorMaps};
 use tilewise_emulator::semantics::swizzle::Swizzle;
@@ -103,8 +103,8 @@ type Body = unsafe fn(&GemmParams, MapAddress);
 
 /// The function that a thread of `kernel` runs.
 fn body_of(kernel: &KernelInfo) -> Option<Body> {
-    let named = |other: &KernelInfo| other.name == kernel.name;
-    if let Some(place) = KERNELS.iter().position(named) {
+    let named = |other: &KernelInfo| other.entry == kernel.entry;
+    if let Some(place) = ENTRIES.iter().position(named) {
         return Some(FUNCTIONS[place]);
     }
     #[cfg(feature = "probes")]

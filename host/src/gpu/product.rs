@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpu_kernels::order::Divisor;
-use gpu_kernels::{EpilogueArguments, Family, Form, GemmParams, Planes, Raster, TensorMaps};
+use gpu_kernels::{
+    ClusterShape, EpilogueArguments, Family, Form, GemmParams, Planes, Raster, TensorMaps,
+};
 
 use super::backend::{Function, LaunchConfig};
 use super::epilogue::BoundEpilogue;
@@ -84,6 +86,7 @@ impl ProductLaunch {
         let kernel = &choice.kernel;
         let mut form = Form {
             evict_first: eviction::evict_first(&choice, &problem, &target),
+            cluster: ClusterShape::of(kernel.cluster),
             ..problem.form()
         };
         if choice.line_classes > 1 {

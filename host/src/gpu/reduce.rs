@@ -2,7 +2,7 @@
 //! have left in the workspace, and stores C ([`gpu_kernels::kernels::reduce`]).
 
 use gpu_kernels::kernels::reduce;
-use gpu_kernels::{EvictFirst, Form, GemmParams, KernelInfo, TensorMaps};
+use gpu_kernels::{ClusterShape, EvictFirst, Form, GemmParams, KernelInfo, TensorMaps};
 
 use super::backend::{Function, LaunchConfig};
 use super::opened::Gpu;
@@ -25,9 +25,10 @@ impl Reduce {
         choice: &Choice,
         form: &Form,
     ) -> Result<Self, Error> {
-        // It loads nothing through TMA, so one compiled kernel serves all policies.
+        // It loads nothing through TMA, so one compiled kernel serves all policies and clusters.
         let form = Form {
             evict_first: EvictFirst::NONE,
+            cluster: ClusterShape::NONE,
             ..*form
         };
         Ok(Reduce {

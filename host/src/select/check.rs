@@ -37,7 +37,7 @@ pub fn check(
             has: target.compute_capability,
         });
     }
-    if !(catalog.is_built)(kernel.name) {
+    if !(catalog.is_built)(kernel.entry) {
         return Err(Rejection::NotBuilt);
     }
     if kernel.shared_bytes > target.shared_bytes_per_cta {

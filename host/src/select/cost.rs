@@ -21,6 +21,9 @@
 //! L2 serves the whole GPU: where half of the SMs ask, it serves each of them in half the time. A
 //! line for which many CTAs ask at the same time takes longer.
 //!
+//! `set-up` is that of the stages, of clusters, and a part of the k-block that nothing hides: the first
+//! one arrives before there is anything to multiply, the last one is multiplied when nothing arrives.
+//!
 //! `ahead` is what the producer of a persistent CTA loads for the next tile while the consumers
 //! store this one.
 //!
@@ -96,12 +99,16 @@ use work::{Source, Work};
 pub use task::{Alignment, Task};
 
 /// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: u64 = 71;
+const CLUSTER_LATENCY: u64 = 90;
 
 /// Cycles to set up a stage of a hopper kernel. With as many, the estimate takes 64×64×128 tiles with
 /// 6 stages for 256³ and 512³, and not 64×32×64 tiles with 16. By those, 512³ nn is at 1.08 and 1.11
 /// of cuBLASLt on an H200, cold, and was at 1.01 by these, in different runs.
 const STAGE: u64 = 69;
+
+/// The percentage of what one k-block takes to arrive, or to be multiplied where that takes less, that
+/// nothing hides: once a launch (`KBlock::unhidden`).
+const UNHIDDEN: u64 = 106;
 
 /// The 1000ths by which clusters that share loads have to be better: without them, 2048³ would take
 /// 256×128 tiles in clusters, which were not measured there, for an estimate that is 0.6 % lower.
@@ -111,7 +118,7 @@ const SHARED_LOADS_MARGIN: u64 = 7;
 /// read the operand that they share from different places on, so that fewer of their requests meet.
 /// Of 170 launches with as many tiles as without classes, four and eight were 4 to 5 % slower than
 /// estimated without this.
-const APART_MARGIN: (u64, u64) = (35, 78);
+const APART_MARGIN: (u64, u64) = (22, 160);
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
@@ -171,8 +178,10 @@ pub(super) fn under(
         1 => 0,
         _ => CLUSTER_LATENCY,
     };
-    let stages = match kernel.family {
-        Family::Hopper => STAGE * u64::from(kernel.stages),
+    let set_up = match kernel.family {
+        Family::Hopper => {
+            STAGE * u64::from(kernel.stages) + works.dram.unhidden() * UNHIDDEN / 100
+        }
         _ => 0,
     };
     // A margin in 1000ths.
@@ -187,7 +196,7 @@ pub(super) fn under(
     };
     let cycles = cycles.map(|cycles| {
         let cycles = (cluster + cycles) * (1000 + margin) / 1000;
-        stages + cycles * (1000 + apart) / 1000
+        set_up + cycles * (1000 + apart) / 1000
     });
     Cost {
         mean: cycles.mean(),

@@ -74,7 +74,7 @@ pub(crate) fn evict_first(choice: &Choice, problem: &Problem, target: &Target) -
 
 /// The share of an operand of `bytes` that is evicted first, if about `kept` bytes are not; its
 /// lines are cache lines, or straddle them.
-fn sixteenths(bytes: u64, kept: u64, has_cache_lines: bool) -> u16 {
+fn sixteenths(bytes: u64, kept: u64, has_cache_lines: bool) -> u8 {
     match 2 * bytes / kept.max(1) {
         0..3 => 0,
         3..6 => 8,

@@ -282,7 +282,7 @@ fn find<'a>(
     catalog.kernels.iter().find(|kernel| {
         (kernel.family, kernel.input) == (family, input)
             && kernel.arch.runs_on(major, minor)
-            && (catalog.is_built)(kernel.name)
+            && (catalog.is_built)(kernel.entry)
     })
 }
 

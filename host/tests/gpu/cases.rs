@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use gpu_kernels::entry::of_same_entry;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -79,6 +80,10 @@ pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     let mut names = HashSet::new();
     let mut planned = generator.planned;
     planned.retain(|planned| names.insert(planned.case.to_string()));
+    // Kernels of one entry point share its cases.
+    let (kernels, place) = of_same_entry(kernel);
+    let mut index = 0..planned.len();
+    planned.retain(|_| index.next().is_some_and(|index| index % kernels.len() == place));
     planned
 }
 

@@ -37,7 +37,7 @@ enum Large {
 }
 
 /// Sizes of the operand, in quarters of L2, and the sixteenths of its lines that are evicted first.
-const SHARES: [(usize, u16); 5] = [(2, 8), (4, 12), (8, 14), (16, 16), (32, 0)];
+const SHARES: [(usize, u8); 5] = [(2, 8), (4, 12), (8, 14), (16, 16), (32, 0)];
 
 /// Rows or columns of the other operand.
 const FEW: usize = 24;
@@ -65,7 +65,7 @@ fn check(device: &Device, large: Large) -> Result<(), String> {
 
 /// A product whose large operand fills so many quarters of L2: the share of that operand that is
 /// evicted first, and whether C is the same as in parts.
-fn compare(device: &Device, large: Large, quarters: usize) -> Result<(u16, bool), Error> {
+fn compare(device: &Device, large: Large, quarters: usize) -> Result<(u8, bool), Error> {
     let l2 = device.gpu_info().map_or(0, |gpu| gpu.l2_bytes) as usize;
     let elements = quarters * l2 / 4 / size_of::<f16>();
     let k = (elements.isqrt() / 64 * 64).max(64);
@@ -101,7 +101,7 @@ fn multiply(
     [stored, few]: [&Matrix<f16>; 2],
     range: Range<usize>,
     c: &mut Matrix<f32>,
-) -> Result<u16, Error> {
+) -> Result<u8, Error> {
     let (stored, few, c) = (stored.view(), few.view(), c.view_mut());
     let k = few.rows().max(few.cols());
     let (a, b, mut c) = match large {

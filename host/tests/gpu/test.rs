@@ -234,7 +234,7 @@ pub fn is_emulated(device: &Device) -> bool {
 
 /// Whether this build has the PTX of `kernel`.
 pub fn is_built(kernel: &KernelInfo) -> bool {
-    (Catalog::embedded().is_built)(kernel.name)
+    (Catalog::embedded().is_built)(kernel.entry)
 }
 
 impl Test {

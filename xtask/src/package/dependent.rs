@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use gpu_kernels::Arch;
-use gpu_kernels::entry::KERNELS;
+use gpu_kernels::entry::ENTRIES;
 use ptx_builder::{prebuilt, toolchain};
 
 use super::{
@@ -96,7 +96,7 @@ fn directory(package: &str) -> String {
 /// What the program prints.
 fn expected(kernels: &Kernels) -> String {
     let mut counts: BTreeMap<Arch, usize> = BTreeMap::new();
-    for kernel in KERNELS {
+    for kernel in ENTRIES {
         *counts.entry(kernel.arch).or_default() += 1;
     }
     let counts = counts

@@ -107,8 +107,10 @@ impl Runner<'_> {
         let target = self.device.gpu_info().map(|info| info.target());
         if let Some(target) = target.filter(|_| self.args.every_kernel) {
             let names = selection::kernels_worth_measuring(problem, &target);
+            let count = self.args.fastest_expected.unwrap_or(names.len());
             let forced = names
                 .into_iter()
+                .take(count)
                 .map(|name| Some(KernelChoice::Entry(name)));
             return [None].into_iter().chain(forced).collect();
         }

@@ -29,27 +29,29 @@ use super::origin::Origin;
 use super::pipeline::{self, Consumer, Peers, Share};
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits};
+use crate::cluster::Cluster;
+use crate::cluster::ClusterShape;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread};
-use crate::kernel::Cluster;
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::WorkTile;
 
-/// CTAs on adjacent tiles share their loads: `DOWN` CTAs along M share B, `ACROSS` CTAs
-/// along N share A. Consumers share the rows of a tile.
-pub struct Clusters<const DOWN: u32, const ACROSS: u32>;
+/// CTAs on adjacent tiles share their loads: CTAs along M share B, CTAs along N share A. Consumers
+/// share the rows of a tile.
+///
+/// How many CTAs there are is a part of the launch's form, so that one compiled tile serves all
+/// shapes of clusters: the host folds it into the PTX, and the driver's compiler makes constants of
+/// all that follows from it.
+pub struct Clusters;
 
-impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROSS> {
-    const CLUSTER: Cluster = Cluster {
-        m: DOWN,
-        n: ACROSS,
-        k: 1,
-    };
+impl KernelSchedule for Clusters {
+    const CLUSTER_OF_FORM: bool = true;
 
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
-        let peers = Multicast::new(Self::CLUSTER);
+        let cluster = Self::cluster(params);
+        let peers = Multicast::new(params.form.cluster);
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: as in rung 1; the cluster barriers ensure that no CTA touches a peer
@@ -57,7 +59,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
         unsafe {
             dependency::launch_dependents();
             // A stage is read by the CTAs in our row and column of the cluster.
-            pipeline::set_up(maps, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
+            pipeline::set_up(maps, smem, cluster.m + cluster.n - 1);
             // Relaxed is enough: the fence in `set_up` has released the barriers, and
             // peers need to see no other write.
             cluster::arrive_relaxed();
@@ -81,20 +83,20 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for Clusters<DOWN, ACROS
 /// This CTA among the CTAs of its cluster, which are numbered down the columns.
 #[derive(Clone, Copy)]
 pub(super) struct Multicast {
-    shape: Cluster,
+    shape: ClusterShape,
 }
 
 impl Multicast {
     #[inline(always)]
-    pub(super) fn new(shape: Cluster) -> Self {
+    pub(super) fn new(shape: ClusterShape) -> Self {
         Multicast { shape }
     }
 
     /// Row and column in the cluster.
     #[inline(always)]
     pub(super) fn place(self) -> (u32, u32) {
-        let rank = cluster::rank();
-        (rank % self.shape.m, rank / self.shape.m)
+        let (rank, Cluster { m, .. }) = (cluster::rank(), self.shape.cluster());
+        (rank % m, rank / m)
     }
 
     /// Where this CTA's part begins of the cluster's `tile`. The part may
@@ -105,15 +107,12 @@ impl Multicast {
     }
 }
 
-/// The first CTA of every column of a cluster, as a mask.
-const fn column_starts(cluster: Cluster) -> u32 {
-    let mut mask = 0;
-    let mut column = 0;
-    while column < cluster.n {
-        mask |= 1 << (column * cluster.m);
-        column += 1;
-    }
-    mask
+/// The first CTA of every column of a cluster of eight CTAs at most, as a mask: every `m`-th of
+/// `m · n` bits. Without a loop, the compilers fold it as the rest.
+const fn column_starts(shape: ClusterShape) -> u32 {
+    // Of 8 bits every one, every other one, every fourth one and the first one.
+    let every = 0x01_11_55_ff_u32 >> (8 * shape.log2_m as u32);
+    every & ((1 << shape.cluster().ctas()) - 1)
 }
 
 impl Peers for Multicast {
@@ -122,7 +121,7 @@ impl Peers for Multicast {
         let (down, across) = self.place();
         Share {
             index: across,
-            of: self.shape.n,
+            of: self.shape.cluster().n,
             // Bits down, down + m, down + 2m, …: one in each column of the cluster.
             peers: column_starts(self.shape) << down,
         }
@@ -131,11 +130,12 @@ impl Peers for Multicast {
     #[inline(always)]
     fn share_of_b(self) -> Share {
         let (down, across) = self.place();
+        let Cluster { m, .. } = self.shape.cluster();
         Share {
             index: down,
-            of: self.shape.m,
+            of: m,
             // A run of m bits: one column of the cluster.
-            peers: ((1 << self.shape.m) - 1) << (across * self.shape.m),
+            peers: ((1 << m) - 1) << (across * m),
         }
     }
 
@@ -143,10 +143,11 @@ impl Peers for Multicast {
     #[inline(always)]
     unsafe fn release<K: KernelTraits>(self, smem: SharedMemory<K>, stage: u32, lane: u32) {
         let (down, across) = self.place();
-        let peer = (lane % self.shape.m, lane / self.shape.m);
+        let cluster = self.shape.cluster();
+        let peer = (lane % cluster.m, lane / cluster.m);
         // `|` and `&`, because `||` and `&&` would become branches.
         let reads = (peer.0 == down) | (peer.1 == across);
-        let exists = lane < self.shape.sharing();
+        let exists = lane < cluster.sharing();
         // SAFETY: no peer exits before the cluster barrier at the end.
         unsafe { smem.empty(stage).arrive_at_if(exists & reads, lane) }
     }
@@ -203,5 +204,22 @@ unsafe fn consume<K: KernelTraits>(
             store.tile(&mut accumulators, origin);
         }
         store.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_starts_at_every_mth_cta() {
+        for m in [1, 2, 4, 8] {
+            for n in [1, 2, 4, 8].into_iter().filter(|n| m * n <= 8) {
+                let starts = (0..n).map(|column| 1_u32 << (column * m));
+                let cluster = Cluster { m, n, k: 1 };
+                let found = column_starts(ClusterShape::of(cluster));
+                assert_eq!(found, starts.sum(), "{m}×{n}");
+            }
+        }
     }
 }

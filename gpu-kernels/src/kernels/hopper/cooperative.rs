@@ -79,7 +79,7 @@ fn tiles_of<K: KernelTraits, const HERE: bool>(params: &GemmParams) -> TileSched
     } else {
         thread::cta_position()
     };
-    let position = position.of_cluster(K::CLUSTER.ctas());
+    let position = position.of_cluster(K::Schedule::cluster(params));
     let batches = if !K::FUSED || here(params.form.planes as u32) != Planes::Batch as u32 {
         None
     } else {

@@ -37,13 +37,13 @@ use super::pipeline::Consumer;
 use super::shared_memory::{Mbarrier, SharedMemory, StagedTile, Staging};
 use super::tma_load::is_gated;
 use super::traits::{Accumulators, KernelTraits};
+use crate::cluster::Cluster;
 use crate::dtype::ElementType as _;
 use crate::epilogue::{Activation, SourceUse, pack_pair, times};
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{shared, thread, tma, warpgroup};
-use crate::kernel::Cluster;
 use crate::problem::{GemmParams, MapAddress, MapOf};
 use crate::unroll::unroll;
 

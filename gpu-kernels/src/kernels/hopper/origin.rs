@@ -1,7 +1,7 @@
 //! [`Origin`]: where the tile of a CTA begins.
 
 use super::line_classes;
-use super::traits::KernelTraits;
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::problem::GemmParams;
 use crate::schedule::WorkTile;
 
@@ -31,9 +31,10 @@ impl Origin {
         (down, across): (u32, u32),
     ) -> Self {
         let WorkTile { m, n, batch } = line_classes::tile_of_class::<K>(params, tile);
+        let cluster = K::Schedule::cluster(params);
         Origin {
-            row: (m * K::CLUSTER.m + down) * K::BLOCK_M,
-            col: (n * K::CLUSTER.n + across) * K::BLOCK_N,
+            row: (m * cluster.m + down) * K::BLOCK_M,
+            col: (n * cluster.n + across) * K::BLOCK_N,
             batch,
         }
     }

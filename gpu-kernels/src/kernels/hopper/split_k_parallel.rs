@@ -22,9 +22,10 @@ use super::pipeline::{self, Consumer};
 use super::shared_memory::SharedMemory;
 use super::stream_k::Workspace;
 use super::traits::{KernelSchedule, KernelTraits};
+use crate::cluster::Cluster;
+use crate::cluster::ClusterShape;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread};
-use crate::kernel::Cluster;
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::CtaPosition;
@@ -43,7 +44,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for SplitKParallel<DOWN,
 
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
-        let peers = Multicast::new(Self::CLUSTER);
+        let peers = Multicast::new(ClusterShape::of(Self::CLUSTER));
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: as in rung 3.
         unsafe {
@@ -70,7 +71,7 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for SplitKParallel<DOWN,
 /// The cluster of this CTA, in the place of the CTA in a launch without clusters.
 #[inline(always)]
 fn cluster_position<K: KernelTraits>() -> CtaPosition {
-    thread::cta_position().of_cluster(K::CLUSTER.ctas())
+    thread::cta_position().of_cluster(K::CLUSTER)
 }
 
 /// The part of a tile that this cluster computes.

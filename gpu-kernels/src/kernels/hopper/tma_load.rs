@@ -4,7 +4,7 @@ use super::line_classes;
 use super::origin::Origin;
 use super::pipeline::{Peers, Share};
 use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
-use super::traits::{KernelTraits, ROW_BYTES};
+use super::traits::{KernelSchedule, KernelTraits, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
 use crate::form::Planes;
 use crate::isa::tma::{self, CachePolicy};
@@ -118,15 +118,18 @@ impl TileLoads {
         origin: Origin,
     ) -> Self {
         let gated = is_gated::<K>(params);
+        let shares_both = K::Schedule::cluster(params).shares_both();
         let a = Tile::new::<K>(
             (K::A::MAJOR, K::BLOCK_M),
             peers.share_of_a(),
             (params.m, origin.row),
+            shares_both,
         );
         let b = Tile::new::<K>(
             (K::B::MAJOR, K::BLOCK_N),
             peers.share_of_b(),
             (params.n, origin.col),
+            shares_both,
         );
         let map = |cut: bool, last, all| maps.of(if cut { last } else { all });
         let evict_first = params.form.evict_first;
@@ -213,12 +216,14 @@ struct Tile {
 }
 
 impl Tile {
-    /// The `extent` rows from `first` on of an operand with `rows` rows, still without a map.
+    /// The `extent` rows from `first` on of an operand with `rows` rows, still without a map, where
+    /// CTAs share loads of both operands or of one.
     #[inline(always)]
     fn new<K: KernelTraits>(
         (major, extent): (Major, u32),
         share: Share,
         (rows, first): (u32, u32),
+        shares_both: bool,
     ) -> Self {
         let left = rows.saturating_sub(first);
         let is_alone = matches!(major, Major::K) && share.of == 1;
@@ -231,7 +236,7 @@ impl Tile {
                 Major::K => extent,
                 // Whole boxes, whose columns past the tile no multiply reads; and all of them
                 // where a peer must not run ahead.
-                Major::Mn if K::CLUSTER.shares_both() => extent.next_multiple_of(K::ATOM_K),
+                Major::Mn if shares_both => extent.next_multiple_of(K::ATOM_K),
                 Major::Mn => left.min(extent).next_multiple_of(K::ATOM_K),
             },
             is_cut: is_alone && rows > extent && left < extent,

@@ -8,11 +8,11 @@
 //!   swizzle atoms along K      128 bytes of K each, one or two in a k-block
 //! ```
 
+use crate::cluster::Cluster;
 use crate::dtype::DType;
 use crate::dtype::ElementType;
 use crate::dtype::{Contiguous, Major};
 use crate::isa::wgmma;
-use crate::kernel::Cluster;
 use crate::problem::{GemmParams, MapAddress};
 
 /// Bytes of a row of a swizzle atom: the span of the 128-byte swizzle.
@@ -21,8 +21,10 @@ pub const ROW_BYTES: u32 = 128;
 /// How the warpgroups of a CTA, and the CTAs of a launch, divide the work: one type for
 /// each rung of the ladder, like CUTLASS's `KernelTmaWarpSpecialized…` tags.
 pub trait KernelSchedule {
-    /// CTAs of a cluster.
+    /// CTAs of a cluster, where all launches have the same.
     const CLUSTER: Cluster = Cluster::NONE;
+    /// Whether the form of a launch says how many CTAs share loads, and not [`Self::CLUSTER`].
+    const CLUSTER_OF_FORM: bool = false;
     /// Whether the consumers alternate at tiles instead of sharing the rows of each tile.
     const PING_PONG: bool = false;
     /// Whether CTAs share the tiles of the last wave. Such a kernel runs under
@@ -39,6 +41,16 @@ pub trait KernelSchedule {
     /// Arrivals that complete a `full` barrier. With TMA there is the producer's, and the bytes
     /// are counted separately.
     const ARRIVALS: u32 = 1;
+
+    /// CTAs of a cluster of this launch.
+    #[inline(always)]
+    fn cluster(params: &GemmParams) -> Cluster {
+        if Self::CLUSTER_OF_FORM {
+            params.form.cluster.cluster()
+        } else {
+            Self::CLUSTER
+        }
+    }
 
     /// The kernel, as one thread runs it.
     ///
@@ -76,7 +88,8 @@ pub trait KernelTraits {
     /// Whether C is contiguous along M, and not along N.
     const C_ALONG_M: bool;
 
-    /// CTAs of a cluster.
+    /// CTAs of a cluster, where all launches have the same; with [`KernelSchedule::CLUSTER_OF_FORM`],
+    /// `k` alone has a meaning.
     const CLUSTER: Cluster = Self::Schedule::CLUSTER;
     /// Parts of an operand's elements: a k-block takes as many stages, one for each part.
     const PARTS: u32 = Self::Element::DTYPE.parts();
@@ -159,6 +172,7 @@ pub trait KernelTraits {
                 || Self::ATOMS == 1
                     && Self::M64_TILES == 1
                     && Self::CLUSTER.ctas() == 1
+                    && !Self::Schedule::CLUSTER_OF_FORM
                     && !Self::Schedule::PING_PONG
                     && !Self::Schedule::STREAM_K,
             "with A in registers, a consumer has one m64 tile and shares its stages with no CTA"
@@ -196,15 +210,6 @@ pub trait KernelTraits {
                 || Self::Element::DTYPE.bytes() == 2
                 || Self::BLOCK_N.is_multiple_of(32)
         );
-        assert!(Self::CLUSTER.m.is_power_of_two() && Self::CLUSTER.n.is_power_of_two());
-        assert!(
-            !Self::FUSED || Self::CLUSTER.m == 1 || matches!(Self::B::MAJOR, Major::K),
-            "the loads of pairs of columns do not divide boxes along K"
-        );
-        assert!(
-            Self::CLUSTER.ctas() <= 8,
-            "the largest cluster every Hopper GPU can launch"
-        );
         assert!(
             Self::CLUSTER.k == 1 || Self::CLUSTER.sharing() == 1 && Self::M64_TILES == 1,
             "CTAs that split K share no loads, and their consumers have one m64 tile each"
@@ -217,7 +222,6 @@ pub trait KernelTraits {
             Self::BLOCK_K == Self::ATOMS * Self::ATOM_K && matches!(Self::ATOMS, 1 | 2),
             "a k-block is one or two swizzle atoms deep"
         );
-        assert!(Self::BLOCK_M / Self::CLUSTER.n >= 8 && Self::BLOCK_N / Self::CLUSTER.m >= 8);
         assert!(
             Self::STAGES >= 2,
             "one stage cannot overlap loading and multiplying"

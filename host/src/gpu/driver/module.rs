@@ -27,7 +27,7 @@ const SHARED_BYTES_WITHOUT_OPT_IN: u32 = 48 * 1024;
 /// Size of the buffer for the log of the driver's compiler, in bytes.
 const LOG_BYTES: usize = 8 * 1024;
 
-/// What a module is compiled for: a kernel's name, and the form that is folded into its PTX.
+/// What a module is compiled for: an entry point, and the form that is folded into its PTX.
 type Key = (&'static str, Form);
 
 /// The kernels that one GPU has loaded.
@@ -53,7 +53,7 @@ pub(super) fn function(
     kernel: &KernelInfo,
     form: &Form,
 ) -> Result<Function, Error> {
-    let key = (kernel.name, *form);
+    let key = (kernel.entry, *form);
     if let Some(found) = modules.lock().get(&key) {
         return Ok(found.function);
     }
@@ -70,7 +70,7 @@ impl Modules {
 
 impl Loaded {
     fn new(kernel: &KernelInfo, form: &Form) -> Result<Self, Error> {
-        let ptx = fold(&embedded::ptx(kernel.name)?, kernel.name, form);
+        let ptx = fold(&embedded::ptx(kernel.entry)?, kernel.entry, form);
         let mut loaded = Loaded {
             module: load(kernel.name, &ptx)?,
             function: Function {
@@ -80,7 +80,7 @@ impl Loaded {
             },
         };
         let mut function = std::ptr::null_mut();
-        let name = CString::new(kernel.name).expect("an identifier holds no NUL");
+        let name = CString::new(kernel.entry).expect("an identifier holds no NUL");
         // SAFETY: the module is loaded; the handle outlives the call.
         check("cuModuleGetFunction", unsafe {
             binding::cuModuleGetFunction(&mut function, loaded.module, name.as_ptr())

@@ -6,14 +6,14 @@ use super::*;
 use crate::select::eviction;
 
 /// Of the library's choice for a product whose B lies along K, in sixteenths of A and of B.
-fn of(m: u32, n: u32, k: u32) -> (u16, u16) {
+fn of(m: u32, n: u32, k: u32) -> (u8, u8) {
     let mut nt = problem(DType::F16, m, n, k);
     nt.b = Strides::new(1, k.into());
     evicted(LIBRARY, &nt, &Request::default())
 }
 
 /// The operands are those that the caller names.
-fn evicted(catalog: Catalog, problem: &Problem, request: &Request) -> (u16, u16) {
+fn evicted(catalog: Catalog, problem: &Problem, request: &Request) -> (u8, u8) {
     let choice = choose(catalog, problem, &H200, request).unwrap();
     let EvictFirst { a, b } = match choice.transposed {
         false => eviction::evict_first(&choice, problem, &H200),
