@@ -52,6 +52,7 @@ const fn kernel(
     let block = Block { m, n, k: 64 };
     KernelInfo {
         name,
+        entry: name,
         ..KernelInfo::new(family, arch, input, block, 128)
     }
 }
