@@ -8,8 +8,7 @@
 //! k_block = max(arithmetic ⊕ shared ⊕ asked, arrives) + waits + power     BLOCK_K of one tile;
 //!           a ⊕ b = (a⁴ + b⁴)^¼
 //! wave    = max(k_blocks · k_block + classed, DRAM) + store
-//! ahead   = half of min(k_blocks, stages) · (k_block − arithmetic), or of store
-//! cycles  = set-up + wave + (waves − 1) · (wave · apart − ahead)
+//! cycles  = set-up + wave + (waves − 1) · wave · apart
 //! ```
 //!
 //! `shared` is what shared memory takes to be written by TMA and read by `wgmma`.
@@ -24,9 +23,6 @@
 //! `set-up` is that of the stages, of clusters, and a part of the k-block that nothing hides: the first
 //! one arrives before there is anything to multiply, the last one is multiplied when nothing arrives.
 //!
-//! `ahead` is what the producer of a persistent CTA loads for the next tile while the consumers
-//! store this one.
-//!
 //! `apart` is 1, but for clusters of four and eight, whose CTAs drift apart after the first wave.
 //!
 //! DRAM is the time for a wave's share of A, B and C, each read or written once. A wave that
@@ -40,10 +36,10 @@
 //!
 //! Under the ping-pong schedule, one consumer stores its tile while the other multiplies.
 //! The longer of the two phases counts, and only the store of the last tile is not hidden.
-//! An order barrier separates the main loops of the two consumers:
+//! An order barrier separates the main loops of the two consumers, of which the first waits for none:
 //!
 //! ```text
-//! first  = max(k_blocks · k_block + order_barrier, DRAM)
+//! first  = max(k_blocks · k_block, DRAM)
 //! wave   = max(max(k_blocks · k_block, store, k_blocks · asked + stored) + order_barrier, DRAM)
 //! cycles = set-up + first + (waves − 1) · wave + store
 //! ```
@@ -98,17 +94,18 @@ use work::{Source, Work};
 
 pub use task::{Alignment, Task};
 
-/// Cycles to start clusters and stop them together, fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: u64 = 90;
+/// Cycles to start clusters and stop them together, with operands from DRAM and with operands in L2,
+/// where launches follow each other closely; fitted as the constants of `cost/work.rs`.
+const CLUSTER_LATENCY: (u64, u64) = (103, 15);
 
 /// Cycles to set up a stage of a hopper kernel. With as many, the estimate takes 64×64×128 tiles with
 /// 6 stages for 256³ and 512³, and not 64×32×64 tiles with 16. By those, 512³ nn is at 1.08 and 1.11
 /// of cuBLASLt on an H200, cold, and was at 1.01 by these, in different runs.
-const STAGE: u64 = 69;
+const STAGE: u64 = 28;
 
 /// The percentage of what one k-block takes to arrive, or to be multiplied where that takes less, that
 /// nothing hides: once a launch (`KBlock::unhidden`).
-const UNHIDDEN: u64 = 106;
+const UNHIDDEN: u64 = 19;
 
 /// The 1000ths by which clusters that share loads have to be better: without them, 2048³ would take
 /// 256×128 tiles in clusters, which were not measured there, for an estimate that is 0.6 % lower.
@@ -118,7 +115,7 @@ const SHARED_LOADS_MARGIN: u64 = 7;
 /// read the operand that they share from different places on, so that fewer of their requests meet.
 /// Of 170 launches with as many tiles as without classes, four and eight were 4 to 5 % slower than
 /// estimated without this.
-const APART_MARGIN: (u64, u64) = (22, 160);
+const APART_MARGIN: (u64, u64) = (36, 107);
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
@@ -175,13 +172,12 @@ pub(super) fn under(
         works.whole_tiles()
     };
     let cluster = match kernel.cluster.ctas() {
-        1 => 0,
+        1 => (0, 0),
         _ => CLUSTER_LATENCY,
     };
+    let cluster = works.both_of(cluster);
     let set_up = match kernel.family {
-        Family::Hopper => {
-            STAGE * u64::from(kernel.stages) + works.dram.unhidden() * UNHIDDEN / 100
-        }
+        Family::Hopper => STAGE * u64::from(kernel.stages) + works.dram.unhidden() * UNHIDDEN / 100,
         _ => 0,
     };
     // A margin in 1000ths.
@@ -194,8 +190,8 @@ pub(super) fn under(
         2 => APART_MARGIN.0,
         _ => APART_MARGIN.1,
     };
-    let cycles = cycles.map(|cycles| {
-        let cycles = (cluster + cycles) * (1000 + margin) / 1000;
+    let cycles = cycles.plus(cluster).map(|cycles| {
+        let cycles = cycles * (1000 + margin) / 1000;
         set_up + cycles * (1000 + apart) / 1000
     });
     Cost {
@@ -224,6 +220,13 @@ impl Cycles {
         Cycles {
             dram: f(self.dram),
             l2: f(self.l2),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Cycles {
+            dram: self.dram + other.dram,
+            l2: self.l2 + other.l2,
         }
     }
 
@@ -259,6 +262,14 @@ impl Works {
         let dram = cycles(&self.dram);
         let l2 = self.l2.as_ref().map_or(dram, cycles);
         Cycles { dram, l2 }
+    }
+
+    /// Of two constants, the first is that with operands from DRAM.
+    fn both_of(&self, (dram, l2): (u64, u64)) -> Cycles {
+        Cycles {
+            dram,
+            l2: if self.l2.is_some() { l2 } else { dram },
+        }
     }
 
     fn whole_tiles(&self) -> Cycles {

@@ -163,10 +163,7 @@ impl Nanoseconds {
         let waves = tiles.div_ceil(u128::from(target.clusters_at_once(kernel).max(1)));
         let k_blocks = k.div_ceil(kernel.cluster.k.into());
         let k_block = u128::from(registers::k_block_cycles(kernel)) * 100 / 198;
-        let exchange = match kernel.cluster.k {
-            1 => 0,
-            ctas => 900 + 100 * u128::from(ctas),
-        };
+        let exchange = u128::from(registers::exchange_cycles(kernel)) * 100 / 198;
         let later = 900 * waves.saturating_sub(1);
         Nanoseconds(1000 + waves * (k_block * k_blocks + exchange) + later)
     }

@@ -83,7 +83,11 @@ pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     // Kernels of one entry point share its cases.
     let (kernels, place) = of_same_entry(kernel);
     let mut index = 0..planned.len();
-    planned.retain(|_| index.next().is_some_and(|index| index % kernels.len() == place));
+    planned.retain(|_| {
+        index
+            .next()
+            .is_some_and(|index| index % kernels.len() == place)
+    });
     planned
 }
 

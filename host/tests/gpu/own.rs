@@ -229,9 +229,11 @@ fn every_kernel_is_drawn() -> Result<(), String> {
                 kernel.family == Family::Hopper || has_parts
             };
             let times = drawn.get(&(kernel.name, in_place)).copied().unwrap_or(0);
-            // A C that TMA can write is seldom drawn, and so is an operand without lines.
+            // A C that TMA can write is seldom drawn, and so is an operand without lines; the draws of
+            // an entry point are divided among its shapes of clusters.
             let needs_lines = kernel.family == Family::Hopper && !kernel.loads_by_tma;
-            let is_rare = kernel.c_by_tma_only || needs_lines && !in_place;
+            let has_shapes = kernel.name != kernel.entry;
+            let is_rare = kernel.c_by_tma_only || has_shapes || needs_lines && !in_place;
             let least = if is_rare { 1 } else { 3 };
             if possible && times < least {
                 return Err(format!(

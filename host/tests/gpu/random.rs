@@ -9,8 +9,8 @@
 //!   side, up to 4096, or is large, up to 1500 a side.
 //! - *Kernels*: a hopper kernel that can read the operands where they are, now and
 //!   then one that few cases suit; or any
-//!   kernel that can, all alike; or one that must have them packed; or whatever
-//!   the library chooses.
+//!   kernel that can; or one that must have them packed; or whatever
+//!   the library chooses. All entry points are alike, and so are the shapes of clusters of each.
 //! - *Checked* is all of C up to 2²⁷ multiplications, and 48 rows beyond
 //!   ([`rows_to_check`](crate::reference::rows_to_check)).
 
@@ -93,9 +93,10 @@ pub fn case(seed: u64, index: usize) -> Case {
 /// half of the time one operand is as it was drawn, which may have to be packed.
 fn make_picky(random: &mut StdRng, case: &mut Case) {
     let picky: Vec<&KernelInfo> = KERNELS.iter().filter(|k| k.c_by_tma_only).collect();
-    let Some(kernel) = picky.choose(random).copied() else {
+    if picky.is_empty() {
         return;
-    };
+    }
+    let kernel = one_of(random, &picky);
     let along = |major| match major {
         Some(Major::Mn) => [Arrangement::Cols, Arrangement::ColsPadded],
         _ => [Arrangement::Rows, Arrangement::RowsPadded],
@@ -227,7 +228,18 @@ fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
         _ if !packing.is_empty() => packing,
         _ => return None,
     };
-    Some(choose(random, &pool))
+    Some(one_of(random, &pool))
+}
+
+/// One of the kernels of `pool`, which is not empty: an entry point first, and then one of its shapes
+/// of clusters, so that tiles with many shapes are drawn as often as others.
+fn one_of(random: &mut StdRng, pool: &[&'static KernelInfo]) -> &'static KernelInfo {
+    let mut entries: Vec<_> = pool.iter().map(|kernel| kernel.entry).collect();
+    entries.dedup();
+    let entry = choose(random, &entries);
+    let mut shapes = pool.to_vec();
+    shapes.retain(|kernel| kernel.entry == entry);
+    choose(random, &shapes)
 }
 
 fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrder) {

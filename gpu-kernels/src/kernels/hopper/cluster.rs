@@ -122,6 +122,7 @@ impl Peers for Multicast {
         Share {
             index: across,
             of: self.shape.cluster().n,
+            is_shared: self.shape.shares_a(),
             // Bits down, down + m, down + 2m, …: one in each column of the cluster.
             peers: column_starts(self.shape) << down,
         }
@@ -134,6 +135,7 @@ impl Peers for Multicast {
         Share {
             index: down,
             of: m,
+            is_shared: self.shape.shares_b(),
             // A run of m bits: one column of the cluster.
             peers: ((1 << m) - 1) << (across * m),
         }

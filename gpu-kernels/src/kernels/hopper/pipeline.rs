@@ -198,6 +198,8 @@ pub struct Share {
     pub index: u32,
     /// Number of parts.
     pub of: u32,
+    /// Whether there are several.
+    pub is_shared: bool,
     /// CTAs of the cluster that need the tile, this one among them.
     pub peers: u32,
 }
@@ -228,6 +230,7 @@ impl Peers for NoPeers {
         Share {
             index: 0,
             of: 1,
+            is_shared: false,
             peers: 1,
         }
     }

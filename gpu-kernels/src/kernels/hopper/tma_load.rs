@@ -118,16 +118,17 @@ impl TileLoads {
         origin: Origin,
     ) -> Self {
         let gated = is_gated::<K>(params);
-        let shares_both = K::Schedule::cluster(params).shares_both();
+        let (share_of_a, share_of_b) = (peers.share_of_a(), peers.share_of_b());
+        let shares_both = share_of_a.is_shared & share_of_b.is_shared;
         let a = Tile::new::<K>(
             (K::A::MAJOR, K::BLOCK_M),
-            peers.share_of_a(),
+            share_of_a,
             (params.m, origin.row),
             shares_both,
         );
         let b = Tile::new::<K>(
             (K::B::MAJOR, K::BLOCK_N),
-            peers.share_of_b(),
+            share_of_b,
             (params.n, origin.col),
             shares_both,
         );
@@ -226,7 +227,7 @@ impl Tile {
         shares_both: bool,
     ) -> Self {
         let left = rows.saturating_sub(first);
-        let is_alone = matches!(major, Major::K) && share.of == 1;
+        let is_alone = matches!(major, Major::K) && !share.is_shared;
         Tile {
             major,
             extent,
@@ -284,19 +285,20 @@ impl Tile {
                 // this CTA's part of it.
                 Major::Mn => {
                     let depth = box_depth(self.extent, share.of, self.edge);
-                    let (mut index, step, down) = if depth == self.edge {
-                        (share.index, share.of, 0)
-                    } else {
-                        (0, 1, share.index * depth)
-                    };
+                    let (is_divided, down) = (depth != self.edge, share.index * depth);
+                    let down = if is_divided { down } else { 0 };
+                    // Over all boxes, so that the number of turns is a constant of the kernel's
+                    // type, where that of the CTAs that share them is only one of the launch.
+                    let mut index = 0;
                     while index < self.extent.div_ceil(self.edge) {
                         let skip = index * self.edge;
                         let destination = tile.address() + (skip + down) * ROW_BYTES;
                         let at = (first + skip, k + down);
-                        if skip < self.rows {
+                        let is_ours = is_divided | (index % share.of == share.index);
+                        if is_ours & (skip < self.rows) {
                             self.load_box(destination, at, self.plane, full);
                         }
-                        index += step;
+                        index += 1;
                     }
                 }
             }
@@ -351,7 +353,7 @@ impl Tile {
         let peers = self.share.peers as u16;
         // SAFETY: the caller's duty.
         unsafe {
-            match (self.share.of > 1, plane) {
+            match (self.share.is_shared, plane) {
                 (false, None) => tma::load(destination, map, (x, y), barrier, policy),
                 (true, None) => {
                     tma::load_multicast(destination, map, (x, y), barrier, peers, policy);

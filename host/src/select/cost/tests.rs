@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::epilogue::{Activation, Epilogue};
-use crate::problem::{CACHE_LINE, Strides};
+use crate::problem::Strides;
 use crate::select::choice::Packed;
 use gpu_kernels::entry::KERNELS;
 use gpu_kernels::{DType, OutputType};
@@ -23,12 +23,8 @@ fn named(name: &str) -> &'static KernelInfo {
     KERNELS.iter().find(|kernel| kernel.name == name).unwrap()
 }
 
-/// The least alignment that TMA can read and write.
-const IN_MID_LINE: Alignment = Alignment {
-    a: 16,
-    b: 16,
-    c: 16,
-};
+/// The least alignment that TMA can read.
+const IN_MID_LINE: Alignment = Alignment { a: 16, b: 16 };
 
 /// A plain product with a depth of `k`, in tiles of `grid`.
 fn plain(grid: TileGrid, k: u32) -> Task {
@@ -49,11 +45,7 @@ fn plain(grid: TileGrid, k: u32) -> Task {
 /// The cheapest f16 hopper kernel for dense row-major operands.
 fn cheapest(m: u32, n: u32, k: u32, epilogue: EpilogueForm) -> &'static str {
     let of = |pitch: u32| Strides::alignment_of(u64::from(pitch) * 2);
-    let alignment = Alignment {
-        a: of(k),
-        b: of(n),
-        c: of(n),
-    };
+    let alignment = Alignment { a: of(k), b: of(n) };
     KERNELS
         .iter()
         .filter(|kernel| kernel.name.starts_with("hopper_f16_ak_bn") && !kernel.c_along_m)
@@ -85,11 +77,12 @@ fn picks_what_was_measured_to_be_fast() {
         ((8192, 8192, 8192), "128x192x64_pingpong"),
         ((8192, 8192, 1024), "128x192x64_pingpong"),
         ((16384, 16384, 16384), "256x192x64"),
+        ((8192, 512, 512), "128x128x64_pingpong"),
         ((1024, 1024, 1024), "128x64x64"),
         ((256, 4096, 4096), "128x64x64"),
         // Rows that begin in mid-line.
-        ((1000, 1000, 1000), "128x64x64_cluster1x2"),
-        ((3000, 3000, 3000), "128x192x64_cluster2x1"),
+        ((1000, 1000, 1000), "64x128x64_cluster2x1"),
+        ((3000, 3000, 3000), "192x192x64_cluster1x2"),
         ((4104, 4104, 4104), "256x192x64_cluster1x2"),
         ((8200, 7944, 4104), "256x192x64_cluster1x2"),
         ((128, 8192, 8192), "128x64x64"),
@@ -251,7 +244,8 @@ fn l2_serves_the_whole_gpu() {
         estimate(kernel, &task, &H200).cycles
     };
     // Fewer CTAs are served faster.
-    assert!(10 * cycles(11, 6) < 9 * cycles(11, 12));
+    let (few, all) = (cycles(11, 6), cycles(11, 12));
+    assert!(100 * few < 95 * all, "{few}, {all}");
     // All CTAs ask for the same rows of A at the same time.
     assert!(10 * cycles(1, 132) > 11 * cycles(11, 12));
 }
@@ -367,7 +361,7 @@ fn lines_are_aligned_to_their_pitch_and_their_address() {
         c: row_major(193),
         ..aligned
     };
-    let found = Alignment { a: 16, b: 64, c: 2 };
+    let found = Alignment { a: 16, b: 64 };
     assert_eq!(of(&problem, none), found);
     let packed = Packed { a: true, b: false };
     assert_eq!(of(&problem, packed), Alignment { a: 128, ..found });
@@ -404,11 +398,7 @@ fn in_mid_line_clusters_pay() {
     assert!(cycles(cluster, IN_MID_LINE) < cycles(alone, IN_MID_LINE));
     // Each step costs: half of the lines, three of four, then sectors.
     let of = |bytes| {
-        let alignment = Alignment {
-            a: bytes,
-            b: bytes,
-            c: CACHE_LINE,
-        };
+        let alignment = Alignment { a: bytes, b: bytes };
         cycles("hopper_f16_ak_bn_128x64x64", alignment)
     };
     assert!(of(128) < of(64) && of(64) < of(32) && of(32) < of(16));

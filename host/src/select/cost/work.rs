@@ -11,76 +11,73 @@ use gpu_kernels::{Family, KernelInfo, TileGrid};
 use super::epilogue;
 use super::k_block::{KBlock, k_blocks, tiles};
 use super::task::Task;
-use crate::problem::{SECTOR, Target};
+use crate::problem::Target;
+use crate::select::registers;
 
 /// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
 /// it delivers to one SM: an H200 reads the weights of linear layers at 4.1 TB/s by 128 CTAs, 3.6 by
 /// 80 and 2.9 by 56.
-const FROM_DRAM: (u64, u64) = (17, 22);
+const FROM_DRAM: (u64, u64) = (17, 23);
 
 /// FLOP per byte of A, B and C above which the tensor cores take more than twice as long as DRAM, on
 /// an H200.
 const FLOP_PER_BYTE: u64 = 500;
 
 /// Extra cycles of a tile's store where the m64 tiles of a consumer are staged in parts.
-const STAGED_IN_PARTS: u64 = 714;
+const STAGED_IN_PARTS: u64 = 656;
 
 /// Extra cycles of a tile's store where a consumer has two m64 tiles of it. In the sweep of 2026-11-27,
 /// tiles of 256 rows took 4 % longer than estimated without them, cold, and 4 to 11 % sustained.
-const TWO_M64: u64 = 999;
+const TWO_M64: u64 = 918;
 
 /// Bytes of C, or of accumulators for another CTA, per cycle that an SM stores.
-const STORED_PER_CYCLE: u64 = 26;
-
-/// Cycles that 10,000 bytes of C take longer in lines that begin in the middle of a sector of 32
-/// bytes, of which L2 writes a part.
-const MID_SECTOR: u64 = 87;
+const STORED_PER_CYCLE: u64 = 23;
 
 /// Cycles between the multiplies of one tile and the multiplies of the next, without the
 /// cycles of the stores of C.
-const BETWEEN_TILES: u64 = 340;
+const BETWEEN_TILES: u64 = 168;
 
 /// Cycles that a tile takes longer where lines are in classes: the first k-block has zeros in front,
 /// for which the copy engine takes longer than for elements, and the producer finds the tile's class.
 /// Of 250 launches of four to thirty k-blocks, each wave took 470 cycles longer than estimated
 /// without this.
-const CLASSED: u64 = 741;
+const CLASSED: u64 = 1065;
 
 /// Hundredths by which later waves of clusters of four and eight take longer than the first: their CTAs
 /// have drifted apart, and wait for each other at each stage. In the sweeps, such launches of more
 /// than one wave took 1.2 to 1.7 times as long as estimated without this, and of one wave did not.
-const LATER_WAVES: u64 = 39;
+const LATER_WAVES: u64 = 38;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
 /// consumer to the first of the other.
-const ORDER_BARRIER: u64 = 417;
+const ORDER_BARRIER: u64 = 276;
 
 /// Cycles for the CTAs of a cluster that split K to exchange their accumulators, and the further
 /// cycles for each of them: all CTAs send at once, before one barrier.
-const EXCHANGE_LATENCY: (u64, u64) = (132, 200);
+const EXCHANGE_LATENCY: (u64, u64) = (396, 124);
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
 /// loads of them.
-const FIX_UP_LATENCY: u64 = 3945;
+const FIX_UP_LATENCY: u64 = 4192;
 
 /// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
-const ADDED_PER_CYCLE: u64 = 33;
+const ADDED_PER_CYCLE: u64 = 27;
 
 /// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
 /// that a CTA writes and reduces.
-const CROSSING: u64 = 7024;
+const CROSSING: u64 = 4942;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads: with operands from DRAM, and with
 /// operands in L2, where launches follow each other closely.
-const REDUCE_LATENCY: (u64, u64) = (6517, 5030);
+const REDUCE_LATENCY: (u64, u64) = (5540, 3888);
 
 /// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
-const REDUCED_PER_CYCLE: u64 = 20;
+const REDUCED_PER_CYCLE: u64 = 18;
 
 /// The percentage by which split-K without clusters takes longer than the rest of the estimate says:
 /// fits to all products and to half of them gave 21 and 22, and the choice is as good with 15 to 25.
-const SPLIT_K_MARGIN: u64 = 20;
+const SPLIT_K_MARGIN: u64 = 19;
 
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
 /// type per consumer.
@@ -196,8 +193,6 @@ pub(super) struct Work {
     sent: u64,
     /// Whether the main loop of the next tile hides the store.
     ping_pong: bool,
-    /// k-blocks that the producer loads for the next tile while this one is stored.
-    ahead: u64,
     /// Bytes of a tile's accumulators.
     accumulators: u64,
     /// The share of one cluster tile in the bytes of A, B and C from and to DRAM, each once.
@@ -238,9 +233,10 @@ impl Work {
         let parts = u64::from(cluster.k);
         let part = m * n / parts;
         let bytes = part * u64::from(kernel.input.bytes());
-        let mid_sector = SECTOR - task.alignment.c.min(SECTOR);
-        let sent = bytes / STORED_PER_CYCLE + bytes * MID_SECTOR * mid_sector / (10_000 * SECTOR);
-        let exchange = if parts > 1 {
+        let sent = bytes / STORED_PER_CYCLE;
+        let exchange = if registers::are_loaded_through(kernel) {
+            registers::exchange_cycles(kernel)
+        } else if parts > 1 {
             let (latency, of_each) = EXCHANGE_LATENCY;
             latency + parts * of_each + (parts - 1) * 4 * part / STORED_PER_CYCLE
         } else {
@@ -260,10 +256,6 @@ impl Work {
             classed: u64::from(task.line_classes > 1) * CLASSED,
             sent,
             ping_pong: kernel.ping_pong,
-            ahead: match kernel.family {
-                Family::Hopper => k_blocks.min(kernel.stages.into()),
-                _ => 0,
-            },
             accumulators: 4 * m * n,
             tile_bytes,
             bytes_again: again / tiles.max(1),
@@ -320,19 +312,8 @@ impl Work {
         }
         let dram = self.dram_time(tiles * self.tile_bytes, tiles);
         let k_block = self.k_block.cycles(tiles * self.cluster_ctas);
-        let first = self.k_blocks * k_block + self.classed + ORDER_BARRIER;
+        let first = self.k_blocks * k_block + self.classed;
         self.wave(tiles) - first.max(dram)
-    }
-
-    /// What the producer loads for the next tile while this one is stored hides so many cycles.
-    fn hidden_ahead(&self) -> u64 {
-        if self.ping_pong {
-            return 0;
-        }
-        let cycles = self.k_block.cycles(self.at_once * self.cluster_ctas);
-        let idle = cycles.saturating_sub(self.k_block.arithmetic);
-        // Half of the shorter of the two, by the sweeps.
-        (self.ahead * idle).min(self.store) / 2
     }
 
     /// Time of all tiles, each computed by one cluster.
@@ -341,7 +322,6 @@ impl Work {
         let last = if left > 0 { self.wave(left) } else { 0 };
         // The store of the last tile, which no multiply hides.
         let store = if self.ping_pong { self.store } else { 0 };
-        let later_waves = (waves + u64::from(left > 0)).saturating_sub(1);
         let wave = self.wave(self.at_once);
         let all = waves * wave + last;
         let apart = match (self.cluster_ctas, waves) {
@@ -349,7 +329,7 @@ impl Work {
             _ => (all - wave) * LATER_WAVES / 100,
         };
         let first = self.behind_a_store(if waves > 0 { self.at_once } else { left });
-        all + apart + store - first - later_waves * self.hidden_ahead()
+        all + apart + store - first
     }
 
     /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
@@ -358,9 +338,8 @@ impl Work {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let whole = waves * self.wave(self.at_once);
         if left == 0 {
-            return (whole - waves.saturating_sub(1) * self.hidden_ahead(), 1);
+            return (whole, 1);
         }
-        let whole = whole - waves * self.hidden_ahead();
         // Either every tile gets the same number of CTAs, two or more; or all CTAs take
         // part, and some of them have parts of two tiles.
         let most = self.k_blocks.min(self.at_once / left);
