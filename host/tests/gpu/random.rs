@@ -10,7 +10,7 @@
 //! - *Kernels*: a hopper kernel that can read the operands where they are, now and
 //!   then one that few cases suit; or any
 //!   kernel that can; or one that must have them packed; or whatever
-//!   the library chooses. All entry points are alike, and so are the shapes of clusters of each.
+//!   the library chooses.
 //! - *Checked* is all of C up to 2²⁷ multiplications, and 48 rows beyond
 //!   ([`rows_to_check`](crate::reference::rows_to_check)).
 
@@ -231,9 +231,13 @@ fn kernel(random: &mut StdRng, case: &Case) -> Option<&'static KernelInfo> {
     Some(one_of(random, &pool))
 }
 
-/// One of the kernels of `pool`, which is not empty: an entry point first, and then one of its shapes
-/// of clusters, so that tiles with many shapes are drawn as often as others.
+/// One of the kernels of `pool`, which is not empty: half of the time all alike, and half of the time
+/// an entry point first, and then one of its shapes of clusters, so that entry points with one
+/// kernel are not drawn too seldom.
 fn one_of(random: &mut StdRng, pool: &[&'static KernelInfo]) -> &'static KernelInfo {
+    if random.random() {
+        return choose(random, pool);
+    }
     let mut entries: Vec<_> = pool.iter().map(|kernel| kernel.entry).collect();
     entries.dedup();
     let entry = choose(random, &entries);

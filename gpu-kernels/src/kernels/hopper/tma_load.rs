@@ -4,7 +4,7 @@ use super::line_classes;
 use super::origin::Origin;
 use super::pipeline::{Peers, Share};
 use super::shared_memory::{M64_TILE_BYTES, Mbarrier, OperandTile, SharedMemory};
-use super::traits::{KernelSchedule, KernelTraits, ROW_BYTES};
+use super::traits::{KernelTraits, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
 use crate::form::Planes;
 use crate::isa::tma::{self, CachePolicy};
