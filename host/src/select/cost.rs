@@ -98,9 +98,7 @@ pub use task::{Alignment, Task};
 /// where launches follow each other closely; fitted as the constants of `cost/work.rs`.
 const CLUSTER_LATENCY: (u64, u64) = (103, 15);
 
-/// Cycles to set up a stage of a hopper kernel. With as many, the estimate takes 64×64×128 tiles with
-/// 6 stages for 256³ and 512³, and not 64×32×64 tiles with 16. By those, 512³ nn is at 1.08 and 1.11
-/// of cuBLASLt on an H200, cold, and was at 1.01 by these, in different runs.
+/// Cycles to set up a stage of a hopper kernel, fitted likewise.
 const STAGE: u64 = 28;
 
 /// The percentage of what one k-block takes to arrive, or to be multiplied where that takes less, that
