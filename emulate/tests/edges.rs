@@ -23,9 +23,9 @@ const fn cases_of(kernel: &KernelInfo) -> u64 {
 /// share its cases, and each runs one at least.
 fn numbers(kernel: &KernelInfo) -> impl Iterator<Item = u64> + use<> {
     let (kernels, place) = of_same_entry(kernel);
-    let (kernels, cases) = (kernels.len() as u64, cases_of(kernel));
-    (0..cases.max(kernels))
-        .filter(move |number| number % kernels == place as u64)
+    let cases = cases_of(kernel);
+    (place as u64..cases.max(kernels.len() as u64))
+        .step_by(kernels.len())
         .map(move |number| number % cases)
 }
 

@@ -220,8 +220,10 @@ impl Product {
         if [kernel.a_major, kernel.b_major] != majors.map(Some) {
             return None;
         }
-        let aligned = |pitch: u32| Strides::alignment_of(2 * u64::from(pitch));
-        let of = |major, lines: u32| aligned(if major == Major::K { k } else { lines });
+        let of = |major, lines: u32| {
+            let pitch = if major == Major::K { k } else { lines };
+            Strides::alignment_of(2 * u64::from(pitch))
+        };
         let task = cost::Task {
             grid: tile_grid(kernel, m, n),
             batches: 1,

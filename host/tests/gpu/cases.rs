@@ -82,13 +82,8 @@ pub fn of_kernel(kernel: &'static KernelInfo) -> Vec<Planned> {
     planned.retain(|planned| names.insert(planned.case.to_string()));
     // Kernels of one entry point share its cases.
     let (kernels, place) = of_same_entry(kernel);
-    let mut index = 0..planned.len();
-    planned.retain(|_| {
-        index
-            .next()
-            .is_some_and(|index| index % kernels.len() == place)
-    });
-    planned
+    let shared = planned.into_iter().skip(place);
+    shared.step_by(kernels.len()).collect()
 }
 
 /// Products whose kernel the library chooses.
