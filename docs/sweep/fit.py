@@ -294,8 +294,8 @@ def estimate(c, t):
     first_ctas = jnp.minimum(t["tiles"], t["at_once"]) * t["ctas"]
     arriving = jnp.maximum(asked_by(first_ctas), lines / c["RECEIVED_PER_CYCLE"])
     unhidden = jnp.minimum(t["arithmetic"], arriving)
-    clusters = jnp.where(t["in_l2"], c["CLUSTER_LATENCY.1"], c["CLUSTER_LATENCY.0"])
-    clusters = t["clusters"] * clusters
+    cold, in_l2 = c["CLUSTER_LATENCY.0"], c["CLUSTER_LATENCY.1"]
+    clusters = t["clusters"] * jnp.where(t["in_l2"], in_l2, cold)
 
     sent = (t["parts"] - 1) * 4 * t["part"] / c["STORED_PER_CYCLE"]
     stored = t["part"] * 2 / c["STORED_PER_CYCLE"]

@@ -9,9 +9,8 @@ use gpu_kernels::{Family, KernelInfo};
 const K_BLOCK: (u64, u64) = (1130, 1780);
 
 /// Cycles for the CTAs of such a kernel that split K to exchange their accumulators, and the further
-/// cycles for each of them: 0.9 and 0.1 µs. CTAs whose loads pass through registers reach the exchange
-/// less together than others: 333³ nn takes 4.99 µs back to back in 64×64 tiles, 5.74 in 64×128 tiles
-/// split by two.
+/// cycles for each of them: 0.9 and 0.1 µs. With the constants of kernels that load through TMA, 333³ nn
+/// would be split: it takes 5.74 µs back to back in 64×128 tiles split by two, and 4.99 in 64×64 tiles.
 const EXCHANGE: (u64, u64) = (1780, 200);
 
 /// Whether the operands of `kernel` are loaded through registers.

@@ -1,10 +1,11 @@
 //! The quantities that an estimate is made from, tile by tile, and the rates of an SM.
 //!
-//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: 660
-//! products whose pitches are multiples of 16 bytes, each measured with every kernel. Together
+//! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: some 900
+//! products whose pitches are multiples of 16 bytes, most of them measured with every kernel
+//! or with those of least estimate. Together
 //! these constants make the loss of the kernel chosen against the fastest one small, among those
-//! that choose the kernels known to be fast on the suite `hopper` (`docs/perf-log.md`, "One
-//! request, two or three").
+//! that choose the kernels known to be fast on the suite `hopper` (`docs/perf-log.md`, "Shapes of
+//! clusters in the form of a launch").
 
 use gpu_kernels::{Family, KernelInfo, TileGrid};
 
