@@ -57,7 +57,7 @@ impl Case {
         let grid = select::tile_grid(kernel, m, n);
         let (schedule, stream_k_ctas) = if kernel.runs_under(Schedule::StreamK) {
             (Schedule::StreamK, 2)
-        } else if kernel.leaves_sums() {
+        } else if kernel.leaves_sums {
             let parts = k.div_ceil(kernel.block.k).min(2);
             (Schedule::SplitK, parts * grid.tiles())
         } else {
@@ -81,7 +81,7 @@ impl Case {
                 order: TileOrder::RowMajor,
                 schedule,
                 stream_k_ctas,
-                reduce: kernel.leaves_sums().then(|| {
+                reduce: kernel.leaves_sums.then(|| {
                     let adds = KERNELS.iter().find(|other| other.adds_sums_of(kernel));
                     *adds.expect("there is one for each such kernel")
                 }),

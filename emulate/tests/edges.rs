@@ -91,7 +91,7 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
             case.choice.schedule = allowed[random.random_range(0..allowed.len())];
             case.resident = kernel.cluster.ctas() * random.random_range(1..=3);
         }
-        _ if kernel.leaves_sums() => {
+        _ if kernel.leaves_sums => {
             let parts = random.random_range(1..=k.div_ceil(depth).min(4));
             case.choice.stream_k_ctas = parts * case.choice.grid.tiles();
         }

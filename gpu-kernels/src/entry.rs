@@ -46,7 +46,7 @@ pub mod names {
     pub use crate::element::{Bf16, F16, F16x3, F32, Tf32};
     pub use crate::kernels::hopper::{
         Clusters, Cooperative, Hopper, PingPong, SplitK, SplitKParallel, StreamK, Unaligned,
-        UnalignedSplitK,
+        UnalignedSplitK, UnalignedSplitKParallel,
     };
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
@@ -124,14 +124,17 @@ macro_rules! for_each_entry {
                 128 64 64, 6, SplitK<4>, false, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
                 64 32 64, 12, SplitK<8>, false, "_split8";
-                128 192 64, 5, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
-                128 128 64, 7, SplitKParallel<1, 2>, false, "_splitk_cluster1x2";
-                128 64 64, 9, SplitKParallel<1, 4>, false, "_splitk_cluster1x4";
+                128 192 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
+                128 128 64, 7, SplitKParallel, false, "_splitk_cluster" of "1x2" "2x1" "2x2";
+                128 64 64, 9, SplitKParallel, false, "_splitk_cluster" of "1x4" "1x2" "2x1" "4x2";
+                64 64 64, 13, SplitKParallel, false, "_splitk_cluster" of "1x4" "2x4";
                 64 64 64, 6, Unaligned, true, "_unaligned";
                 64 64 64, 6, UnalignedSplitK<4>, false, "_unaligned_split4";
                 64 64 64, 6, UnalignedSplitK<8>, false, "_unaligned_split8";
                 64 128 64, 5, Unaligned, false, "_unaligned";
                 64 128 64, 5, UnalignedSplitK<2>, false, "_unaligned_split2";
+                64 64 64, 6, UnalignedSplitKParallel, false, "_unaligned_splitk";
+                64 128 64, 5, UnalignedSplitKParallel, false, "_unaligned_splitk";
             }
             // B along K: tiles with a width between multiples of 64, and as many stages as fit.
             hopper_bk {
@@ -144,9 +147,10 @@ macro_rules! for_each_entry {
                 128 80 64, 7, Cooperative, false, "";
                 64 96 64, 10, Cooperative, false, "";
                 64 96 64, 10, Clusters, false, "_cluster" of "4x1" "2x4";
-                128 160 64, 6, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
-                64 80 64, 12, SplitKParallel<4, 1>, false, "_splitk_cluster4x1";
-                128 80 64, 8, SplitKParallel<4, 1>, false, "_splitk_cluster4x1";
+                128 160 64, 6, SplitKParallel, false, "_splitk_cluster" of "2x1";
+                64 96 64, 11, SplitKParallel, false, "_splitk_cluster" of "4x1";
+                64 80 64, 12, SplitKParallel, false, "_splitk_cluster" of "4x1";
+                128 80 64, 8, SplitKParallel, false, "_splitk_cluster" of "4x1";
                 64 192 64, 6, Cooperative, false, "";
                 256 112 64, 4, Clusters, false, "_cluster" of "1x2";
                 128 80 64, 7, Clusters, false, "_cluster" of "1x4";
@@ -160,7 +164,7 @@ macro_rules! for_each_entry {
                 128 160 64, 4, StreamK, false, "_streamk";
                 128 144 64, 4, Cooperative, false, "";
                 64 96 64, 8, Cooperative, false, "";
-                128 160 64, 5, SplitKParallel<2, 1>, false, "_splitk_cluster2x1";
+                128 160 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 64 112 64, 8, Clusters, false, "_cluster" of "4x1";
                 256 160 64, 3, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
@@ -234,16 +238,24 @@ macro_rules! for_each_entry {
                 128 64 32, 8, Cooperative, false, "";
                 64 64 32, 8, Cooperative, false, "";
             }
-            // M N of every tile under stream-K, and of every cluster that leaves its sums
+            // M N of every tile under stream-K, and of every cluster, or CTA, that leaves its sums
             reduce {
+                512 128;
                 512 80;
-                256 80;
+                256 256;
                 256 192;
                 256 160;
+                256 128;
+                256 96;
+                256 80;
+                256 64;
                 128 256;
                 128 160;
                 128 128;
                 128 64;
+                64 256;
+                64 128;
+                64 64;
             }
         }
     };

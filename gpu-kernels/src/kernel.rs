@@ -155,6 +155,9 @@ pub struct KernelInfo {
     /// Device memory for each CTA, or cluster, that shares tiles under [`Schedule::StreamK`] or
     /// [`Schedule::SplitK`], bytes; 0 for kernels that share none.
     pub stream_k_bytes: u32,
+    /// Whether it stores no C: it leaves its sums for [`Family::Reduce`], which computes the
+    /// epilogue.
+    pub leaves_sums: bool,
 }
 
 impl KernelInfo {
@@ -186,6 +189,7 @@ impl KernelInfo {
             staging_bytes: 0,
             shared_bytes: 0,
             stream_k_bytes: 0,
+            leaves_sums: false,
         }
     }
 
@@ -221,12 +225,6 @@ impl KernelInfo {
         (self.block.m * self.cluster.m, self.block.n * self.cluster.n)
     }
 
-    /// Whether it stores no C: it leaves its sums for [`Family::Reduce`], which computes the
-    /// epilogue.
-    pub const fn leaves_sums(&self) -> bool {
-        self.stream_k_bytes > 0 && self.cluster.ctas() > 1
-    }
-
     /// Whether it adds the sums that `product` leaves under split-K.
     pub fn adds_sums_of(&self, product: &KernelInfo) -> bool {
         self.family == Family::Reduce && (self.block.m, self.block.n) == product.cluster_tile()
@@ -240,7 +238,7 @@ impl KernelInfo {
             _ if matches!(self.family, Family::Pack) => matches!(schedule, Schedule::Grid1d),
             Schedule::Grid2d => self.stream_k_bytes == 0 && self.cluster.ctas() == 1,
             Schedule::Grid1d | Schedule::Persistent => self.stream_k_bytes == 0,
-            Schedule::StreamK => self.stream_k_bytes > 0 && !self.leaves_sums(),
+            Schedule::StreamK => self.stream_k_bytes > 0 && !self.leaves_sums,
             Schedule::SplitK => self.stream_k_bytes > 0,
         }
     }

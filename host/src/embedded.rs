@@ -168,7 +168,7 @@ mod tests {
             let kernel = ENTRIES.iter().find(|kernel| kernel.entry == name).unwrap();
             let copies = matches!(kernel.family, Family::Pack | Family::Split);
             let asks = loads_of_form(&ptx, name) > 0;
-            let stores_as_it_is = copies || kernel.leaves_sums() || kernel.c_along_m;
+            let stores_as_it_is = copies || kernel.leaves_sums || kernel.c_along_m;
             assert!(asks || stores_as_it_is, "{name}");
             assert_eq!(loads_of_form(&fold(&ptx, name, &form), name), 0, "{name}");
         }

@@ -61,7 +61,7 @@
 //! operand element by element, because its lines are not multiples of 16 bytes apart or its
 //! elements are not adjacent, two closed forms of the time decide. Where the operands are only
 //! contiguous along another direction than the kernel reads, two others do. (The source of
-//! `select/pack.rs` has the formulas and the figures.)
+//! `select/when_to_pack.rs` has the formulas and the figures.)
 //! Where the caller forces the family or the kernel, operands are packed even if packing does
 //! not pay. With [`Packing::Never`], operands are never packed.
 
@@ -76,6 +76,7 @@ pub(crate) mod pack;
 mod place;
 mod rank;
 mod registers;
+mod when_to_pack;
 
 use gpu_kernels::{KernelInfo, Schedule, TileOrder};
 

@@ -2,6 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::kernel::KernelInfo;
+use crate::kernels::hopper::stream_k::part_bytes;
 
 /// An entry point.
 pub(super) struct Row {
@@ -28,6 +29,10 @@ impl Row {
             let (name, shape) = self.shapes[index];
             kernel.name = name;
             kernel.cluster = cluster(shape);
+            if kernel.stream_k_bytes > 0 {
+                let (m, n) = kernel.cluster_tile();
+                kernel.stream_k_bytes = part_bytes(m, n);
+            }
         }
         kernel.check_cluster();
         kernel

@@ -83,7 +83,7 @@ pub use split_k_parallel::SplitKParallel;
 pub use stream_k::StreamK;
 pub use tma_load::{box_depth, box_rows, last_box_rows};
 pub use traits::last_cols;
-pub use unaligned::{Unaligned, UnalignedSplitK};
+pub use unaligned::{Unaligned, UnalignedSplitK, UnalignedSplitKParallel};
 
 /// The Hopper kernel. `T` is f16, bf16, TF32 (which requires B contiguous along K) or f16x3 (which
 /// requires both operands contiguous along K); `A` and `B` are the layouts of the operands; a CTA
@@ -172,10 +172,11 @@ where
             staging_bytes: SharedMemory::<Self>::STAGING_BYTES,
             shared_bytes: SharedMemory::<Self>::BYTES,
             stream_k_bytes: if S::STREAM_K || S::LEAVES_SUMS {
-                stream_k::Workspace::<Self>::PART_BYTES
+                stream_k::part_bytes(M * S::CLUSTER.m, N * S::CLUSTER.n)
             } else {
                 0
             },
+            leaves_sums: S::LEAVES_SUMS,
             ..KernelInfo::new(
                 Family::Hopper,
                 Arch::Sm90a,

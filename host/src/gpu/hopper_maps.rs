@@ -76,7 +76,7 @@ impl HopperMaps {
             alignment: CACHE_LINE,
             ..problem.c
         };
-        let c = GlobalTensor::like_c(problem, &aligned, kernel).filter(|_| !kernel.leaves_sums());
+        let c = GlobalTensor::like_c(problem, &aligned, kernel).filter(|_| !kernel.leaves_sums);
         let c_dtype = problem.output_dtype();
         let c_box = tma::c_box(kernel, c_dtype);
         Ok(HopperMaps {

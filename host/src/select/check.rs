@@ -75,7 +75,7 @@ fn check_epilogue(kernel: &KernelInfo, problem: &Problem) -> Result<(), Rejectio
         !is_hopper || epilogue.source != SourceUse::Gate || problem.output_dtype() == DType::F32;
     let has_code = epilogue.is_plain()
         || kernel.fused && reads_source
-        || kernel.leaves_sums() && epilogue.gated.is_none();
+        || kernel.leaves_sums && epilogue.gated.is_none();
     if !has_code {
         return Err(Rejection::Epilogue { epilogue });
     }
@@ -179,7 +179,7 @@ pub(super) fn check_split_k(
     problem: &Problem,
     request: &Request,
 ) -> Result<(), Rejection> {
-    if request.schedule != Some(Schedule::SplitK) && !kernel.leaves_sums() {
+    if request.schedule != Some(Schedule::SplitK) && !kernel.leaves_sums {
         return Ok(());
     }
     match catalog.reduce_for(kernel) {

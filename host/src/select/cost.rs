@@ -96,14 +96,14 @@ pub use task::{Alignment, Task};
 
 /// Cycles to start clusters and stop them together, with operands from DRAM and with operands in L2,
 /// where launches follow each other closely; fitted as the constants of `cost/work.rs`.
-const CLUSTER_LATENCY: (u64, u64) = (103, 15);
+const CLUSTER_LATENCY: (u64, u64) = (93, 15);
 
 /// Cycles to set up a stage of a hopper kernel, fitted likewise.
-const STAGE: u64 = 28;
+const STAGE: u64 = 16;
 
 /// The percentage of what one k-block takes to arrive, or to be multiplied where that takes less, that
 /// nothing hides: once a launch (`KBlock::unhidden`).
-const UNHIDDEN: u64 = 19;
+const UNHIDDEN: u64 = 18;
 
 /// The 1000ths by which clusters that share loads have to be better: without them, 2048³ would take
 /// 256×128 tiles in clusters, which were not measured there, for an estimate that is 0.6 % lower.
@@ -113,7 +113,7 @@ const SHARED_LOADS_MARGIN: u64 = 7;
 /// read the operand that they share from different places on, so that fewer of their requests meet.
 /// Of 170 launches with as many tiles as without classes, four and eight were 4 to 5 % slower than
 /// estimated without this.
-const APART_MARGIN: (u64, u64) = (36, 107);
+const APART_MARGIN: (u64, u64) = (38, 116);
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
@@ -156,7 +156,7 @@ pub(super) fn under(
 ) -> Cost {
     let works = Works::of(kernel, task, target);
     let cycles = if kernel.stream_k_bytes > 0 {
-        let schedule = schedule.or(kernel.leaves_sums().then_some(Schedule::SplitK));
+        let schedule = schedule.or(kernel.leaves_sums.then_some(Schedule::SplitK));
         let cycles = match schedule {
             Some(Schedule::StreamK) => works.stream_k(),
             Some(Schedule::SplitK) => works.split_k().unwrap_or_else(|| works.whole_tiles()),
@@ -345,7 +345,7 @@ pub(super) fn can_gain(kernel: &KernelInfo, grid: TileGrid, batches: u32, target
         grid.tiles().saturating_mul(batches),
         target.clusters_at_once(kernel),
     );
-    kernel.stream_k_bytes == 0 || !tiles.is_multiple_of(at_once) || kernel.leaves_sums()
+    kernel.stream_k_bytes == 0 || !tiles.is_multiple_of(at_once) || kernel.leaves_sums
 }
 
 #[cfg(test)]

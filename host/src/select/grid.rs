@@ -30,10 +30,12 @@ pub fn ctas(choice: &Choice, resident: u32) -> (u32, u32) {
     }
 }
 
-/// Number of tiles that are cut along K and shared among several of `ctas` CTAs: under stream-K
-/// the tiles that do not fill a wave, under split-K all of them, if any.
+/// Number of tiles whose sums are in the workspace: under stream-K the tiles that do not fill a wave of
+/// `ctas` CTAs, under split-K those that are cut, and all tiles of a kernel that leaves its sums, cut
+/// or not.
 pub(crate) fn stream_k_tiles(choice: &Choice, ctas: (u32, u32)) -> u32 {
     match choice.schedule {
+        _ if choice.kernel.leaves_sums => choice.tiles(),
         Schedule::StreamK | Schedule::SplitK => choice.tiles().checked_rem(ctas.0).unwrap_or(0),
         _ => 0,
     }

@@ -46,7 +46,7 @@ pub(super) fn choices(
         _ if kernel.runs_under(Schedule::StreamK) => {
             shared_schedules(catalog, &kernel, fit, problem, target)
         }
-        _ if kernel.leaves_sums() => (Schedule::SplitK, Schedule::SplitK),
+        _ if kernel.leaves_sums => (Schedule::SplitK, Schedule::SplitK),
         Family::Hopper => (Schedule::Persistent, Schedule::Grid1d),
         _ => (Schedule::Grid1d, Schedule::Persistent),
     };
@@ -64,7 +64,7 @@ pub(super) fn choices(
         };
         let tiles = grid.tiles() * problem.batches;
         let is_split =
-            schedule == Schedule::SplitK && (stream_k_ctas > tiles || kernel.leaves_sums());
+            schedule == Schedule::SplitK && (stream_k_ctas > tiles || kernel.leaves_sums);
         Choice {
             kernel,
             transposed,

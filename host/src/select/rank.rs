@@ -9,7 +9,7 @@ use super::check;
 use super::choice::{Packed, Request};
 use super::cost::{self, Cost, Task};
 use super::line_classes;
-use super::pack;
+use super::when_to_pack;
 use crate::error::Error;
 use crate::problem::{Catalog, Problem, Strides, Target, serves};
 use crate::rejection::{Rejected, Rejection};
@@ -79,7 +79,7 @@ pub(super) fn ranked(
             return Err(Rejection::Gated);
         }
         let problem = if transposed { &flipped } else { problem };
-        let packed = pack::needed(catalog, kernel, problem, target, request)?;
+        let packed = when_to_pack::needed(catalog, kernel, problem, target, request)?;
         let classes = request.line_classes.unwrap_or(1);
         line_classes::check(kernel, problem, packed, classes)?;
         if classes > 1 && request.batch_invariant {

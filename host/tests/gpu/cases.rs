@@ -54,7 +54,7 @@ pub fn walks(kernel: &KernelInfo) -> Vec<(Schedule, TileOrder)> {
 
 /// The schedule under which a CTA of `kernel` runs tile after tile, where it can.
 pub fn persistent(kernel: &KernelInfo) -> Schedule {
-    if kernel.leaves_sums() {
+    if kernel.leaves_sums {
         Schedule::SplitK
     } else if kernel.runs_under(Schedule::StreamK) {
         Schedule::StreamK

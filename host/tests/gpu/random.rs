@@ -259,7 +259,7 @@ fn walk(random: &mut StdRng, kernel: Option<&KernelInfo>) -> (Schedule, TileOrde
         let schedules = [Schedule::StreamK, Schedule::SplitK];
         return (choose(random, &schedules), order);
     }
-    if kernel.is_some_and(KernelInfo::leaves_sums) {
+    if kernel.is_some_and(|kernel| kernel.leaves_sums) {
         return (Schedule::SplitK, order);
     }
     match random.random_range(0..5) {

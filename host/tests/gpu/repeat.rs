@@ -133,7 +133,7 @@ fn run_a_hundred_times<T: Element, O: Output<T>>(
         let mut plan = resident.plan(case, device)?;
         let info = *plan.info().gpu().expect("it is planned for a GPU");
         let cluster = info.kernel.cluster.ctas();
-        if info.grid.tiles() * cluster <= info.ctas && !info.kernel.leaves_sums() {
+        if info.grid.tiles() * cluster <= info.ctas && !info.kernel.leaves_sums {
             return Err(Failure::Wrong(format!(
                 "{} tiles for {} CTAs in clusters of {cluster}: none has two",
                 info.grid.tiles(),

@@ -92,13 +92,6 @@ impl Multicast {
         Multicast { shape }
     }
 
-    /// Row and column in the cluster.
-    #[inline(always)]
-    pub(super) fn place(self) -> (u32, u32) {
-        let (rank, Cluster { m, .. }) = (cluster::rank(), self.shape.cluster());
-        (rank % m, rank / m)
-    }
-
     /// Where this CTA's part begins of the cluster's `tile`. The part may
     /// lie outside C: its CTA still loads its share for its peers, and stores nothing.
     #[inline(always)]
@@ -116,6 +109,12 @@ const fn column_starts(shape: ClusterShape) -> u32 {
 }
 
 impl Peers for Multicast {
+    #[inline(always)]
+    fn place(self) -> (u32, u32) {
+        let (rank, Cluster { m, .. }) = (cluster::rank(), self.shape.cluster());
+        (rank % m, rank / m)
+    }
+
     #[inline(always)]
     fn share_of_a(self) -> Share {
         let (down, across) = self.place();
@@ -173,6 +172,8 @@ unsafe fn produce<K: KernelTraits>(
         // SAFETY: the caller's duty.
         unsafe { producer.fill(peers.origin::<K>(params, tile), (0, k_blocks)) };
     }
+    // SAFETY: the caller's duty. The cluster barrier at the end orders no arrivals of peers before it.
+    unsafe { producer.tail() };
     // For a CTA without tiles.
     dependency::wait();
 }

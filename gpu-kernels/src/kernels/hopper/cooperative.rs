@@ -160,6 +160,24 @@ impl<'a, K: KernelTraits, P: Peers> Producer<'a, K, P> {
             block += 1;
         }
     }
+
+    /// Waits until every stage has been released by all CTAs that read it (CUTLASS: `producer_tail`).
+    /// The barriers are then no longer needed: an arrival on its way to a CTA that has exited fails
+    /// the launch.
+    ///
+    /// # Safety
+    /// The thread that has filled the stages calls this, last.
+    #[inline(always)]
+    pub unsafe fn tail(self) {
+        let mut state = self.state;
+        let mut stage = 0;
+        while stage < K::STAGES {
+            // SAFETY: the barriers are set up. A wait for a stage that was never filled returns.
+            unsafe { self.smem.empty(state.stage).wait(state.parity) };
+            state = state.next::<K>();
+            stage += 1;
+        }
+    }
 }
 
 // ----------------------------------------------------------------- consumers

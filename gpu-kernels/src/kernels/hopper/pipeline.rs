@@ -206,6 +206,9 @@ pub struct Share {
 
 /// The CTAs that load and read the same stages.
 pub trait Peers: Copy {
+    /// Row and column of this CTA in its cluster.
+    fn place(self) -> (u32, u32);
+
     /// This CTA's part of A's tile.
     fn share_of_a(self) -> Share;
 
@@ -225,6 +228,11 @@ pub trait Peers: Copy {
 pub struct NoPeers;
 
 impl Peers for NoPeers {
+    #[inline(always)]
+    fn place(self) -> (u32, u32) {
+        (0, 0)
+    }
+
     #[inline(always)]
     fn share_of_a(self) -> Share {
         Share {

@@ -9,7 +9,8 @@
 //!                      cluster 3 4 5    tile 1, …
 //! ```
 //!
-//! Stream-K kernels do the same without clusters, and rung 4 without a workspace. Where operands
+//! Stream-K kernels do the same without clusters, rung 6 does it for operands that TMA cannot read,
+//! and rung 4 has no workspace. Where operands
 //! straddle cache lines, the requests to L2 limit a deep product, and CTAs that share loads make
 //! fewer. The kernel stores no C, so all of its shared memory is stages.
 //!
@@ -18,39 +19,34 @@
 
 use super::cluster::Multicast;
 use super::cooperative::{MainLoop, Producer, tiles, undefined};
-use super::pipeline::{self, Consumer};
+use super::pipeline::{self, Consumer, Peers};
 use super::shared_memory::SharedMemory;
 use super::stream_k::Workspace;
 use super::traits::{KernelSchedule, KernelTraits};
-use crate::cluster::Cluster;
-use crate::cluster::ClusterShape;
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread};
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::CtaPosition;
-use crate::stream_k::StreamKScheduler;
+use crate::stream_k::{StreamKScheduler, WorkUnit};
 
-/// Clusters of `DOWN` × `ACROSS` CTAs, as in rung 3, split the K of each tile.
-pub struct SplitKParallel<const DOWN: u32, const ACROSS: u32>;
+/// Clusters of a shape of the form, as in rung 3, split the K of each tile.
+pub struct SplitKParallel;
 
-impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for SplitKParallel<DOWN, ACROSS> {
-    const CLUSTER: Cluster = Cluster {
-        m: DOWN,
-        n: ACROSS,
-        k: 1,
-    };
+impl KernelSchedule for SplitKParallel {
+    const CLUSTER_OF_FORM: bool = true;
     const LEAVES_SUMS: bool = true;
 
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
-        let peers = Multicast::new(ClusterShape::of(Self::CLUSTER));
+        let cluster = Self::cluster(params);
+        let peers = Multicast::new(params.form.cluster);
         let smem = SharedMemory::<K>::of_this_cta();
         // SAFETY: as in rung 3.
         unsafe {
             dependency::launch_dependents();
             // A stage is read by the CTAs in our row and column of the cluster.
-            pipeline::set_up(maps, smem, Self::CLUSTER.m + Self::CLUSTER.n - 1);
+            pipeline::set_up(maps, smem, cluster.m + cluster.n - 1);
             cluster::arrive_relaxed();
             cluster::wait();
             if thread::thread_index() < WARPGROUP {
@@ -70,19 +66,20 @@ impl<const DOWN: u32, const ACROSS: u32> KernelSchedule for SplitKParallel<DOWN,
 
 /// The cluster of this CTA, in the place of the CTA in a launch without clusters.
 #[inline(always)]
-fn cluster_position<K: KernelTraits>() -> CtaPosition {
-    thread::cta_position().of_cluster(K::CLUSTER)
+fn cluster_position<K: KernelTraits>(params: &GemmParams) -> CtaPosition {
+    thread::cta_position().of_cluster(K::Schedule::cluster(params))
 }
 
-/// The part of a tile that this cluster computes.
+/// The part of a tile that this cluster computes: one, because there are as many clusters as parts.
 #[inline(always)]
-fn work<K: KernelTraits>(params: &GemmParams) -> StreamKScheduler {
-    StreamKScheduler::new(
+pub(super) fn part<K: KernelTraits>(params: &GemmParams) -> Option<WorkUnit> {
+    let mut parts = StreamKScheduler::new(
         tiles::<K>(params),
-        cluster_position::<K>(),
+        cluster_position::<K>(params),
         params.stream_k_ctas,
         ceil_div(params.k, K::BLOCK_K),
-    )
+    );
+    parts.next()
 }
 
 /// The producer: loads this CTA's share of the k-blocks of its cluster.
@@ -96,14 +93,17 @@ unsafe fn produce<K: KernelTraits>(
     smem: SharedMemory<K>,
     peers: Multicast,
 ) {
-    let mut producer = Producer::new(params, maps, smem, peers);
-    let mut work = work::<K>(params);
-    while let Some(unit) = work.next() {
-        let origin = peers.origin::<K>(params, unit.tile);
+    if let Some(part) = part::<K>(params) {
+        let origin = peers.origin::<K>(params, part.tile);
+        let mut producer = Producer::new(params, maps, smem, peers);
         // SAFETY: the caller's duty.
-        unsafe { producer.fill(origin, (unit.first, unit.end)) };
+        unsafe {
+            producer.fill(origin, (part.first, part.end));
+            // The cluster barrier at the end does not order the arrivals of peers before it.
+            producer.tail();
+        }
     }
-    // For a CTA without tiles.
+    // For a CTA without a tile.
     dependency::wait();
 }
 
@@ -113,19 +113,22 @@ unsafe fn produce<K: KernelTraits>(
 /// # Safety
 /// A whole warpgroup calls this, after the barriers are set up.
 #[inline(always)]
-unsafe fn consume<K: KernelTraits>(params: &GemmParams, smem: SharedMemory<K>, peers: Multicast) {
+pub(super) unsafe fn consume<K: KernelTraits>(
+    params: &GemmParams,
+    smem: SharedMemory<K>,
+    peers: impl Peers,
+) {
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
-        let consumer = Consumer::this();
-        let mut main_loop = MainLoop::new(smem, peers, consumer);
-        let mut work = work::<K>(params);
-        while let Some(unit) = work.next() {
+        if let Some(part) = part::<K>(params) {
+            let consumer = Consumer::this();
+            let mut main_loop = MainLoop::new(smem, peers, consumer);
             dependency::wait();
             let mut accumulators = undefined::<K>();
-            main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
-            let (part, place) = (cluster_position::<K>().x, peers.place());
-            let workspace = params.workspace;
-            Workspace::<K>::in_cluster(workspace, part, place, consumer.index, consumer.lane)
+            main_loop.multiply_tile(&mut accumulators, part.end - part.first);
+            let part = (params.workspace, cluster_position::<K>(params).x);
+            let cluster = (K::Schedule::cluster(params), peers.place());
+            Workspace::<K>::in_cluster(part, cluster, (consumer.index, consumer.lane))
                 .write(&accumulators);
         }
     }

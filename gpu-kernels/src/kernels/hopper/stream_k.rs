@@ -37,6 +37,7 @@ use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
 use super::traits::{Accumulators, KernelSchedule, KernelTraits};
+use crate::cluster::Cluster;
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here, compute_here_u64};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::wgmma::Accumulator as _;
@@ -218,40 +219,39 @@ unsafe fn fix_up<K: KernelTraits>(
 pub struct Workspace<K> {
     /// Address of the thread's first vector of an m64 tile.
     vectors: u64,
+    /// Bytes from there to the first vector of the next m64 tile.
+    m64_stride: u64,
     /// Address of the consumer's flag.
     flag: u64,
     kernel: PhantomData<K>,
 }
 
 impl<K: KernelTraits> Workspace<K> {
-    /// Bytes of the part of one CTA, or cluster.
-    pub const PART_BYTES: u32 = part_bytes(K::BLOCK_M * K::CLUSTER.m, K::BLOCK_N * K::CLUSTER.n);
     /// Bytes between one vector of a thread and the next.
     const STRIDE: u64 = 16 * WARPGROUP as u64;
-    /// Bytes of a CTA's accumulators of one m64 tile, and of those of its cluster.
+    /// Bytes of a CTA's accumulators of one m64 tile.
     const M64_BYTES: u64 = 64 * K::BLOCK_N as u64 * 4;
-    const M64_BYTES_OF_CLUSTER: u64 = Self::M64_BYTES * K::CLUSTER.n as u64;
 
     #[inline(always)]
     fn of(workspace: u64, cta: u32, consumer: u32, lane: u32) -> Self {
-        Self::in_cluster(workspace, cta, (0, 0), consumer, lane)
+        Self::in_cluster((workspace, cta), (Cluster::NONE, (0, 0)), (consumer, lane))
     }
 
-    /// The piece in part `part`, for the CTA at `(down, across)` of a cluster.
+    /// The piece in a part of the workspace, for the CTA at `(down, across)` of a cluster.
     #[inline(always)]
     pub(super) fn in_cluster(
-        workspace: u64,
-        part: u32,
-        (down, across): (u32, u32),
-        consumer: u32,
-        lane: u32,
+        (workspace, part): (u64, u32),
+        (cluster, (down, across)): (Cluster, (u32, u32)),
+        (consumer, lane): (u32, u32),
     ) -> Self {
-        let part = workspace + part as u64 * Self::PART_BYTES as u64;
+        let bytes = part_bytes(K::BLOCK_M * cluster.m, K::BLOCK_N * cluster.n);
+        let part = workspace + part as u64 * bytes as u64;
         let m64 = (down * (K::BLOCK_M / 64) + consumer * K::M64_TILES) as u64;
-        let accumulators =
-            part + m64 * Self::M64_BYTES_OF_CLUSTER + across as u64 * Self::M64_BYTES;
+        let m64_stride = Self::M64_BYTES * cluster.n as u64;
+        let accumulators = part + m64 * m64_stride + across as u64 * Self::M64_BYTES;
         Workspace {
             vectors: accumulators + 16 * lane as u64,
+            m64_stride,
             flag: part + K::ACCUMULATOR_BYTES as u64 + 4 * consumer as u64,
             kernel: PhantomData,
         }
@@ -261,7 +261,7 @@ impl<K: KernelTraits> Workspace<K> {
     #[inline(always)]
     fn second_m64(&self) -> Self {
         Workspace {
-            vectors: self.vectors + Self::M64_BYTES_OF_CLUSTER,
+            vectors: self.vectors + self.m64_stride,
             ..*self
         }
     }

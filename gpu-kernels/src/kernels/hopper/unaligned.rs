@@ -14,13 +14,14 @@
 //! is no deeper than three k-blocks are in flight at once.
 //!
 //! The alternative is to copy the operands first ([`pack`](crate::kernels::pack)), which costs a
-//! second launch. The selection weighs the two (`host/src/select/pack.rs`).
+//! second launch. The selection weighs the two (`host/src/select/when_to_pack.rs`).
 
 use super::cooperative::{consume, tiles};
 use super::origin::Origin;
-use super::pipeline::{self, PipelineState};
+use super::pipeline::{self, NoPeers, PipelineState};
 use super::shared_memory::SharedMemory;
 use super::split_k::{self, ProducerArrivals, SplitK};
+use super::split_k_parallel;
 use super::traits::{KernelSchedule, KernelTraits};
 use crate::cluster::Cluster;
 use crate::dtype::{Contiguous, ElementType as _, Major};
@@ -100,6 +101,35 @@ impl<const CTAS: u32> KernelSchedule for UnalignedSplitK<CTAS> {
                         arrivals.tile();
                     }
                     arrivals.end();
+                }
+            }
+        }
+    }
+}
+
+/// The same, where CTAs split the K of a tile into any number of parts, and leave their sums
+/// ([`split_k_parallel`]).
+pub struct UnalignedSplitKParallel;
+
+impl KernelSchedule for UnalignedSplitKParallel {
+    const LEAVES_SUMS: bool = true;
+    const PRODUCERS: u32 = PRODUCERS;
+    const LOADS_BY_TMA: bool = false;
+    const ARRIVALS: u32 = WARPS;
+
+    #[inline(always)]
+    unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
+        let smem = SharedMemory::<K>::of_this_cta();
+        // SAFETY: as above.
+        unsafe {
+            match begin(maps, smem) {
+                None => split_k_parallel::consume(params, smem, NoPeers),
+                Some(index) => {
+                    if let Some(part) = split_k_parallel::part::<K>(params) {
+                        let origin = Origin::of::<K>(params, part.tile);
+                        let mut producer = Producer::new(params, smem, index);
+                        producer.fill(origin, (part.first, part.end));
+                    }
                 }
             }
         }

@@ -41,8 +41,8 @@ struct Rate {
 /// What the copy engine of an SM takes to request 128 bytes. Where they begin in mid-sector, they are
 /// three requests, as L2 counts them, too.
 const REQUEST: Rate = Rate {
-    line: 7,
-    second_line: 21,
+    line: 8,
+    second_line: 20,
     fifth_sector: 22,
 };
 
@@ -54,16 +54,16 @@ const REQUEST: Rate = Rate {
 /// (`docs/perf-log.md`, "One request, two or three").
 const SERVE: Rate = Rate {
     line: 2,
-    second_line: 18,
-    fifth_sector: 23,
+    second_line: 16,
+    fifth_sector: 27,
 };
 
 /// [`SERVE`] for f32, four fifths of it. That share and [`LOADED_PER_CYCLE_OF_POWER_WIDE`] follow from
 /// 125 TF32 products with every kernel (`docs/perf-log.md`, "TMA rounds to TF32").
 const SERVE_WIDE: Rate = Rate {
     line: 2,
-    second_line: 14,
-    fifth_sector: 18,
+    second_line: 13,
+    fifth_sector: 22,
 };
 
 impl Rate {
@@ -79,20 +79,20 @@ impl Rate {
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
 /// H200 ask for takes 3.5 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
 /// more rows 58 to 64.
-const MEETING: (u64, u64) = (36, 1320);
+const MEETING: (u64, u64) = (39, 1320);
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
 /// all of its bytes come from DRAM. Every stage is filled once in this time, so what an SM gets
 /// grows with the stages that it keeps in flight (Little's law). Of 56 linear layers, 128×144
 /// tiles with five stages instead of four take 8 % less time cold, 128×160 in clusters 8 %, under
 /// stream-K 5 %.
-const LATENCY: (u64, u64) = (1713, 1175);
+const LATENCY: (u64, u64) = (1675, 1162);
 
 /// Bytes whose loads cost one cycle although arithmetic hides them: a large product runs
 /// at the power limit, where moving bytes lowers the clock. At 4096³ on an H200, 128×128
 /// tiles take as many cycles as 128×256 tiles with 4/3 of the bytes, and are 1 % slower cold
 /// and 3 % slower sustained.
-const LOADED_PER_CYCLE_OF_POWER: u64 = 509;
+const LOADED_PER_CYCLE_OF_POWER: u64 = 585;
 
 /// The same for f32, which has twice the bytes an operation: at 4096³ on an H200, 128×128 tiles
 /// are 5 % slower than 128×256 tiles with as many stages.
@@ -101,7 +101,7 @@ const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 /// Bytes per cycle that an SM receives at most of what it asks for. What its cluster multicasts to
 /// it does not count: 104×2008×1712 tn takes 9.7 µs in 64×64 tiles in clusters of 2×4, which ask for
 /// 48 lines a k-block, and 13.0 without, which ask for 128.
-const RECEIVED_PER_CYCLE: u64 = 84;
+const RECEIVED_PER_CYCLE: u64 = 80;
 
 /// Bytes of L2 for each of its slices, and the bytes that a slice delivers in a cycle: 60 MiB of an
 /// H200 are 96 slices, 50 MiB of an H100 are 80.
@@ -117,7 +117,7 @@ const REACHES_L2: u64 = 70;
 /// they share loads of both operands, so that each waits for CTAs that wait for others. In the sweep of
 /// 2026-11-27, such clusters took 4 to 5 % longer than estimated without the latter where operands were
 /// in L2.
-const COUPLED: (u64, u64) = (47, 47);
+const COUPLED: (u64, u64) = (58, 52);
 
 /// Cycles that a thread takes to copy an element to shared memory by itself, however many CTAs
 /// share the SM: with 32 accumulators a thread, which leave registers for four chunks at once,
@@ -127,7 +127,7 @@ const CYCLES_PER_ELEMENT: (u64, u64) = (60, 175);
 
 /// Hundredths of a cycle in which `wgmma` reads 128 bytes of shared memory, and in which TMA writes
 /// them: each `wgmma` reads 64 rows of A, however few columns of B it multiplies.
-const SHARED: (u64, u64) = (30, 31);
+const SHARED: (u64, u64) = (33, 32);
 
 /// The time of several streams of work, of which the slowest one does not quite hide the others:
 /// (a⁴ + b⁴ + …)^¼, 1.19 times as long where two take as long. 888×2288×6008 tt takes 1102 cycles a

@@ -175,7 +175,12 @@ fn elements_are_loaded_where_they_are_if_that_pays() {
         let problem = problem(DType::F16, m, n, k);
         let choice = choose(LIBRARY, &problem, &H200, &Request::default()).unwrap();
         assert!(choice.kernel.family == Family::Hopper, "{m}x{n}x{k}");
-        (choice.kernel.loads_by_tma, choice.kernel.cluster.k)
+        let parts = choice.stream_k_ctas.checked_div(choice.tiles());
+        let parts = parts.filter(|&parts| parts > 0);
+        (
+            choice.kernel.loads_by_tma,
+            parts.unwrap_or(choice.kernel.cluster.k),
+        )
     };
     for (m, n, k) in [
         (73, 223, 115),
@@ -191,10 +196,19 @@ fn elements_are_loaded_where_they_are_if_that_pays() {
         (273, 307, 2085),
         (98, 161, 3817),
     ] {
-        let (by_tma, ctas) = of(m, n, k);
-        assert!(!by_tma && ctas > 1, "{m}x{n}x{k}: {ctas} CTAs");
+        let (by_tma, parts) = of(m, n, k);
+        assert!(!by_tma && parts > 1, "{m}x{n}x{k}: {parts} parts");
     }
-    for (m, n, k) in [(8041, 71, 13895), (61, 5003, 7001), (75, 3333, 5001)] {
+    for (m, n, k) in [(28, 74, 15927), (659, 28, 15837), (87, 987, 7844)] {
+        let (by_tma, parts) = of(m, n, k);
+        assert!(!by_tma && parts >= 8, "{m}x{n}x{k}: {parts} parts");
+    }
+    for (m, n, k) in [
+        (8041, 71, 13895),
+        (61, 5003, 7001),
+        (75, 3333, 5001),
+        (95, 2445, 10389),
+    ] {
         assert!(
             !of(m, n, k).0,
             "a large operand beside a narrow one: {m}x{n}x{k}"
@@ -204,7 +218,7 @@ fn elements_are_loaded_where_they_are_if_that_pays() {
         (700, 501, 900),
         (300, 401, 700),
         (515, 259, 2051),
-        (95, 2445, 10389),
+        (222, 3001, 4001),
         (4095, 4095, 4095),
     ] {
         assert!(of(m, n, k).0, "{m}x{n}x{k}");

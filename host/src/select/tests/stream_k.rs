@@ -180,6 +180,7 @@ const PARALLEL: &[KernelInfo] = &[
     KernelInfo {
         cluster: Cluster { m: 2, n: 1, k: 1 },
         stream_k_bytes: 256 * 128 * 4 + 128,
+        leaves_sums: true,
         fused: false,
         ..hopper("parallel", (128, 128), K, Mn)
     },
@@ -233,6 +234,11 @@ fn clusters_that_leave_their_sums_have_no_other_schedule() {
         assert_eq!(choice.schedule, Schedule::SplitK);
         assert_eq!(choice.reduce.unwrap().name, "reduce");
         assert!(choice.stream_k_ctas >= choice.tiles());
+        let mut alone = choice;
+        alone.kernel.cluster = Cluster::NONE;
+        for ctas in [choice.tiles(), choice.stream_k_ctas, 132] {
+            assert_eq!(stream_k_tiles(&alone, (ctas, 1)), alone.tiles(), "{ctas}");
+        }
     }
     for schedule in [Schedule::StreamK, Schedule::Persistent, Schedule::Grid1d] {
         let refused = forced(&problem(DType::F16, 512, 512, 8192), Some(schedule));
