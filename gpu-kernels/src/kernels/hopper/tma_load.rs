@@ -8,6 +8,7 @@ use super::traits::{KernelTraits, ROW_BYTES};
 use crate::dtype::{Contiguous, Major};
 use crate::form::Planes;
 use crate::isa::tma::{self, CachePolicy};
+use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress, MapOf};
 use crate::tensor_ref::TensorRef;
 
@@ -17,7 +18,8 @@ use crate::tensor_ref::TensorRef;
 /// Each CTA loads its part of a shared tile. A tile that is not shared is cut to the rows
 /// of the operand, in whole swizzle atoms of 8 rows, because the copy engine spends time
 /// on rows outside the tensor too. The rest of the tile keeps its old contents, which
-/// only affect rows or columns past the edge of C, and those are not stored.
+/// only affect rows or columns past the edge of C, and those are not stored. Shared tiles are cut by
+/// [`last_box_rows`] alone.
 pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
     if sharing > 1 {
         return tile / sharing;
@@ -31,16 +33,19 @@ pub const fn box_rows(tile: u32, sharing: u32, extent: u32) -> u32 {
 }
 
 /// Rows (of A; columns of B) of the box of the last tile, for an operand contiguous along K:
-/// `None` where that tile is whole, alone or shared. See [`box_rows`] for the arguments.
+/// `None` where that tile has the boxes of the others. See [`box_rows`] for the arguments. CTAs that
+/// share a ragged tile load equal parts of the rows that exist.
 ///
 /// The copy engine takes longer for rows outside the tensor than for rows inside, and one CTA
 /// may have all ragged tiles of a launch: at 400×11008×4096, in 128×128 tiles, whole boxes took
 /// 99 µs on an H200, and boxes for the last 16 rows 70 (`docs/perf-log.md`).
 pub const fn last_box_rows(tile: u32, sharing: u32, extent: u32) -> Option<u32> {
-    if sharing > 1 || extent <= tile || extent.is_multiple_of(tile) {
-        None
-    } else {
-        Some((extent % tile).next_multiple_of(8))
+    match (extent % tile, sharing) {
+        (0, _) => None,
+        // All boxes are cut.
+        (_, 1) if extent < tile => None,
+        (rows, 1) => Some(rows.next_multiple_of(8)),
+        (rows, sharing) => Some(rows.div_ceil(sharing)),
     }
 }
 
@@ -200,6 +205,8 @@ struct Tile {
     extent: u32,
     /// Rows that the boxes of all CTAs that share the tile bring.
     rows: u32,
+    /// Of them those of this CTA's box, for an operand contiguous along K.
+    box_rows: u32,
     /// Whether the boxes are those of a ragged tile.
     is_cut: bool,
     /// Rows of a box, for an operand contiguous along M or N, and its depth: a swizzle atom.
@@ -227,20 +234,30 @@ impl Tile {
         shares_both: bool,
     ) -> Self {
         let left = rows.saturating_sub(first);
-        let is_alone = matches!(major, Major::K) && !share.is_shared;
+        let is_ragged = left < extent;
+        let (rows, box_rows, is_cut) = match major {
+            Major::K if share.is_shared => {
+                // Past the edge, whole boxes keep a peer from running ahead.
+                let is_cut = is_ragged & !(shares_both & (left == 0));
+                let box_rows = ceil_div(if is_cut { left } else { extent }, share.of);
+                (box_rows * share.of, box_rows, is_cut)
+            }
+            Major::K => {
+                // The tile is a multiple of 8 rows, too.
+                let box_rows = (left.min(extent) + 7) & !7;
+                (box_rows, box_rows, rows > extent && is_ragged)
+            }
+            // Whole boxes, whose columns past the tile no multiply reads; and all of them
+            // where a peer must not run ahead.
+            Major::Mn if shares_both => (extent.next_multiple_of(K::ATOM_K), 0, false),
+            Major::Mn => (left.min(extent).next_multiple_of(K::ATOM_K), 0, false),
+        };
         Tile {
             major,
             extent,
-            rows: match major {
-                // The tile is a multiple of 8 rows, too.
-                Major::K if is_alone => (left.min(extent) + 7) & !7,
-                Major::K => extent,
-                // Whole boxes, whose columns past the tile no multiply reads; and all of them
-                // where a peer must not run ahead.
-                Major::Mn if shares_both => extent.next_multiple_of(K::ATOM_K),
-                Major::Mn => left.min(extent).next_multiple_of(K::ATOM_K),
-            },
-            is_cut: is_alone && rows > extent && left < extent,
+            rows,
+            box_rows,
+            is_cut,
             edge: K::ATOM_K,
             map: 0,
             first,
@@ -275,7 +292,7 @@ impl Tile {
             match self.major {
                 // One box: 128 bytes of K wide, with all rows of the share.
                 Major::K => {
-                    let skip = share.index * (self.extent / share.of);
+                    let skip = share.index * self.box_rows;
                     let destination = tile.address() + skip * ROW_BYTES;
                     if self.rows > 0 {
                         self.load_box(destination, (k, first + skip), self.plane, full);

@@ -214,16 +214,15 @@ impl KBlock {
         let sharing =
             u64::from(kernel.ctas_per_sm).min(tiles(task).div_ceil(target.sms.max(1).into()));
         // One CTA's share of the lines that its cluster loads together. The boxes of an operand
-        // along K are cut to its last line if no other CTA shares them, and those along N are
-        // whole.
-        let rows = match (kernel.a_major, cluster.n) {
-            (Some(Major::K), 1) => m.min(task.rows.into()),
-            (_, sharing) => m / u64::from(sharing),
+        // along K are cut to its last line, and those along N are whole.
+        let (of_a, of_b) = (u64::from(cluster.n), u64::from(cluster.m));
+        let rows = match kernel.a_major {
+            Some(Major::K) => m.min(task.rows.into()).div_ceil(of_a),
+            _ => m / of_a,
         };
-        let columns = match (kernel.b_major, cluster.m) {
-            (Some(Major::K), 1) => n.min(task.columns.into()),
-            (Some(Major::K), sharing) => n / u64::from(sharing),
-            (_, sharing) => n.next_multiple_of(64) / u64::from(sharing),
+        let columns = match kernel.b_major {
+            Some(Major::K) => n.min(task.columns.into()).div_ceil(of_b),
+            _ => n.next_multiple_of(64) / of_b,
         };
         // TMA fetches nothing past the end of K.
         let bytes = depth.min(u64::from(k.max(1))) * u64::from(kernel.input.bytes());
