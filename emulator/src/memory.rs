@@ -12,6 +12,7 @@ use bytemuck::allocation::try_zeroed_slice_box;
 
 use super::clock::Message;
 use super::report::Check;
+use crate::machine::poison;
 use cell::Cell;
 pub(super) use cell::{Actor, Reads};
 
@@ -23,7 +24,7 @@ const GRANULE: u64 = 2;
 
 /// What a load gets in place of a granule that it may not read and does not use: the half of an
 /// undefined word of shared memory.
-const UNDEFINED: u16 = 0xffed;
+const UNDEFINED: u16 = poison::WORD as u16;
 
 /// Global memory of the emulated GPU.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@
 use super::{Broken, Check, fail, with};
 
 /// One word, and each half of it: a quiet NaN in f32, TF32, f16 and bf16.
-pub(super) const WORD: u32 = 0xffed_ffed;
+pub(crate) const WORD: u32 = 0xffed_ffed;
 
 /// 16 bytes of [`WORD`].
 pub(super) const CHUNK: [u8; 16] =
