@@ -49,7 +49,7 @@ COST = [
 PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
-    "SPLIT_K_MARGIN": 100, "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
+    "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")
@@ -176,9 +176,9 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
     tiles_n = of_b * ceil(n // of_b, width * across)
     k_loaded = k + max(of_class * k % 64 for of_class in range(classes))
     ctas = across * down * parts
-    rows = min(height, m) if a_along_k and across == 1 else height / across
+    rows = min(height, m) / across if a_along_k else height / across
     columns = width if b_along_k else ceil(width, 64) * 64
-    columns = min(width, n) if b_along_k and down == 1 else columns / down
+    columns = min(width, n) / down if b_along_k else columns / down
     stage = (height + (width if b_along_k else ceil(width, 64) * 64)) * depth * 2
     row = ceil(width, 64)
     fit = (SHARED_BYTES - stages * stage - 2000) // (consumers * 8192)
@@ -202,6 +202,9 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
         most = min(k_blocks, max(at_once // tiles_all, 2))
         each = [count * tiles_all for count in range(1 if leaves_sums else 2, most + 1)]
         counts = [(count, ceil(count, at_once)) for count in each]
+        is_line = min(tiles_m, tiles_n) == 1
+        if leaves_sums and is_line and left and tiles_all < 4 * at_once and k_blocks > 1:
+            counts.append((at_once, 1))
     elif schedule == "StreamK" and left and not split_k:
         each = [count * left for count in range(2, min(k_blocks, at_once // left) + 1)]
         for count in each + [min(at_once, left * k_blocks)]:
@@ -252,8 +255,9 @@ def table(rows):
 IMPOSSIBLE = 1e12
 
 
-def estimate(c, t):
-    """Cycles, as cost.rs has them, with the margins of stream-K; 10¹² where there are none."""
+def estimate(c, t, parts_at=None):
+    """Cycles, as cost.rs has them, with the margins of stream-K; 10¹² where there are none. And which of
+    its counts each kernel takes under split-K: `parts_at`, or the one of fewest cycles."""
     def of(name, operand):
         line, sector = t["mid_" + operand], t["sector_" + operand]
         cycles = c[name + ".0"] + line * c[name + ".1"] + sector * c[name + ".2"]
@@ -337,30 +341,37 @@ def estimate(c, t):
     fix_up = fix_up + t["peers"] * t["accumulators"][:, None] / c["ADDED_PER_CYCLE"]
     last = jnp.where(t["peers"] == 0, last_wave[:, None], share + fix_up)
     last = jnp.min(jnp.where(t["exists"], last, IMPOSSIBLE), axis=1)
-    # Under split-K, all tiles in parts, and `peers` waves of CTAs.
+    # Under split-K, all tiles in parts, and `peers` waves of CTAs; or all CTAs share all tiles.
     each = jnp.ceil((t["k_blocks"] / (t["count"].T / t["tiles"])).T)
     at_once = (jnp.minimum(t["count"].T, t["at_once"]) * t["ctas"]).T
-    dram = from_dram((t["tiles"] * t["bytes_of_tile"])[:, None], at_once)
+    crosses = t["count"] % t["tiles"][:, None] > 0
+    again = crosses * (left * t["again"])[:, None]
+    dram = from_dram((t["tiles"] * t["bytes_of_tile"])[:, None] + again, at_once)
     parts = jnp.maximum(t["peers"] * each * k_block_of(at_once), dram)
-    parts = parts + t["peers"] * t["accumulators"][:, None] / c["STORED_PER_CYCLE"]
+    written = jnp.where(crosses, 2 + t["tiles"][:, None] // t["count"], t["peers"])
+    parts = parts + written * t["accumulators"][:, None] / c["STORED_PER_CYCLE"]
     parts = parts + jnp.where(t["in_l2"], c["REDUCE_LATENCY.1"], c["REDUCE_LATENCY.0"])[:, None]
-    ctas = (t["count"].T * t["ctas"]).T
+    ctas = ((t["count"] + crosses * t["tiles"][:, None]).T * t["ctas"]).T
     parts = parts + ctas * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
     parts = parts * (1 + c["SPLIT_K_MARGIN"] * (t["ctas"] == 1))[:, None]
-    parts = jnp.min(jnp.where(t["exists"], parts, IMPOSSIBLE), axis=1)
+    parts = parts * (1 + c["CROSSING_MARGIN"] * crosses)
+    parts = jnp.where(t["exists"], parts, IMPOSSIBLE)
+    parts_at = jnp.argmin(parts, axis=1) if parts_at is None else parts_at
+    parts = jnp.take_along_axis(parts, parts_at[:, None], axis=1)[:, 0]
     shared = jnp.where(t["split_k"], parts, waves * wave + last) / (1 - c["STREAM_K_MARGIN"])
     shared = shared + clusters
     shared = shared * (1 + SHARED_LOADS_MARGIN * t["coupled"]) * apart
     shared = shared + t["stages"] * c["STAGE"] + c["UNHIDDEN"] * unhidden
     cycles = jnp.where(t["stream_k"], shared, whole)
-    return jnp.where(t["possible"] > 0, cycles, IMPOSSIBLE)
+    return jnp.where(t["possible"] > 0, cycles, IMPOSSIBLE), parts_at
 
 
 def compared(c, t):
     """What kernels are compared by: the geometric mean of the estimates with operands from DRAM and
     with operands in L2; the first, where it makes no difference where operands are."""
-    from_dram, nothing = estimate(c, t), 0 * t["bytes_of_tile"]
-    in_l2 = estimate(c, t | {"bytes_of_tile": nothing, "again": nothing, "in_l2": nothing + 1})
+    (from_dram, parts_at), nothing = estimate(c, t), 0 * t["bytes_of_tile"]
+    in_l2 = t | {"bytes_of_tile": nothing, "again": nothing, "in_l2": nothing + 1}
+    in_l2, _ = estimate(c, in_l2, parts_at)
     return jnp.where(t["intensity"] > FLOP_PER_BYTE, from_dram, jnp.sqrt(from_dram * in_l2))
 
 
@@ -451,7 +462,7 @@ class Products:
         return np.asarray(self.mean(self.losses, 1.0 * (logs == self.least(logs))))
 
     def objective(self, c, smoothing):
-        cycles, logs = estimate(c, self.rows), jnp.log(compared(c, self.rows))
+        (cycles, _), logs = estimate(c, self.rows), jnp.log(compared(c, self.rows))
         regret = self.mean(self.losses, jnp.exp((self.least(logs) - logs) / smoothing))
         is_possible = cycles < IMPOSSIBLE
         seconds = (jnp.where(is_possible, cycles, 1) + c["LAUNCH"]) / (MHZ * 1e3)

@@ -92,8 +92,11 @@ fn edge(kernel: &KernelInfo, number: u64) -> Case {
             case.resident = kernel.cluster.ctas() * random.random_range(1..=3);
         }
         _ if kernel.leaves_sums => {
-            let parts = random.random_range(1..=k.div_ceil(depth).min(4));
-            case.choice.stream_k_ctas = parts * case.choice.grid.tiles();
+            let tiles = case.choice.grid.tiles();
+            case.choice.stream_k_ctas = match random.random_bool(0.5) {
+                true => random.random_range(1..=k.div_ceil(depth).min(4)) * tiles,
+                false => random.random_range(1..=2 * tiles),
+            };
         }
         _ => {
             case.resident = random.random_range(2..=4);

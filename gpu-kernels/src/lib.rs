@@ -65,6 +65,7 @@ pub mod order;
 pub mod probe;
 pub mod problem;
 pub mod schedule;
+pub mod split_k;
 pub mod stream_k;
 pub mod tensor_ref;
 mod unroll;

@@ -30,10 +30,12 @@ pub enum Schedule {
     /// K, and CTAs that would be idle compute parts of them. It requires a kernel whose
     /// [`stream_k_bytes`](crate::KernelInfo::stream_k_bytes) is not 0.
     StreamK = 3,
-    /// As many CTAs for each tile as [`GemmParams`](crate::GemmParams)`::stream_k_ctas` has room
-    /// for, each with an equal part of K. They leave their sums in the workspace, and a launch of
-    /// [`Reduce`](crate::kernels::reduce::Reduce) adds them in the order of K and stores C. It
-    /// requires a kernel like [`Schedule::StreamK`]. No CTA waits for another.
+    /// [`GemmParams`](crate::GemmParams)`::stream_k_ctas` CTAs, or clusters, share the k-blocks of all
+    /// tiles. They leave their sums in the workspace, and a launch of
+    /// [`Reduce`](crate::kernels::reduce::Reduce) adds them in the order of K and stores C. No CTA
+    /// waits for another. It requires a kernel like [`Schedule::StreamK`], with an equal number of
+    /// CTAs for each tile, or one that [leaves its sums](crate::KernelInfo::leaves_sums), with any
+    /// number.
     SplitK = 4,
 }
 

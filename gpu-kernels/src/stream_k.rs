@@ -81,7 +81,7 @@ pub enum FixUp {
 /// all CTAs. Of the ranges of such a group, the first `longer` have `length` + 1 k-blocks, the
 /// others `length`.
 #[derive(Clone, Copy, Debug)]
-struct Ranges {
+pub(crate) struct Ranges {
     /// K-blocks and CTAs of a group.
     k_blocks: u32,
     ctas: u32,
@@ -94,7 +94,7 @@ impl Ranges {
     /// parts, and waits in a chain: 512×512×8192 in 96 CTAs takes 22.3 µs on an H200 where ranges
     /// cross tiles, and 19.6 to 20.2 in 64 and 128, where they do not.
     #[inline(always)]
-    fn deal((tiles, k_blocks): (u32, u32), ctas: u32) -> Self {
+    pub(crate) fn deal((tiles, k_blocks): (u32, u32), ctas: u32) -> Self {
         let (each, rest) = div_rem(ctas, tiles.max(1));
         let (k_blocks, ctas) = if rest == 0 && tiles > 0 {
             (k_blocks, each)
@@ -113,14 +113,14 @@ impl Ranges {
     /// First k-block of the range of CTA `cta`. For the index past the last CTA this is
     /// the number of k-blocks.
     #[inline(always)]
-    fn start(self, cta: u32) -> u32 {
+    pub(crate) fn start(self, cta: u32) -> u32 {
         let (group, cta) = div_rem(cta, self.ctas);
         group * self.k_blocks + cta * self.length + cta.min(self.longer)
     }
 
     /// The CTA whose range contains `k_block`.
     #[inline(always)]
-    fn cta_of(self, k_block: u32) -> u32 {
+    pub(crate) fn cta_of(self, k_block: u32) -> u32 {
         let (group, k_block) = div_rem(k_block, self.k_blocks);
         let in_longer = self.longer * (self.length + 1);
         let cta = if k_block < in_longer {

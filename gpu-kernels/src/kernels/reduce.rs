@@ -12,7 +12,8 @@
 //! C    = the epilogue of the sums
 //! ```
 //!
-//! It takes the parameters of the product. Its additions depend on no time, and on no other tile.
+//! It takes the parameters of the product, but for K, which it counts in k-blocks of the product. Its
+//! additions depend on no time, and on no other tile.
 
 use super::hopper::fusion::Fragment;
 use super::hopper::stream_k::{GROUP_BYTES, part_bytes};
@@ -24,6 +25,7 @@ use crate::kernel::{Arch, Block, Family, Kernel, KernelInfo};
 use crate::order::div_rem;
 use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::TileScheduler;
+use crate::split_k::parts_of_tile;
 use crate::tensor_ref::TensorRef;
 use crate::unroll::unroll;
 
@@ -68,7 +70,8 @@ impl<const M: u32, const N: u32> Kernel for Reduce<M, N> {
         let (id, group) = div_rem(position.x, groups(M, N));
         let batches = params.batches();
         let tiles = TileScheduler::new(params.raster, batches, position);
-        let (parts, _) = div_rem(params.stream_k_ctas, tiles.tiles.max(1));
+        let of_tile = (tiles.tiles.max(1), params.k);
+        let (first, parts) = parts_of_tile(id, of_tile, params.stream_k_ctas);
         let tile = tiles.tile(id);
         let (m64, group_of_columns) = div_rem(group, N / 16);
         let lane = thread::thread_index();
@@ -77,7 +80,7 @@ impl<const M: u32, const N: u32> Kernel for Reduce<M, N> {
         let col = tile.n * N + 16 * group_of_columns + fragment.col;
         let sums = Sums {
             address: params.workspace
-                + (id * parts) as u64 * part_bytes(M, N) as u64
+                + first as u64 * part_bytes(M, N) as u64
                 + (group * GROUP_BYTES + 16 * lane) as u64,
             stride: part_bytes(M, N) as u64,
         };

@@ -126,7 +126,7 @@ impl ProductLaunch {
         let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
         let sums = match grid::stream_k_tiles(&choice, ctas) {
             0 => None,
-            _ => Some(Sums::new(gpu, kernel, choice.stream_k_ctas)?),
+            _ => Some(Sums::new(gpu, kernel, grid::parts(&choice))?),
         };
         let reduce = match (&choice.reduce, empty) {
             (Some(reduce), false) => Some(Reduce::new(gpu, reduce, &choice, &form)?),

@@ -10,11 +10,13 @@ use super::stream::CudaStream;
 use crate::error::Error;
 use crate::select::choice::Choice;
 
-/// The launch behind that of the product, whose parameters it takes.
+/// The launch behind that of the product.
 #[derive(Debug)]
 pub(crate) struct Reduce {
     function: Function,
     config: LaunchConfig,
+    /// Depth of the product's k-blocks.
+    block_k: u32,
 }
 
 impl Reduce {
@@ -38,6 +40,7 @@ impl Reduce {
                 // It waits for the product by itself, so that only its start overlaps.
                 overlaps: true,
             },
+            block_k: choice.kernel.block.k,
         })
     }
 
@@ -52,9 +55,13 @@ impl Reduce {
         stream: Option<CudaStream>,
         params: &GemmParams,
     ) -> Result<(), Error> {
+        let params = GemmParams {
+            k: params.k.div_ceil(self.block_k),
+            ..*params
+        };
         let (function, maps) = (&self.function, &TensorMaps::NONE);
         // SAFETY: the caller ensures it; the kernel takes these two parameters like every entry
         // point.
-        unsafe { (gpu.backend()).launch(stream, function, self.config, params, maps) }
+        unsafe { (gpu.backend()).launch(stream, function, self.config, &params, maps) }
     }
 }

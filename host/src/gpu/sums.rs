@@ -25,11 +25,11 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Allocates the parts of `ctas` CTAs of `kernel`.
-    pub(crate) fn new(gpu: &Arc<Gpu>, kernel: &KernelInfo, ctas: u32) -> Result<Self, Error> {
+    /// Allocates so many parts for `kernel`.
+    pub(crate) fn new(gpu: &Arc<Gpu>, kernel: &KernelInfo, parts: u32) -> Result<Self, Error> {
         let each = kernel.stream_k_bytes as usize;
         Ok(Sums {
-            buffer: DeviceBuffer::undefined(gpu, ctas as usize * each, Streams::Any)?,
+            buffer: DeviceBuffer::undefined(gpu, parts as usize * each, Streams::Any)?,
             each,
             is_clear: false,
         })

@@ -68,6 +68,9 @@
 //! cycles = waves · max(k_blocks / parts · k_block, DRAM) + write + launch + accumulators / read
 //! ```
 //!
+//! A kernel that leaves its sums may also deal the k-blocks of all tiles to all clusters; those whose
+//! ranges cross from one tile to the next write twice.
+//!
 //! With more CTAs, each CTA computes less, but the finishing CTA reads more; the estimate
 //! takes the number of CTAs with the fewest cycles. (The paper's "grid size selection",
 //! section 5.1, makes the same trade-off.)
@@ -284,11 +287,8 @@ impl Works {
             // Pairs of columns would be finished in one tile.
             return None;
         }
-        let (dram, _) = self.dram.split_k()?;
-        let l2 = match &self.l2 {
-            Some(work) => work.split_k()?.0,
-            None => dram,
-        };
+        let (dram, clusters) = self.dram.split_k()?;
+        let l2 = (self.l2.as_ref()).map_or(dram, |work| work.split_k_by(clusters));
         Some(Cycles { dram, l2 })
     }
 }

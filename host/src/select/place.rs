@@ -7,6 +7,7 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
 use super::choice::{Choice, Request};
+use super::grid::leaves_sums;
 use super::line_classes;
 use super::rank::Fit;
 use super::{cost, pack};
@@ -63,8 +64,7 @@ pub(super) fn choices(
             _ => 0,
         };
         let tiles = grid.tiles() * problem.batches;
-        let is_split =
-            schedule == Schedule::SplitK && (stream_k_ctas > tiles || kernel.leaves_sums);
+        let is_split = leaves_sums(&kernel, schedule, tiles, stream_k_ctas);
         Choice {
             kernel,
             transposed,

@@ -5,30 +5,36 @@
 //! computes the epilogue and stores C.
 //!
 //! ```text
-//! 2 tiles, 3 parts     cluster 0 1 2    tile 0, the k-blocks of part 0, 1, 2
-//!                      cluster 3 4 5    tile 1, …
+//! 2 tiles, 6 clusters     cluster 0 1 2    tile 0, the first, second and last third of its k-blocks
+//!                         cluster 3 4 5    tile 1, …
+//! 2 tiles, 3 clusters     cluster 0        tile 0, two thirds of its k-blocks
+//!                         cluster 1        the rest of tile 0, and the first third of tile 1
+//!                         cluster 2        the rest of tile 1
 //! ```
+//!
+//! Where tiles do not divide the clusters, ranges of k-blocks cross from one tile to the next
+//! ([`crate::split_k`]), so that 74 tiles keep 132 SMs, too.
 //!
 //! Stream-K kernels do the same without clusters, rung 6 does it for operands that TMA cannot read,
 //! and rung 4 has no workspace. Where operands
 //! straddle cache lines, the requests to L2 limit a deep product, and CTAs that share loads make
 //! fewer. The kernel stores no C, so all of its shared memory is stages.
 //!
-//! The parts of a tile are equally long but for one k-block, and are added in the order of K, so
-//! results are the same bit for bit from run to run.
+//! The parts of a tile are added in the order of K, so results are the same bit for bit from run to run.
 
 use super::cluster::Multicast;
-use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::cooperative::{MainLoop, Producer, tiles, tiles_here, undefined};
 use super::pipeline::{self, Consumer, Peers};
 use super::shared_memory::SharedMemory;
 use super::stream_k::Workspace;
 use super::traits::{KernelSchedule, KernelTraits};
+use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread};
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::CtaPosition;
-use crate::stream_k::{StreamKScheduler, WorkUnit};
+use crate::split_k::SplitKScheduler;
 
 /// Clusters of a shape of the form, as in rung 3, split the K of each tile.
 pub struct SplitKParallel;
@@ -70,16 +76,26 @@ fn cluster_position<K: KernelTraits>(params: &GemmParams) -> CtaPosition {
     thread::cta_position().of_cluster(K::Schedule::cluster(params))
 }
 
-/// The part of a tile that this cluster computes: one, because there are as many clusters as parts.
+/// The parts of tiles that this cluster computes.
 #[inline(always)]
-pub(super) fn part<K: KernelTraits>(params: &GemmParams) -> Option<WorkUnit> {
-    let mut parts = StreamKScheduler::new(
+pub(super) fn units<K: KernelTraits>(params: &GemmParams) -> SplitKScheduler {
+    SplitKScheduler::new(
         tiles::<K>(params),
         cluster_position::<K>(params),
         params.stream_k_ctas,
         ceil_div(params.k, K::BLOCK_K),
-    );
-    parts.next()
+    )
+}
+
+/// [`units`], computed here and not before a loop.
+#[inline(always)]
+pub(super) fn units_here<K: KernelTraits>(params: &GemmParams) -> SplitKScheduler {
+    SplitKScheduler::new(
+        tiles_here::<K>(params),
+        thread::cta_position_here().of_cluster(K::Schedule::cluster(params)),
+        compute_here(params.stream_k_ctas),
+        ceil_div(compute_here(params.k), K::BLOCK_K),
+    )
 }
 
 /// The producer: loads this CTA's share of the k-blocks of its cluster.
@@ -93,22 +109,22 @@ unsafe fn produce<K: KernelTraits>(
     smem: SharedMemory<K>,
     peers: Multicast,
 ) {
-    if let Some(part) = part::<K>(params) {
-        let origin = peers.origin::<K>(params, part.tile);
-        let mut producer = Producer::new(params, maps, smem, peers);
+    let mut producer = Producer::new(params, maps, smem, peers);
+    let mut units = units::<K>(params);
+    while let Some(unit) = units.next() {
+        let origin = peers.origin::<K>(params, unit.tile);
         // SAFETY: the caller's duty.
-        unsafe {
-            producer.fill(origin, (part.first, part.end));
-            // The cluster barrier at the end does not order the arrivals of peers before it.
-            producer.tail();
-        }
+        unsafe { producer.fill(origin, (unit.first, unit.end)) };
     }
+    // SAFETY: the caller's duty. The cluster barrier at the end does not order the arrivals of peers
+    // before it.
+    unsafe { producer.tail() };
     // For a CTA without a tile.
     dependency::wait();
 }
 
-/// A consumer: multiplies its rows over the k-blocks of its cluster, and leaves the accumulators in
-/// the cluster's part of the workspace.
+/// A consumer: multiplies its rows over the k-blocks of each part, and leaves the accumulators in the
+/// workspace.
 ///
 /// # Safety
 /// A whole warpgroup calls this, after the barriers are set up.
@@ -120,16 +136,19 @@ pub(super) unsafe fn consume<K: KernelTraits>(
 ) {
     // SAFETY: the whole warpgroup runs all this together.
     unsafe {
-        if let Some(part) = part::<K>(params) {
-            let consumer = Consumer::this();
-            let mut main_loop = MainLoop::new(smem, peers, consumer);
+        let consumer = Consumer::this();
+        let mut main_loop = MainLoop::new(smem, peers, consumer);
+        let mut units = units::<K>(params);
+        while let Some(unit) = units.next() {
             dependency::wait();
             let mut accumulators = undefined::<K>();
-            main_loop.multiply_tile(&mut accumulators, part.end - part.first);
-            let part = (params.workspace, cluster_position::<K>(params).x);
+            main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);
+            // Computed here, as in stream-K: before the first part, the addresses would take
+            // registers from the main loop.
+            let place = (compute_here_u64(params.workspace), unit.part);
             let cluster = (K::Schedule::cluster(params), peers.place());
-            Workspace::<K>::in_cluster(part, cluster, (consumer.index, consumer.lane))
-                .write(&accumulators);
+            let lane = compute_here(consumer.lane);
+            Workspace::<K>::in_cluster(place, cluster, (consumer.index, lane)).write(&accumulators);
         }
     }
 }

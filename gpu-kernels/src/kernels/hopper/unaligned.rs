@@ -107,7 +107,7 @@ impl<const CTAS: u32> KernelSchedule for UnalignedSplitK<CTAS> {
     }
 }
 
-/// The same, where CTAs split the K of a tile into any number of parts, and leave their sums
+/// The same, where any number of CTAs share the k-blocks of all tiles, and leave their sums
 /// ([`split_k_parallel`]).
 pub struct UnalignedSplitKParallel;
 
@@ -125,10 +125,13 @@ impl KernelSchedule for UnalignedSplitKParallel {
             match begin(maps, smem) {
                 None => split_k_parallel::consume(params, smem, NoPeers),
                 Some(index) => {
-                    if let Some(part) = split_k_parallel::part::<K>(params) {
-                        let origin = Origin::of::<K>(params, part.tile);
-                        let mut producer = Producer::new(params, smem, index);
-                        producer.fill(origin, (part.first, part.end));
+                    let mut producer = Producer::new(params, smem, index);
+                    let mut units = split_k_parallel::units::<K>(params);
+                    while let Some(unit) = units.next() {
+                        let origin = Origin::of::<K>(params, unit.tile);
+                        producer.fill(origin, (unit.first, unit.end));
+                        // The loads of a k-block leave no registers for what it derives.
+                        units = units.renewed(split_k_parallel::units_here::<K>(params));
                     }
                 }
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpu_kernels::{Family, KernelInfo, Schedule};
 
 use super::options::EmulatedGpu;
-use crate::select::{self, Choice, Problem, Strides};
+use crate::select::{self, Choice, Problem, Strides, grid};
 
 /// Nanoseconds that one host thread takes for a multiply-add, by family, with checks. These
 /// are CPU times of `tilewise-emulate --workers 1` on a cloud machine, 2026-11-22, at
@@ -78,7 +78,7 @@ impl Estimate {
         let packed = [(choice.packed.a, a), (choice.packed.b, b)];
         let packed = packed.iter().filter(|(packed, _)| *packed);
         let packed: u64 = packed.fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        let sums = u64::from(choice.stream_k_ctas) * u64::from(kernel.stream_k_bytes);
+        let sums = u64::from(grid::parts(choice)) * u64::from(kernel.stream_k_bytes);
         let device_bytes = [a, b, c, packed, sums]
             .into_iter()
             .fold(0, u64::saturating_add);

@@ -2,10 +2,9 @@
 //!
 //! Where a constant names no other source, it is fitted to the sweeps in `docs/sweep/`: some 900
 //! products whose pitches are multiples of 16 bytes, most of them measured with every kernel
-//! or with those of least estimate. Together
-//! these constants make the loss of the kernel chosen against the fastest one small, among those
-//! that choose the kernels known to be fast on the suite `hopper` (`docs/perf-log.md`, "Shapes of
-//! clusters in the form of a launch").
+//! or with those of least estimate. Together these constants make the loss of the kernel chosen
+//! against the fastest one small, among those that choose the kernels known to be fast on the suite
+//! `hopper`; `docs/sweep/README.md` says which files have which weight.
 
 use gpu_kernels::{Family, KernelInfo, TileGrid};
 
@@ -79,6 +78,12 @@ const REDUCED_PER_CYCLE: u64 = 15;
 /// The percentage by which split-K without clusters takes longer than the rest of the estimate says:
 /// fits to all products and to half of them gave 21 and 22, and the choice is as good with 15 to 25.
 const SPLIT_K_MARGIN: u64 = 18;
+
+/// The percentage by which split-K by clusters whose ranges of k-blocks cross from tile to tile has to be
+/// better: their CTAs no longer read what they share with other clusters at the same time.
+/// 64×5120×27648 nt, weights of 283 MB, was estimated 3 % shorter so than under stream-K on an H200,
+/// and takes 10 % longer. Loads through registers take so long that it makes no difference to them.
+const CROSSING_MARGIN: u64 = 8;
 
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
 /// type per consumer.
@@ -206,6 +211,10 @@ pub(super) struct Work {
     cluster_ctas: u64,
     /// Whether the kernel stores no C, so that each tile has one part at least.
     leaves_sums: bool,
+    /// Whether the tiles are one row or one column.
+    is_line: bool,
+    /// Whether loads go through TMA.
+    by_tma: bool,
     /// The time of the launch behind a product under split-K, without its loads.
     reduce_latency: u64,
     /// SMs of the GPU.
@@ -263,6 +272,8 @@ impl Work {
             hidden_by_arithmetic: operands.hidden_by_arithmetic(),
             cluster_ctas: cluster.ctas().into(),
             leaves_sums: kernel.leaves_sums,
+            is_line: grid.tiles_m == 1 || grid.tiles_n == 1,
+            by_tma: !registers::are_loaded_through(kernel),
             reduce_latency: match source {
                 Source::Dram => REDUCE_LATENCY.0,
                 Source::L2 => REDUCE_LATENCY.1,
@@ -376,29 +387,70 @@ impl Work {
         best.expect("all is a count")
     }
 
-    /// The fewest cycles under split-K, and the number of clusters that achieves them, an equal number
-    /// for each tile; `None` where tiles are not cut: they fill the GPU, or have one k-block.
+    /// The fewest cycles under split-K, and the number of clusters that achieves them: an equal number
+    /// for each tile, or, of kernels that leave their sums, all, which then share all tiles. `None`
+    /// where tiles are not cut: they fill the GPU, or have one k-block.
     pub(super) fn split_k(&self) -> Option<(u64, u64)> {
         if self.tiles == 0 || self.tiles > self.at_once && !self.leaves_sums {
             return None;
         }
+        // The kernel counts the k-blocks of the tiles that are cut in 32 bits.
+        let can_count = |tiles: u64| tiles.saturating_mul(self.k_blocks) <= u32::MAX.into();
         let least = if self.leaves_sums { 1 } else { 2 };
-        let most = self.k_blocks.min((self.at_once / self.tiles).max(2));
-        let cycles = |each: u64| {
-            let clusters = each * self.tiles;
-            let at_once = clusters.min(self.at_once);
-            let dram = self.dram_time(self.tiles * self.tile_bytes, at_once);
-            let waves = clusters.div_ceil(self.at_once);
-            let k_block = self.k_block.cycles(at_once * self.cluster_ctas);
-            let multiply = (waves * self.k_blocks.div_ceil(each) * k_block).max(dram);
-            let write = waves * self.accumulators / STORED_PER_CYCLE;
-            let accumulators = clusters * self.cluster_ctas * self.accumulators;
-            let read = accumulators / (REDUCED_PER_CYCLE * self.sms);
-            let margin = if self.leaves_sums { 0 } else { SPLIT_K_MARGIN };
-            (multiply + write + self.reduce_latency + read) * (100 + margin) / 100
+        let most = match can_count(self.tiles) {
+            true => self.k_blocks.min((self.at_once / self.tiles).max(2)),
+            false => 1,
         };
-        (least..=most)
-            .map(|each| (cycles(each), each * self.tiles))
+        let counts = (least..=most).map(|each| each * self.tiles);
+        let left = self.tiles % self.at_once;
+        // With more waves there is little to gain, and all tiles have their sums in the workspace. In
+        // a grid of several rows and columns, tiles that share an operand would read it at different
+        // times: 512×544×8192 tn takes 22 µs so on an H200, cold, and 20 with three parts a tile.
+        let may_cross = self.leaves_sums
+            && self.is_line
+            && left > 0
+            && self.tiles < 4 * self.at_once
+            && self.k_blocks > 1
+            && can_count(self.tiles);
+        let all = may_cross.then_some(self.at_once);
+        counts
+            .chain(all)
+            .map(|clusters| (self.split_k_by(clusters), clusters))
             .min()
+    }
+
+    /// Cycles under split-K by so many clusters.
+    pub(super) fn split_k_by(&self, clusters: u64) -> u64 {
+        let at_once = clusters.min(self.at_once);
+        let waves = clusters.div_ceil(self.at_once);
+        // K-blocks of a cluster, the tiles whose sums it leaves, and all parts.
+        let (k_blocks, tiles, parts, again) = match clusters % self.tiles {
+            0 => {
+                let each = clusters / self.tiles;
+                (self.k_blocks.div_ceil(each), 1, clusters, 0)
+            }
+            _ => {
+                let each = (self.tiles * self.k_blocks).div_ceil(clusters);
+                let again = self.tiles % clusters * self.bytes_again;
+                (
+                    each,
+                    self.tiles / clusters + 2,
+                    clusters + self.tiles,
+                    again,
+                )
+            }
+        };
+        let dram = self.dram_time(self.tiles * self.tile_bytes + again, at_once);
+        let k_block = self.k_block.cycles(at_once * self.cluster_ctas);
+        let multiply = (waves * k_blocks * k_block).max(dram);
+        let write = waves * tiles * self.accumulators / STORED_PER_CYCLE;
+        let accumulators = parts * self.cluster_ctas * self.accumulators;
+        let read = accumulators / (REDUCED_PER_CYCLE * self.sms);
+        let margin = match (self.leaves_sums, clusters.is_multiple_of(self.tiles)) {
+            (false, _) => SPLIT_K_MARGIN,
+            (true, false) if self.by_tma => CROSSING_MARGIN,
+            (true, _) => 0,
+        };
+        (multiply + write + self.reduce_latency + read) * (100 + margin) / 100
     }
 }

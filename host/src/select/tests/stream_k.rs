@@ -3,7 +3,7 @@
 use gpu_kernels::Cluster;
 
 use super::*;
-use crate::select::grid::stream_k_tiles;
+use crate::select::grid::{parts, stream_k_tiles};
 
 const TWINS: &[KernelInfo] = &[
     hopper("whole", (128, 256), K, Mn),
@@ -209,6 +209,37 @@ fn clusters_that_leave_their_sums_split_deep_products() {
     let shallow = problem(DType::F16, 512, 512, 128);
     let shallow = choose(catalog, &shallow, &H200, &open).unwrap();
     assert_eq!(shallow.kernel.name, "whole");
+}
+
+#[test]
+fn clusters_share_all_tiles_where_these_do_not_divide_them() {
+    let catalog = Catalog {
+        kernels: PARALLEL,
+        ..CATALOG
+    };
+    let open = Request {
+        kernel: Some("parallel".into()),
+        ..Request::default()
+    };
+    // 50 cluster tiles for 66 clusters.
+    let choice = choose(
+        catalog,
+        &problem(DType::F16, 12800, 128, 8192),
+        &H200,
+        &open,
+    )
+    .unwrap();
+    assert_eq!((choice.tiles(), choice.stream_k_ctas), (50, 66));
+    assert_eq!(ctas(&choice, 132), (132, 1));
+    // A part for each cluster, and one more for each tile.
+    assert_eq!(parts(&choice), 116);
+    // In several columns, and in more than four waves, all tiles are cut likewise.
+    for (n, tiles) in [(256, 100), (768, 300)] {
+        let choice = choose(catalog, &problem(DType::F16, 12800, n, 8192), &H200, &open).unwrap();
+        assert_eq!(choice.tiles(), tiles);
+        assert!(choice.stream_k_ctas.is_multiple_of(tiles));
+        assert_eq!(parts(&choice), choice.stream_k_ctas);
+    }
 }
 
 #[test]
