@@ -67,6 +67,13 @@ fn is_turn_barrier(address: u64) -> bool {
     (0..2).any(|consumer| u64::from(shared.order(consumer).address()) == address)
 }
 
+/// Whether the producer of [`CLUSTER`] waits for stages that it will not fill again: of the six tiles
+/// of [`base`], each of two clusters has three.
+fn is_behind_the_last_load(site: &Site) -> bool {
+    let k_blocks = case::kernel(CLUSTER).expect("a kernel").stages + 2;
+    site.thread == 0 && site.occurrence >= 3 * k_blocks
+}
+
 /// Waits until two groups are in flight, where one may be.
 fn leaves_two_in_flight(_: &Site, arguments: &mut [u64]) -> bool {
     if arguments[0] == 1 {
@@ -358,6 +365,12 @@ const MUTATIONS: &[Mutation] = &[
         kernel: CLUSTER,
         instruction: Instruction::ClusterWait,
         change: |site, _| site.occurrence != 1,
+    },
+    Mutation {
+        what: "a CTA does not wait for the last arrivals of its peer",
+        kernel: CLUSTER,
+        instruction: Instruction::BarrierWait,
+        change: |site, _| !is_behind_the_last_load(site),
     },
     Mutation {
         what: "a load does not reach the peer",

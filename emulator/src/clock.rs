@@ -43,6 +43,14 @@ impl VectorClock {
         self.get(epoch.agent) >= epoch.clock
     }
 
+    /// Whether all that `other` knows is known.
+    pub(super) fn includes(&self, other: &VectorClock) -> bool {
+        let epochs = (0..).zip(other.0.iter());
+        epochs
+            .map(|(agent, &clock)| Epoch { agent, clock })
+            .all(|epoch| self.covers(epoch))
+    }
+
     /// Learns of `epoch`, and of all earlier epochs of its agent.
     pub(super) fn learn(&mut self, epoch: Epoch) {
         if !self.covers(epoch) {

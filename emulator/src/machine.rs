@@ -278,7 +278,7 @@ impl<'l> Cluster<'l> {
 
     /// Whether a CTA may end: no thread and no copy needs its memory any more.
     fn end_cta(&mut self, cta: u32) -> Result<(), Broken> {
-        self.check_loads_awaited(cta)?;
+        self.check_memory_awaited(cta)?;
         self.check_peers_done(cta)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Broken, Check, Cluster, Wait, checked, issue, wait_until, with};
 use crate::agent::Role;
-use crate::clock::{Epoch, Knowledge};
+use crate::clock::{Epoch, Knowledge, VectorClock};
 use crate::instruction::Instruction;
 
 /// Bytes of an mbarrier, and its alignment.
@@ -24,6 +24,8 @@ pub(super) struct Mbarrier {
     initialised: Epoch,
     /// The last phase for which a copy was started, counted from 1.
     loads_until: u32,
+    /// The arrivals of threads of other CTAs.
+    remote: VectorClock,
     arriving: Knowledge,
     /// The knowledge that a thread acquires when it sees the last phase complete.
     completed: Knowledge,
@@ -47,6 +49,7 @@ pub fn init(barrier: u32, arrivals: u32) {
             phase: 0,
             initialised: cluster.epoch(thread),
             loads_until: 0,
+            remote: VectorClock::default(),
             arriving: Knowledge::default(),
             completed: Knowledge::default(),
         };
@@ -95,8 +98,13 @@ pub fn arrive_at(barrier: u32, rank: u32) {
     let arguments = [barrier, rank].map(u64::from);
     if let Some([barrier, rank]) = issue(Instruction::BarrierArriveRemote, arguments) {
         checked(|cluster, thread| {
-            cluster.reach(thread, rank as u32, "its mbarrier")?;
-            cluster.arrive_at_mbarrier(thread, (rank as u32, barrier as u32))
+            let place = (rank as u32, barrier as u32);
+            cluster.reach(thread, place.0, "its mbarrier")?;
+            let epoch = cluster.epoch(thread);
+            if cluster.checks() && cluster.threads[thread as usize].cta != place.0 {
+                cluster.mbarrier(thread, place)?.remote.learn(epoch);
+            }
+            cluster.arrive_at_mbarrier(thread, place)
         });
     }
 }
@@ -228,8 +236,10 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// Called when a CTA ends: its threads must have waited for all TMA loads into its memory.
-    pub(super) fn check_loads_awaited(&mut self, cta: u32) -> Result<(), Broken> {
+    /// Called when a CTA ends: its threads must have waited for all TMA loads into its memory, and for
+    /// the arrivals of other CTAs at its mbarriers. On a GPU an arrival takes its time, and one that
+    /// comes to a CTA that has exited fails the launch; a relaxed cluster barrier does not order it.
+    pub(super) fn check_memory_awaited(&mut self, cta: u32) -> Result<(), Broken> {
         if !self.checks() {
             return Ok(());
         }
@@ -238,6 +248,11 @@ impl Cluster<'_> {
             known.join(&thread.knowledge);
         }
         for (&address, mbarrier) in &self.ctas[cta as usize].mbarriers {
+            if !known.generic.includes(&mbarrier.remote) {
+                let detail = "the CTA ends, and has not waited for another CTA's arrival there";
+                let address = self.shared_address(cta, address);
+                return Err(Broken::new(Check::PeerGone, detail).at(address));
+            }
             let clock = mbarrier.loads_until;
             if clock == 0 {
                 continue;
