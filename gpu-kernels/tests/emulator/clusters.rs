@@ -44,7 +44,9 @@ fn a_cta_stays_while_its_peers_use_its_memory() {
 
 #[test]
 fn remote_arrivals_are_part_of_that() {
-    let arrive = |stays: bool| {
+    // What a CTA does before it ends: nothing, wait at a relaxed or a releasing cluster barrier, or
+    // there and for the arrival.
+    let arrive = |end: &'static str| {
         verdict(config(2, 32), move || {
             // SAFETY: emulated.
             unsafe {
@@ -57,14 +59,25 @@ fn remote_arrivals_are_part_of_that() {
                 if tid() == 0 {
                     mbarrier::arrive_at_if(true, at(0), 1 - cluster::rank());
                 }
-                if stays {
-                    cluster::arrive_relaxed();
-                    cluster::wait();
+                match end {
+                    "nothing" => return,
+                    "releasing" => cluster::arrive(),
+                    _ => cluster::arrive_relaxed(),
+                }
+                cluster::wait();
+                if end == "arrival" {
+                    mbarrier::wait(at(0), 0);
                 }
             }
         })
     };
-    assert_eq!((arrive(true), arrive(false)), (None, Some(Check::PeerGone)));
+    // A relaxed barrier orders no arrival: it may still be on its way.
+    for end in ["nothing", "relaxed"] {
+        assert_eq!(arrive(end), Some(Check::PeerGone), "{end}");
+    }
+    for end in ["releasing", "arrival"] {
+        assert_eq!(arrive(end), None, "{end}");
+    }
 }
 
 #[test]
@@ -84,7 +97,7 @@ fn mbarriers_of_peers_are_initialised_behind_a_fence() {
                 if tid() == 0 {
                     mbarrier::arrive_at_if(true, at(0), 1 - cluster::rank());
                 }
-                cluster::arrive_relaxed();
+                cluster::arrive();
                 cluster::wait();
             }
         })
