@@ -405,9 +405,10 @@ impl Work {
         let left = self.tiles % self.at_once;
         // With more waves there is little to gain, and all tiles have their sums in the workspace. In
         // a grid of several rows and columns, tiles that share an operand would read it at different
-        // times: 512×544×8192 tn takes 22 µs so on an H200, cold, and 20 with three parts a tile.
+        // times: 512×544×8192 tn takes 22 µs so on an H200, cold, and 20 with three parts a tile. Loads
+        // through registers take longer than that: 113×7034×15718 nt, 2×55 tiles, takes 6 % less.
         let may_cross = self.leaves_sums
-            && self.is_line
+            && (self.is_line || !self.by_tma)
             && left > 0
             && self.tiles < 4 * self.at_once
             && self.k_blocks > 1
