@@ -49,7 +49,8 @@ COST = [
 PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
-    "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
+    "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000,
+    "REACHES_L2": 100,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")

@@ -30,7 +30,7 @@ pub enum Check {
     BarrierDivergence,
     /// Every thread waits.
     Deadlock,
-    /// A CTA that ends while other CTAs, or copies, still use its shared memory, or may.
+    /// A CTA that ends while other CTAs, or copies, use its shared memory, or may still do so.
     PeerGone,
     /// Arguments that the instruction does not allow.
     InvalidArgument,

@@ -81,8 +81,8 @@ const SPLIT_K_MARGIN: u64 = 18;
 
 /// The percentage by which split-K by clusters whose ranges of k-blocks cross from tile to tile has to be
 /// better: their CTAs no longer read what they share with other clusters at the same time.
-/// 64×5120×27648 nt, weights of 283 MB, was estimated 3 % shorter so than under stream-K on an H200,
-/// and takes 10 % longer. Loads through registers take so long that it makes no difference to them.
+/// 64×5120×27648 nt, weights of 283 MB, was estimated shorter so than under stream-K, and takes 10 %
+/// longer on an H200, cold. Loads through registers take so long that it makes no difference to them.
 const CROSSING_MARGIN: u64 = 8;
 
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
@@ -394,25 +394,24 @@ impl Work {
         if self.tiles == 0 || self.tiles > self.at_once && !self.leaves_sums {
             return None;
         }
-        // The kernel counts the k-blocks of the tiles that are cut in 32 bits.
-        let can_count = |tiles: u64| tiles.saturating_mul(self.k_blocks) <= u32::MAX.into();
+        // The kernel counts the k-blocks of tiles that are cut in 32 bits.
+        let may_cut = self.all_k_blocks() <= u32::MAX.into();
         let least = if self.leaves_sums { 1 } else { 2 };
-        let most = match can_count(self.tiles) {
+        let most = match may_cut {
             true => self.k_blocks.min((self.at_once / self.tiles).max(2)),
             false => 1,
         };
         let counts = (least..=most).map(|each| each * self.tiles);
-        let left = self.tiles % self.at_once;
         // With more waves there is little to gain, and all tiles have their sums in the workspace. In
         // a grid of several rows and columns, tiles that share an operand would read it at different
         // times: 512×544×8192 tn takes 22 µs so on an H200, cold, and 20 with three parts a tile. Loads
         // through registers take longer than that: 113×7034×15718 nt, 2×55 tiles, takes 6 % less.
         let may_cross = self.leaves_sums
             && (self.is_line || !self.by_tma)
-            && left > 0
+            && !self.tiles.is_multiple_of(self.at_once)
             && self.tiles < 4 * self.at_once
             && self.k_blocks > 1
-            && can_count(self.tiles);
+            && may_cut;
         let all = may_cross.then_some(self.at_once);
         counts
             .chain(all)
@@ -420,37 +419,34 @@ impl Work {
             .min()
     }
 
+    /// K-blocks of all tiles.
+    fn all_k_blocks(&self) -> u64 {
+        self.tiles.saturating_mul(self.k_blocks)
+    }
+
     /// Cycles under split-K by so many clusters.
     pub(super) fn split_k_by(&self, clusters: u64) -> u64 {
         let at_once = clusters.min(self.at_once);
         let waves = clusters.div_ceil(self.at_once);
-        // K-blocks of a cluster, the tiles whose sums it leaves, and all parts.
-        let (k_blocks, tiles, parts, again) = match clusters % self.tiles {
-            0 => {
-                let each = clusters / self.tiles;
-                (self.k_blocks.div_ceil(each), 1, clusters, 0)
-            }
-            _ => {
-                let each = (self.tiles * self.k_blocks).div_ceil(clusters);
-                let again = self.tiles % clusters * self.bytes_again;
-                (
-                    each,
-                    self.tiles / clusters + 2,
-                    clusters + self.tiles,
-                    again,
-                )
-            }
+        let crosses = !clusters.is_multiple_of(self.tiles);
+        // Tiles whose sums a cluster leaves, all parts, and what comes from DRAM again.
+        let (tiles, parts, again) = if crosses {
+            let again = self.tiles % clusters * self.bytes_again;
+            (self.tiles / clusters + 2, clusters + self.tiles, again)
+        } else {
+            (1, clusters, 0)
         };
+        let k_blocks = self.all_k_blocks().div_ceil(clusters);
         let dram = self.dram_time(self.tiles * self.tile_bytes + again, at_once);
         let k_block = self.k_block.cycles(at_once * self.cluster_ctas);
         let multiply = (waves * k_blocks * k_block).max(dram);
         let write = waves * tiles * self.accumulators / STORED_PER_CYCLE;
         let accumulators = parts * self.cluster_ctas * self.accumulators;
         let read = accumulators / (REDUCED_PER_CYCLE * self.sms);
-        let margin = match (self.leaves_sums, clusters.is_multiple_of(self.tiles)) {
-            (false, _) => SPLIT_K_MARGIN,
-            (true, false) if self.by_tma => CROSSING_MARGIN,
-            (true, _) => 0,
+        let margin = match self.leaves_sums {
+            false => SPLIT_K_MARGIN,
+            true if crosses && self.by_tma => CROSSING_MARGIN,
+            true => 0,
         };
         (multiply + write + self.reduce_latency + read) * (100 + margin) / 100
     }
