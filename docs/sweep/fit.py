@@ -286,7 +286,10 @@ def estimate(c, t, parts_at=None):
         shared = c["SHARED.0"] * t["shared_read"] + c["SHARED.1"] * t["shared_written"]
         both = (column(t["arithmetic"] ** 4 + shared**4, ctas) + asked**4) ** 0.25
         slices = t["l2_bytes"] / c["SLICE.0"]
-        delivered = (t["tiles"] > t["at_once"]) * lines * SMS * c["REACHES_L2"] / (c["SLICE.1"] * slices)
+        reaches = lambda operand: c["REACHES_L2.0"] + c["REACHES_L2.1"] * t["mid_" + operand]
+        alone = t["rows"] * reaches("a") + t["columns"] * reaches("b")
+        reaching = jnp.where(t["clusters"], t["rows"] + t["columns"], alone) * t["bytes"]
+        delivered = reaching * SMS / (c["SLICE.1"] * slices)
         received = column(lines / c["RECEIVED_PER_CYCLE"], ctas)
         received = jnp.maximum(received, column(delivered, ctas) * jnp.minimum(ctas, SMS) / SMS)
         multiplied = jnp.maximum(jnp.maximum(both, arrived), received)
@@ -354,6 +357,8 @@ def estimate(c, t, parts_at=None):
     parts = parts + jnp.where(t["in_l2"], c["REDUCE_LATENCY.1"], c["REDUCE_LATENCY.0"])[:, None]
     ctas = ((t["count"] + crosses * t["tiles"][:, None]).T * t["ctas"]).T
     parts = parts + ctas * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
+    each_part = jnp.where(t["in_l2"], 0, c["EACH_PART"])[:, None]
+    parts = parts + each_part * (t["count"].T / t["tiles"]).T
     parts = parts * (1 + c["SPLIT_K_MARGIN"] * (t["ctas"] == 1))[:, None]
     parts = parts * (1 + c["CROSSING_MARGIN"] * crosses)
     parts = jnp.where(t["exists"], parts, IMPOSSIBLE)
@@ -405,12 +410,13 @@ def read(path, column):
 # What is fitted.
 FITTED = [
     "REQUEST.0", "REQUEST.1", "REQUEST.2", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING.0",
-    "APART_MARGIN.0", "APART_MARGIN.1", "CLASSED", "LATER_WAVES", "SHARED.0", "SHARED.1",
-    "RECEIVED_PER_CYCLE", "LATENCY.0", "LATENCY.1", "FROM_DRAM.1", "COUPLED.0", "COUPLED.1", "TWO_M64",
-    "UNHIDDEN", "CLUSTER_LATENCY.0", "CLUSTER_LATENCY.1", "STORED_PER_CYCLE", "BETWEEN_TILES",
-    "ORDER_BARRIER", "EXCHANGE_LATENCY.0", "EXCHANGE_LATENCY.1", "STAGED_IN_PARTS",
-    "LOADED_PER_CYCLE_OF_POWER", "STAGE", "LAUNCH", "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE",
-    "REDUCE_LATENCY.0", "REDUCE_LATENCY.1", "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
+    "REACHES_L2.0", "REACHES_L2.1", "APART_MARGIN.0", "APART_MARGIN.1", "CLASSED", "LATER_WAVES",
+    "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE", "LATENCY.0", "LATENCY.1", "FROM_DRAM.1",
+    "COUPLED.0", "COUPLED.1", "TWO_M64", "UNHIDDEN", "CLUSTER_LATENCY.0", "CLUSTER_LATENCY.1",
+    "STORED_PER_CYCLE", "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0",
+    "EXCHANGE_LATENCY.1", "STAGED_IN_PARTS", "LOADED_PER_CYCLE_OF_POWER", "STAGE", "LAUNCH",
+    "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY.0", "REDUCE_LATENCY.1",
+    "EACH_PART", "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
 ]  # fmt: skip
 
 

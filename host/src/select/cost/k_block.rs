@@ -107,11 +107,13 @@ const RECEIVED_PER_CYCLE: u64 = 80;
 /// H200 are 96 slices, 50 MiB of an H100 are 80.
 const SLICE: (u64, u64) = (655_360, 64);
 
-/// Hundredths of the lines that an SM requests which reach L2 where a launch has several waves.
-/// Requests of several SMs for a line are served once if they come together, as in the first wave,
-/// whose CTAs begin together. By Nsight Compute on an H100, 2048×7168×5120 nt in 128×128 tiles makes
-/// requests for 0.73 of its lines, 34.9 a cycle: 63 bytes a slice.
-const REACHES_L2: u64 = 70;
+/// Hundredths of an operand's lines that reach L2 of those that SMs request, and what is added where
+/// all of its rows begin in the middle of a cache line. Requests of several SMs for a line are served once
+/// if they meet; those of clusters, which read different lines or share them, do not. In launches of
+/// one wave that L2 limits, the fastest take 0.7 to 0.85 of the cycles in which the slices deliver all
+/// that is requested where rows begin on lines, 0.9 to 1 elsewhere, and 1 to 1.1 in clusters, whatever
+/// their depth (`docs/perf-log.md`, "What L2 delivers to one wave").
+const REACHES_L2: (u64, u64) = (65, 32);
 
 /// Cycles per k-block that CTAs with shared loads wait for each other, and the further cycles where
 /// they share loads of both operands, so that each waits for CTAs that wait for others. In the sweep of
@@ -271,11 +273,19 @@ impl KBlock {
         };
         let k_blocks = k_blocks(kernel, task);
         let loads = (rows + columns) * bytes;
+        let reaches = |alignment: u64| {
+            let straddling = CACHE_LINE - alignment.min(CACHE_LINE);
+            REACHES_L2.0 * CACHE_LINE + REACHES_L2.1 * straddling
+        };
+        let reaching = match cluster.ctas() {
+            1 => rows * reaches(alignment.a) + columns * reaches(alignment_b),
+            _ => (rows + columns) * 100 * CACHE_LINE,
+        };
         let delivered = match kernel.family {
-            Family::Hopper if tiles(task) > at_once => {
+            Family::Hopper => {
                 let (of_l2, per_cycle) = SLICE;
                 let slices = (target.l2_bytes / of_l2).max(1);
-                loads * sms * REACHES_L2 / (100 * per_cycle * slices)
+                reaching * bytes * sms / (100 * CACHE_LINE * per_cycle * slices)
             }
             _ => 0,
         };
