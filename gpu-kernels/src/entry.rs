@@ -124,6 +124,7 @@ macro_rules! for_each_entry {
                 128 64 64, 6, SplitK<4>, false, "_split4";
                 128 128 64, 4, SplitK<2>, false, "_split2";
                 64 32 64, 12, SplitK<8>, false, "_split8";
+                192 128 64, 5, SplitKParallel, false, "_splitk_cluster" of "1x2" "1x4";
                 128 192 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 128 128 64, 7, SplitKParallel, false, "_splitk_cluster" of "1x2" "2x1" "2x2";
                 128 64 64, 9, SplitKParallel, false, "_splitk_cluster" of "1x4" "1x2" "2x1" "4x2";
@@ -153,9 +154,9 @@ macro_rules! for_each_entry {
                 128 80 64, 8, SplitKParallel, false, "_splitk_cluster" of "4x1";
                 64 192 64, 6, Cooperative, false, "";
                 256 112 64, 4, Clusters, false, "_cluster" of "1x2";
-                128 80 64, 7, Clusters, false, "_cluster" of "1x4";
                 128 80 64, 6, SplitK<4>, false, "_split4";
                 128 176 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                128 208 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
             // that load as much as 128 gain too little.
@@ -179,9 +180,9 @@ macro_rules! for_each_entry {
                 64 32 64, 16, Cooperative, false, "";
                 256 160 64, 3, Clusters, false, "_cluster" of "1x2" "4x2";
                 128 144 64, 5, Cooperative, false, "";
-                128 64 64, 8, Clusters, false, "_cluster" of "4x2";
                 64 96 64, 10, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
                 64 176 64, 7, Clusters, false, "_cluster" of "4x1" "2x4";
+                192 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 144 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
@@ -249,6 +250,8 @@ macro_rules! for_each_entry {
                 256 96;
                 256 80;
                 256 64;
+                192 512;
+                192 256;
                 128 256;
                 128 160;
                 128 128;
