@@ -49,8 +49,8 @@ COST = [
 PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
-    "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000,
-    "REACHES_L2": 100,
+    "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "MID_SECTOR_STORE": 100, "UNHIDDEN": 100,
+    "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")
@@ -213,6 +213,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
             counts.append((count, peers))
     return {
         "rows": rows, "columns": columns,
+        "sector_c": in_mid_sector(m if is_turned else n),
         "mid_a": in_mid_line(pitch_a), "mid_b": in_mid_line(pitch_b),
         "sector_a": in_mid_sector(pitch_a), "sector_b": in_mid_sector(pitch_b),
         "readers_a": min(tiles_n, at_once // min(tiles_m, isqrt(at_once))),
@@ -318,7 +319,8 @@ def estimate(c, t, parts_at=None):
         dram = from_dram(tiles * t["bytes_of_tile"], ctas)
         multiply = t["k_blocks"] * k_block_of(ctas) + (t["two"] + t["more"]) * c["CLASSED"]
         requests = t["k_blocks"] * asked_by(ctas) + stored
-        alternating = jnp.maximum(jnp.maximum(multiply, store), requests)
+        beside_loads = store * (1 + c["MID_SECTOR_STORE"] * t["sector_c"])
+        alternating = jnp.maximum(jnp.maximum(multiply, beside_loads), requests)
         alternating = alternating + c["ORDER_BARRIER"] if behind_a_store else multiply
         shared = jnp.maximum(multiply, dram) + store
         return jnp.where(t["ping_pong"], jnp.maximum(alternating, dram), shared)
@@ -414,9 +416,9 @@ FITTED = [
     "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE", "LATENCY.0", "LATENCY.1", "FROM_DRAM.1",
     "COUPLED.0", "COUPLED.1", "TWO_M64", "UNHIDDEN", "CLUSTER_LATENCY.0", "CLUSTER_LATENCY.1",
     "STORED_PER_CYCLE", "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0",
-    "EXCHANGE_LATENCY.1", "STAGED_IN_PARTS", "LOADED_PER_CYCLE_OF_POWER", "STAGE", "LAUNCH",
-    "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY.0", "REDUCE_LATENCY.1",
-    "EACH_PART", "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
+    "EXCHANGE_LATENCY.1", "MID_SECTOR_STORE", "STAGED_IN_PARTS", "LOADED_PER_CYCLE_OF_POWER",
+    "STAGE", "LAUNCH", "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY.0",
+    "REDUCE_LATENCY.1", "EACH_PART", "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
 ]  # fmt: skip
 
 

@@ -234,6 +234,7 @@ impl Product {
             alignment: cost::Alignment {
                 a: of(majors[0], m),
                 b: of(majors[1], n),
+                c: of(Major::Mn, if kernel.c_along_m { m } else { n }),
             },
             by_element: false,
             line_classes: 1,

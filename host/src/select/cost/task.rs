@@ -8,8 +8,8 @@ use crate::select::choice::Packed;
 use crate::select::{check, line_classes, pack};
 use crate::tma::{GlobalTensor, Unreadable};
 
-/// What the addresses of the lines of A and B are multiples of, in bytes, up to a cache line.
-/// Where it is less than a line, some of the 128 bytes that are read at once touch two
+/// What the addresses of the lines of A, B and C are multiples of, in bytes, up to a cache line.
+/// Where it is less than a line, some of the 128 bytes that are read or written at once touch two
 /// cache lines; where it is less than a sector of 32 bytes, some touch five sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alignment {
@@ -17,6 +17,8 @@ pub struct Alignment {
     pub a: u64,
     /// Of B.
     pub b: u64,
+    /// Of C.
+    pub c: u64,
 }
 
 impl Alignment {
@@ -24,9 +26,10 @@ impl Alignment {
     pub const CACHE_LINES: Alignment = Alignment {
         a: CACHE_LINE,
         b: CACHE_LINE,
+        c: CACHE_LINE,
     };
 
-    /// The alignment of the lines that `kernel` reads in `problem`. Operands count that it
+    /// The alignment of the lines that `kernel` reads and writes in `problem`. Operands count that it
     /// reads through TMA. Packed operands begin on cache lines.
     pub(crate) fn of(kernel: &KernelInfo, problem: &Problem, packed: Packed) -> Self {
         if !kernel.loads_by_tma {
@@ -40,9 +43,18 @@ impl Alignment {
         };
         let a = GlobalTensor::of_a(problem, check::a_major(kernel, problem));
         let b = GlobalTensor::of_b(problem, check::b_major(kernel, problem));
+        let Strides {
+            row_stride,
+            col_stride,
+            alignment,
+            ..
+        } = problem.c;
+        let bytes = u64::from(problem.output_dtype().bytes());
+        let pitch = row_stride.max(col_stride).saturating_mul(bytes);
         Alignment {
             a: read(a, problem.a.alignment, packed.a),
             b: read(b, problem.b.alignment, packed.b),
+            c: Strides::alignment_of(alignment | pitch),
         }
     }
 }
@@ -62,7 +74,7 @@ pub struct Task {
     pub columns: u32,
     /// Number of different matrices in A and in B: one where all products share it.
     pub matrices: [u32; 2],
-    /// What the lines of A and B are aligned to.
+    /// What the lines of A, B and C are aligned to.
     pub alignment: Alignment,
     /// Whether the kernel reads an operand element by element, as tensor_core does where
     /// lines are no multiples of 16 bytes.

@@ -24,7 +24,11 @@ fn named(name: &str) -> &'static KernelInfo {
 }
 
 /// The least alignment that TMA can read.
-const IN_MID_LINE: Alignment = Alignment { a: 16, b: 16 };
+const IN_MID_LINE: Alignment = Alignment {
+    a: 16,
+    b: 16,
+    c: 16,
+};
 
 /// A plain product with a depth of `k`, in tiles of `grid`.
 fn plain(grid: TileGrid, k: u32) -> Task {
@@ -45,7 +49,11 @@ fn plain(grid: TileGrid, k: u32) -> Task {
 /// The cheapest f16 hopper kernel for dense row-major operands.
 fn cheapest(m: u32, n: u32, k: u32, epilogue: EpilogueForm) -> &'static str {
     let of = |pitch: u32| Strides::alignment_of(u64::from(pitch) * 2);
-    let alignment = Alignment { a: of(k), b: of(n) };
+    let alignment = Alignment {
+        a: of(k),
+        b: of(n),
+        c: of(n),
+    };
     KERNELS
         .iter()
         .filter(|kernel| kernel.name.starts_with("hopper_f16_ak_bn") && !kernel.c_along_m)
@@ -361,7 +369,7 @@ fn lines_are_aligned_to_their_pitch_and_their_address() {
         c: row_major(193),
         ..aligned
     };
-    let found = Alignment { a: 16, b: 64 };
+    let found = Alignment { a: 16, b: 64, c: 2 };
     assert_eq!(of(&problem, none), found);
     let packed = Packed { a: true, b: false };
     assert_eq!(of(&problem, packed), Alignment { a: 128, ..found });
@@ -398,8 +406,33 @@ fn in_mid_line_clusters_pay() {
     assert!(cycles(cluster, IN_MID_LINE) < cycles(alone, IN_MID_LINE));
     // Each step costs: half of the lines, three of four, then sectors.
     let of = |bytes| {
-        let alignment = Alignment { a: bytes, b: bytes };
+        let alignment = Alignment {
+            a: bytes,
+            b: bytes,
+            c: bytes,
+        };
         cycles("hopper_f16_ak_bn_128x64x64", alignment)
     };
     assert!(of(128) < of(64) && of(64) < of(32) && of(32) < of(16));
+}
+
+#[test]
+fn ping_pong_stores_lines_that_begin_in_mid_sector_slowly() {
+    let cycles = |name, c| {
+        let kernel = named(name);
+        let alignment = Alignment {
+            c,
+            ..Alignment::CACHE_LINES
+        };
+        let task = Task {
+            alignment,
+            ..plain(cover(kernel, 8192, 8192), 128)
+        };
+        estimate(kernel, &task, &H200).cycles
+    };
+    let ping_pong = "hopper_f16_ak_bk_128x192x64_pingpong";
+    assert!(cycles(ping_pong, 16) > cycles(ping_pong, 32));
+    assert_eq!(cycles(ping_pong, 32), cycles(ping_pong, 128));
+    let cooperative = "hopper_f16_ak_bk_128x192x64";
+    assert_eq!(cycles(cooperative, 16), cycles(cooperative, 128));
 }
