@@ -4,7 +4,7 @@
 
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
-use super::task::Task;
+use super::task::{Task, in_mid_line, in_mid_sector};
 use crate::problem::{CACHE_LINE, SECTOR, Strides, Target};
 use crate::select::registers;
 
@@ -69,8 +69,8 @@ const SERVE_WIDE: Rate = Rate {
 impl Rate {
     /// The mean over lines that are aligned to `alignment` bytes, times [`CACHE_LINE`].
     fn of(&self, alignment: u64) -> u64 {
-        let straddling = CACHE_LINE - alignment.min(CACHE_LINE);
-        let mid_sector = (SECTOR - alignment.min(SECTOR)) * (CACHE_LINE / SECTOR);
+        let straddling = in_mid_line(alignment);
+        let mid_sector = in_mid_sector(alignment) * (CACHE_LINE / SECTOR);
         self.line * CACHE_LINE + self.second_line * straddling + self.fifth_sector * mid_sector
     }
 }
@@ -110,9 +110,9 @@ const SLICE: (u64, u64) = (655_360, 64);
 /// Hundredths of an operand's lines that reach L2 of those that SMs request, and what is added where
 /// all of its rows begin in the middle of a cache line. Requests of several SMs for a line are served once
 /// if they meet; those of clusters, which read different lines or share them, do not. In launches of
-/// one wave that L2 limits, the fastest take 0.7 to 0.85 of the cycles in which the slices deliver all
-/// that is requested where rows begin on lines, 0.9 to 1 elsewhere, and 1 to 1.1 in clusters, whatever
-/// their depth (`docs/perf-log.md`, "What L2 delivers to one wave").
+/// one wave that L2 limits, the fastest take 0.72 to 0.89 of the cycles in which the slices deliver all
+/// that is requested where rows begin on lines, 0.9 to 0.98 elsewhere, and 0.99 to 1.22 in clusters,
+/// whatever their depth (`docs/perf-log.md`, "What L2 delivers to one wave").
 const REACHES_L2: (u64, u64) = (65, 32);
 
 /// Cycles per k-block that CTAs with shared loads wait for each other, and the further cycles where
@@ -273,10 +273,8 @@ impl KBlock {
         };
         let k_blocks = k_blocks(kernel, task);
         let loads = (rows + columns) * bytes;
-        let reaches = |alignment: u64| {
-            let straddling = CACHE_LINE - alignment.min(CACHE_LINE);
-            REACHES_L2.0 * CACHE_LINE + REACHES_L2.1 * straddling
-        };
+        let reaches =
+            |alignment: u64| REACHES_L2.0 * CACHE_LINE + REACHES_L2.1 * in_mid_line(alignment);
         let reaching = match cluster.ctas() {
             1 => rows * reaches(alignment.a) + columns * reaches(alignment_b),
             _ => (rows + columns) * 100 * CACHE_LINE,

@@ -3,7 +3,7 @@
 use gpu_kernels::{Family, KernelInfo, TileGrid};
 
 use crate::epilogue_form::EpilogueForm;
-use crate::problem::{CACHE_LINE, Problem, Strides};
+use crate::problem::{CACHE_LINE, Problem, SECTOR, Strides};
 use crate::select::choice::Packed;
 use crate::select::{check, line_classes, pack};
 use crate::tma::{GlobalTensor, Unreadable};
@@ -57,6 +57,17 @@ impl Alignment {
             c: Strides::alignment_of(alignment | pitch),
         }
     }
+}
+
+/// The share of lines of this alignment that begin in the middle of a cache line, times
+/// [`CACHE_LINE`].
+pub(super) fn in_mid_line(alignment: u64) -> u64 {
+    CACHE_LINE - alignment.min(CACHE_LINE)
+}
+
+/// The share of them that begin in the middle of a sector, times [`SECTOR`].
+pub(super) fn in_mid_sector(alignment: u64) -> u64 {
+    SECTOR - alignment.min(SECTOR)
 }
 
 /// What a kernel has to compute, as it sees it.

@@ -10,7 +10,7 @@ use gpu_kernels::{Family, KernelInfo, TileGrid};
 
 use super::epilogue;
 use super::k_block::{KBlock, k_blocks, tiles};
-use super::task::Task;
+use super::task::{Task, in_mid_sector};
 use crate::problem::{SECTOR, Target};
 use crate::select::registers;
 
@@ -273,7 +273,11 @@ impl Work {
             + u64::from(has_two_m64(kernel)) * TWO_M64
             + epilogue::cycles(kernel, &task.epilogue)
             + exchange;
-        let in_mid_sector = SECTOR - task.alignment.c.min(SECTOR);
+        let in_mid_sector = in_mid_sector(task.alignment.c);
+        let (reduce_latency, each_part) = match source {
+            Source::Dram => (REDUCE_LATENCY.0, EACH_PART),
+            Source::L2 => (REDUCE_LATENCY.1, 0),
+        };
         Work {
             tiles,
             at_once,
@@ -292,14 +296,8 @@ impl Work {
             leaves_sums: kernel.leaves_sums,
             is_line: grid.tiles_m == 1 || grid.tiles_n == 1,
             by_tma: !registers::are_loaded_through(kernel),
-            reduce_latency: match source {
-                Source::Dram => REDUCE_LATENCY.0,
-                Source::L2 => REDUCE_LATENCY.1,
-            },
-            each_part: match source {
-                Source::Dram => EACH_PART,
-                Source::L2 => 0,
-            },
+            reduce_latency,
+            each_part,
             sms: target.sms.max(1).into(),
         }
     }
