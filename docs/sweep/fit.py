@@ -50,6 +50,7 @@ PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
     "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "MID_SECTOR_STORE": 100, "UNHIDDEN": 100,
+    "HIDDEN_STORE": 100,
     "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
@@ -107,7 +108,7 @@ KNOWN = {
     (1000, 1000, 1000): "64x128x64_cluster2x1", (3000, 3000, 3000): "192x192x64_cluster1x2",
     (4104, 4104, 4104): "256x192x64_cluster1x2", (8200, 7944, 4104): "256x192x64_cluster1x2",
     (128, 8192, 8192): "128x64x64", (512, 512, 512): "64x64x128",
-    (8192, 512, 512): "128x128x64_pingpong",
+    (8192, 512, 512): "128x128x64",
     (64, 4096, 4096): "64x64x64_split2", (16, 1024, 8192): "64x64x64_split4",
 }  # fmt: skip
 
@@ -322,7 +323,9 @@ def estimate(c, t, parts_at=None):
         beside_loads = store * (1 + c["MID_SECTOR_STORE"] * t["sector_c"])
         alternating = jnp.maximum(jnp.maximum(multiply, beside_loads), requests)
         alternating = alternating + c["ORDER_BARRIER"] if behind_a_store else multiply
-        shared = jnp.maximum(multiply, dram) + store
+        multiplied = jnp.maximum(multiply, dram)
+        hidden = c["HIDDEN_STORE"] * jnp.minimum(stored, multiplied)
+        shared = multiplied + store - (hidden if behind_a_store else 0)
         return jnp.where(t["ping_pong"], jnp.maximum(alternating, dram), shared)
 
     waves, left = jnp.divmod(t["tiles"], t["at_once"])
@@ -416,7 +419,7 @@ FITTED = [
     "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE", "LATENCY.0", "LATENCY.1", "FROM_DRAM.1",
     "COUPLED.0", "COUPLED.1", "TWO_M64", "UNHIDDEN", "CLUSTER_LATENCY.0", "CLUSTER_LATENCY.1",
     "STORED_PER_CYCLE", "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0",
-    "EXCHANGE_LATENCY.1", "MID_SECTOR_STORE", "STAGED_IN_PARTS", "LOADED_PER_CYCLE_OF_POWER",
+    "EXCHANGE_LATENCY.1", "MID_SECTOR_STORE", "HIDDEN_STORE", "STAGED_IN_PARTS", "LOADED_PER_CYCLE_OF_POWER",
     "STAGE", "LAUNCH", "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY.0",
     "REDUCE_LATENCY.1", "EACH_PART", "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
 ]  # fmt: skip

@@ -128,7 +128,6 @@ macro_rules! for_each_entry {
                 128 192 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 128 128 64, 7, SplitKParallel, false, "_splitk_cluster" of "1x2" "2x1" "2x2";
                 128 64 64, 9, SplitKParallel, false, "_splitk_cluster" of "1x4" "1x2" "2x1" "4x2";
-                64 64 64, 13, SplitKParallel, false, "_splitk_cluster" of "1x4" "2x4";
                 64 64 64, 6, Unaligned, true, "_unaligned";
                 64 64 64, 6, UnalignedSplitK<4>, false, "_unaligned_split4";
                 64 64 64, 6, UnalignedSplitK<8>, false, "_unaligned_split8";
@@ -173,13 +172,11 @@ macro_rules! for_each_entry {
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
             // columns here, make tiles of as many columns.
             hopper_cm {
-                256 112 64, 4, Cooperative, false, "";
                 128 160 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4";
                 128 80 64, 7, Cooperative, false, "";
                 64 48 64, 14, Cooperative, false, "";
                 64 32 64, 16, Cooperative, false, "";
                 256 160 64, 3, Clusters, false, "_cluster" of "1x2" "4x2";
-                128 144 64, 5, Cooperative, false, "";
                 64 96 64, 10, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
                 64 176 64, 7, Clusters, false, "_cluster" of "4x1" "2x4";
                 192 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
@@ -256,7 +253,6 @@ macro_rules! for_each_entry {
                 128 160;
                 128 128;
                 128 64;
-                64 256;
                 64 128;
                 64 64;
             }
