@@ -7,8 +7,8 @@
 //!               cycles that L2 takes to deliver what reaches it)
 //! k_block = max(arithmetic ⊕ shared ⊕ asked, arrives) + waits + power     BLOCK_K of one tile;
 //!           a ⊕ b = (a⁴ + b⁴)^¼
-//! wave    = max(k_blocks · k_block + classed, DRAM) + store
-//! cycles  = set-up + wave + (waves − 1) · wave · apart
+//! wave    = max(k_blocks · k_block + classed, DRAM) + store − hidden
+//! cycles  = set-up + wave + (waves − 1) · wave · apart + hidden
 //! ```
 //!
 //! `shared` is what shared memory takes to be written by TMA and read by `wgmma`.
@@ -22,6 +22,9 @@
 //!
 //! `set-up` is that of the stages, of clusters, and a part of the k-block that nothing hides: the first
 //! one arrives before there is anything to multiply, the last one is multiplied when nothing arrives.
+//!
+//! `hidden` is the part of a store that the next wave hides, because the copy engine sends C to L2
+//! while the next tile is multiplied. No wave hides that of the last one.
 //!
 //! `apart` is 1, but for clusters of four and eight, whose CTAs drift apart after the first wave.
 //!

@@ -328,10 +328,10 @@ impl Work {
 
     /// Time of a wave of `tiles` whole tiles.
     fn wave(&self, tiles: u64) -> u64 {
-        let dram = self.dram_time(tiles * self.tile_bytes, tiles);
-        let ctas = tiles * self.cluster_ctas;
-        let multiply = self.k_blocks * self.k_block.cycles(ctas) + self.classed;
         if self.ping_pong {
+            let dram = self.dram_time(tiles * self.tile_bytes, tiles);
+            let ctas = tiles * self.cluster_ctas;
+            let multiply = self.k_blocks * self.k_block.cycles(ctas) + self.classed;
             // Loads and stores pass the same queue to L2, one after the other: the store of one
             // tile is not hidden by the loads of the next where both straddle lines
             // (15824×12216×160 on an H200: 243 µs in 128×192 tiles, 175 by 256×192).
@@ -339,17 +339,21 @@ impl Work {
             let alternating = multiply.max(self.store_beside_loads).max(requests);
             (alternating + ORDER_BARRIER).max(dram)
         } else {
-            multiply.max(dram) + self.store - self.hidden_store(tiles)
+            self.multiplied(tiles) + self.store - self.hidden_store(tiles)
         }
     }
 
-    /// Time of the stores of a wave of `tiles` tiles that the next wave hides. Consumers that alternate
-    /// hide all of it, but for what [`Work::wave`] says.
-    fn hidden_store(&self, tiles: u64) -> u64 {
+    /// Time in which a wave of `tiles` tiles is loaded and multiplied.
+    fn multiplied(&self, tiles: u64) -> u64 {
         let dram = self.dram_time(tiles * self.tile_bytes, tiles);
-        let multiply =
-            self.k_blocks * self.k_block.cycles(tiles * self.cluster_ctas) + self.classed;
-        self.sent.min(multiply.max(dram)) * HIDDEN_STORE / 100
+        let k_block = self.k_block.cycles(tiles * self.cluster_ctas);
+        (self.k_blocks * k_block + self.classed).max(dram)
+    }
+
+    /// Time of the stores of a wave of `tiles` tiles that the next wave hides, under other schedules
+    /// than ping-pong.
+    fn hidden_store(&self, tiles: u64) -> u64 {
+        self.sent.min(self.multiplied(tiles)) * HIDDEN_STORE / 100
     }
 
     /// How much longer a wave of `tiles` tiles takes than the first wave, before which there is no
@@ -358,10 +362,7 @@ impl Work {
         if !self.ping_pong {
             return 0;
         }
-        let dram = self.dram_time(tiles * self.tile_bytes, tiles);
-        let k_block = self.k_block.cycles(tiles * self.cluster_ctas);
-        let first = self.k_blocks * k_block + self.classed;
-        self.wave(tiles) - first.max(dram)
+        self.wave(tiles) - self.multiplied(tiles)
     }
 
     /// Time of all tiles, each computed by one cluster.
