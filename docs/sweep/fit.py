@@ -49,9 +49,8 @@ COST = [
 PARTS = {
     "REQUEST": 10, "SERVE": 10, "SERVE_WIDE": 10, "MEETING": 10, "SHARED": 100,
     "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
-    "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "MID_SECTOR_STORE": 100, "UNHIDDEN": 100,
-    "HIDDEN_STORE": 100,
-    "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
+    "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "MID_SECTOR_STORE": 100, "HIDDEN_STORE": 100,
+    "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
 }  # fmt: skip
 CONSTANT = re.compile(r"^const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")
@@ -315,26 +314,33 @@ def estimate(c, t, parts_at=None):
     store = store + jnp.where(t["parts"] > 1, exchange + sent, 0)
     from_dram = lambda bytes, ctas: bytes / jnp.minimum(c["FROM_DRAM.0"] * SMS, c["FROM_DRAM.1"] * ctas)
 
-    def wave_of(tiles, behind_a_store=True):
+    def phases_of(tiles):
+        """Cycles in which so many tiles are multiplied, and in which DRAM delivers what they load."""
         ctas = jnp.maximum(tiles, 1) * t["ctas"]
-        dram = from_dram(tiles * t["bytes_of_tile"], ctas)
         multiply = t["k_blocks"] * k_block_of(ctas) + (t["two"] + t["more"]) * c["CLASSED"]
+        return ctas, multiply, from_dram(tiles * t["bytes_of_tile"], ctas)
+
+    def multiplied_of(tiles):
+        _, multiply, dram = phases_of(tiles)
+        return jnp.maximum(multiply, dram)
+
+    def wave_of(tiles):
+        """Cycles of a wave of so many tiles, between two others."""
+        ctas, multiply, dram = phases_of(tiles)
         requests = t["k_blocks"] * asked_by(ctas) + stored
         beside_loads = store * (1 + c["MID_SECTOR_STORE"] * t["sector_c"])
-        alternating = jnp.maximum(jnp.maximum(multiply, beside_loads), requests)
-        alternating = alternating + c["ORDER_BARRIER"] if behind_a_store else multiply
+        alternating = jnp.maximum(jnp.maximum(multiply, beside_loads), requests) + c["ORDER_BARRIER"]
         multiplied = jnp.maximum(multiply, dram)
-        hidden = c["HIDDEN_STORE"] * jnp.minimum(stored, multiplied)
-        shared = multiplied + store - (hidden if behind_a_store else 0)
+        shared = multiplied + store - c["HIDDEN_STORE"] * jnp.minimum(stored, multiplied)
         return jnp.where(t["ping_pong"], jnp.maximum(alternating, dram), shared)
 
     waves, left = jnp.divmod(t["tiles"], t["at_once"])
     wave, last_wave = wave_of(t["at_once"]), wave_of(left)
     whole = waves * wave + (left > 0) * last_wave
-    first = jnp.where(waves > 0, t["at_once"], left)
-    first = wave_of(first) - wave_of(first, behind_a_store=False)
     later = whole - jnp.where(waves > 0, wave, last_wave)
-    whole = whole + c["LATER_WAVES"] * t["large"] * later + t["ping_pong"] * store - first
+    # The first wave stands behind no store, and nothing hides the store of the last one.
+    first = multiplied_of(jnp.where(waves > 0, t["at_once"], left))
+    whole = first + (1 + c["LATER_WAVES"] * t["large"]) * later + store
     whole = (whole + clusters) * (1 + SHARED_LOADS_MARGIN * t["coupled"])
     apart = 1 + c["APART_MARGIN.0"] * t["two"] + c["APART_MARGIN.1"] * t["more"]
     whole = whole * apart
@@ -419,9 +425,10 @@ FITTED = [
     "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE", "LATENCY.0", "LATENCY.1", "FROM_DRAM.1",
     "COUPLED.0", "COUPLED.1", "TWO_M64", "UNHIDDEN", "CLUSTER_LATENCY.0", "CLUSTER_LATENCY.1",
     "STORED_PER_CYCLE", "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0",
-    "EXCHANGE_LATENCY.1", "MID_SECTOR_STORE", "HIDDEN_STORE", "STAGED_IN_PARTS", "LOADED_PER_CYCLE_OF_POWER",
-    "STAGE", "LAUNCH", "FIX_UP_LATENCY", "CROSSING", "ADDED_PER_CYCLE", "REDUCE_LATENCY.0",
-    "REDUCE_LATENCY.1", "EACH_PART", "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
+    "EXCHANGE_LATENCY.1", "MID_SECTOR_STORE", "HIDDEN_STORE", "STAGED_IN_PARTS",
+    "LOADED_PER_CYCLE_OF_POWER", "STAGE", "LAUNCH", "FIX_UP_LATENCY", "CROSSING",
+    "ADDED_PER_CYCLE", "REDUCE_LATENCY.0", "REDUCE_LATENCY.1", "EACH_PART",
+    "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
 ]  # fmt: skip
 
 

@@ -7,8 +7,9 @@
 //!               cycles that L2 takes to deliver what reaches it)
 //! k_block = max(arithmetic ⊕ shared ⊕ asked, arrives) + waits + power     BLOCK_K of one tile;
 //!           a ⊕ b = (a⁴ + b⁴)^¼
-//! wave    = max(k_blocks · k_block + classed, DRAM) + store − hidden
-//! cycles  = set-up + wave + (waves − 1) · wave · apart + hidden
+//! first   = max(k_blocks · k_block + classed, DRAM)
+//! wave    = first + store − hidden
+//! cycles  = set-up + first + (waves − 1) · wave · apart + store
 //! ```
 //!
 //! `shared` is what shared memory takes to be written by TMA and read by `wgmma`.
@@ -24,7 +25,8 @@
 //! one arrives before there is anything to multiply, the last one is multiplied when nothing arrives.
 //!
 //! `hidden` is the part of a store that the next wave hides, because the copy engine sends C to L2
-//! while the next tile is multiplied. No wave hides that of the last one.
+//! while the next tile is multiplied. The first wave stands behind no store, and nothing hides that of
+//! the last one.
 //!
 //! `apart` is 1, but for clusters of four and eight, whose CTAs drift apart after the first wave.
 //!
@@ -42,9 +44,7 @@
 //! An order barrier separates the main loops of the two consumers, of which the first waits for none:
 //!
 //! ```text
-//! first  = max(k_blocks · k_block, DRAM)
-//! wave   = max(max(k_blocks · k_block, store, k_blocks · asked + stored) + order_barrier, DRAM)
-//! cycles = set-up + first + (waves − 1) · wave + store
+//! wave = max(max(k_blocks · k_block, store, k_blocks · asked + stored) + order_barrier, DRAM)
 //! ```
 //!
 //! Loads and stores pass the same queue to L2, one after the other.

@@ -326,7 +326,14 @@ impl Work {
         bytes / asked.clamp(1, all * self.sms)
     }
 
-    /// Time of a wave of `tiles` whole tiles.
+    /// Time in which a wave of `tiles` tiles is loaded and multiplied.
+    fn multiplied(&self, tiles: u64) -> u64 {
+        let dram = self.dram_time(tiles * self.tile_bytes, tiles);
+        let k_block = self.k_block.cycles(tiles * self.cluster_ctas);
+        (self.k_blocks * k_block + self.classed).max(dram)
+    }
+
+    /// Time of a wave of `tiles` whole tiles, between two others.
     fn wave(&self, tiles: u64) -> u64 {
         if self.ping_pong {
             let dram = self.dram_time(tiles * self.tile_bytes, tiles);
@@ -339,30 +346,10 @@ impl Work {
             let alternating = multiply.max(self.store_beside_loads).max(requests);
             (alternating + ORDER_BARRIER).max(dram)
         } else {
-            self.multiplied(tiles) + self.store - self.hidden_store(tiles)
+            let multiplied = self.multiplied(tiles);
+            let hidden = self.sent.min(multiplied) * HIDDEN_STORE / 100;
+            multiplied + self.store - hidden
         }
-    }
-
-    /// Time in which a wave of `tiles` tiles is loaded and multiplied.
-    fn multiplied(&self, tiles: u64) -> u64 {
-        let dram = self.dram_time(tiles * self.tile_bytes, tiles);
-        let k_block = self.k_block.cycles(tiles * self.cluster_ctas);
-        (self.k_blocks * k_block + self.classed).max(dram)
-    }
-
-    /// Time of the stores of a wave of `tiles` tiles that the next wave hides, under other schedules
-    /// than ping-pong.
-    fn hidden_store(&self, tiles: u64) -> u64 {
-        self.sent.min(self.multiplied(tiles)) * HIDDEN_STORE / 100
-    }
-
-    /// How much longer a wave of `tiles` tiles takes than the first wave, before which there is no
-    /// tile to be stored.
-    fn behind_a_store(&self, tiles: u64) -> u64 {
-        if !self.ping_pong {
-            return 0;
-        }
-        self.wave(tiles) - self.multiplied(tiles)
     }
 
     /// Time of all tiles, each computed by one cluster.
@@ -370,19 +357,17 @@ impl Work {
         let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
         let last = if left > 0 { self.wave(left) } else { 0 };
         let wave = self.wave(self.at_once);
-        let all = waves * wave + last;
-        let apart = match (self.cluster_ctas, waves) {
-            (1 | 2, _) | (_, 0) => 0,
-            _ => (all - wave) * LATER_WAVES / 100,
+        let (first, of_first) = match waves {
+            0 => (left, last),
+            _ => (self.at_once, wave),
         };
-        let first = if waves > 0 { self.at_once } else { left };
-        // No wave stands behind the last one.
-        let exposed = if self.ping_pong {
-            self.store
-        } else {
-            self.hidden_store(first)
+        let later = waves * wave + last - of_first;
+        let apart = match self.cluster_ctas {
+            1 | 2 => 0,
+            _ => later * LATER_WAVES / 100,
         };
-        all + apart + exposed - self.behind_a_store(first)
+        // The first wave stands behind no store, and nothing hides the store of the last one.
+        self.multiplied(first) + later + apart + self.store
     }
 
     /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
