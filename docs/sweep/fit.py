@@ -183,7 +183,6 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
     stage = (height + (width if b_along_k else ceil(width, 64) * 64)) * depth * 2
     row = ceil(width, 64)
     fit = (SHARED_BYTES - stages * stage - 2000) // (consumers * 8192)
-    staged = row * m64 if row * m64 <= fit else row if row <= fit else 2
     at_once = SMS // ctas if ctas < 4 else SMS * 10 // 11 // ctas
     tiles_all = tiles_m * tiles_n
     k_blocks = ceil(ceil(k_loaded, depth), parts)
@@ -226,7 +225,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
         "l2_bytes": l2_bytes,
-        "in_parts": max(staged, 2) * 8192 * consumers < consumers * 64 * width * 2,
+        "in_parts": fit < row,
         "ping_pong": ping_pong, "stream_k": schedule == "StreamK" or leaves_sums, "split_k": split_k,
         "tiles": tiles_all,
         "at_once": at_once, "k_blocks": k_blocks, "accumulators": 4 * height * width,

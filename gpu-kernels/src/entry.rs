@@ -95,11 +95,11 @@ macro_rules! for_each_entry {
                 128 256 64, 3, Cooperative, true, "";
                 128 256 64, 4, Cooperative, false, "_stages4";
                 128 256 64, 3, StreamK, false, "_streamk";
-                256 192 64, 3, Cooperative, false, "";
-                256 192 64, 3, Clusters, false, "_cluster" of "1x2" "2x1";
+                256 192 64, 4, Cooperative, false, "";
+                256 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 256 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 128 256 64, 4, Clusters, false, "_cluster" of "1x2" "1x4";
-                192 192 64, 3, Clusters, false, "_cluster" of "1x2" "2x1";
+                192 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 192 128 64, 4, Cooperative, false, "";
                 192 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 128 192 64, 4, Cooperative, false, "";
@@ -166,7 +166,7 @@ macro_rules! for_each_entry {
                 64 96 64, 8, Cooperative, false, "";
                 128 160 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 64 112 64, 8, Clusters, false, "_cluster" of "4x1";
-                256 160 64, 3, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                256 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
             }
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
@@ -176,7 +176,7 @@ macro_rules! for_each_entry {
                 128 80 64, 7, Cooperative, false, "";
                 64 48 64, 14, Cooperative, false, "";
                 64 32 64, 16, Cooperative, false, "";
-                256 160 64, 3, Clusters, false, "_cluster" of "1x2" "4x2";
+                256 160 64, 4, Clusters, false, "_cluster" of "1x2" "4x2";
                 64 96 64, 10, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
                 64 176 64, 7, Clusters, false, "_cluster" of "4x1" "2x4";
                 192 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
@@ -187,7 +187,7 @@ macro_rules! for_each_entry {
             }
             // The same with B along N.
             hopper_cm_bn {
-                256 160 64, 3, Clusters, false, "_cluster" of "1x2" "4x2";
+                256 160 64, 4, Clusters, false, "_cluster" of "1x2" "4x2";
                 64 96 64, 8, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
                 64 176 64, 6, Clusters, false, "_cluster" of "4x1" "2x4";
                 128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4";

@@ -47,6 +47,7 @@ pub struct Clusters;
 
 impl KernelSchedule for Clusters {
     const CLUSTER_OF_FORM: bool = true;
+    const KEEPS_LAST_STAGE: bool = true;
 
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
@@ -204,7 +205,7 @@ unsafe fn consume<K: KernelTraits>(
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, k_blocks);
-            store.tile(&mut accumulators, origin);
+            main_loop.store(&mut store, &mut accumulators, origin);
         }
         store.finish();
     }

@@ -32,6 +32,8 @@ use crate::schedule::TileScheduler;
 pub struct Cooperative;
 
 impl KernelSchedule for Cooperative {
+    const KEEPS_LAST_STAGE: bool = true;
+
     #[inline(always)]
     unsafe fn run<K: KernelTraits>(params: &GemmParams, maps: MapAddress) {
         let k_blocks = ceil_div(params.k, K::BLOCK_K);
@@ -210,7 +212,7 @@ pub unsafe fn consume<K: KernelTraits>(
                 k_blocks
             };
             main_loop.multiply_tile(&mut accumulators, k_blocks);
-            store.tile(&mut accumulators, origin);
+            main_loop.store(&mut store, &mut accumulators, origin);
             if KEEPS_INVARIANTS {
                 main_loop.consumer.lane = thread::thread_index_here() % WARPGROUP;
                 tiles = tiles.renewed(tiles_here::<K>(params));
@@ -318,7 +320,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
     }
 
     /// Waits until all multiplies are finished, so that the accumulators can be read, and
-    /// releases `last`, the last stage.
+    /// releases `last`, the last stage, unless C is staged in it.
     ///
     /// # Safety
     /// The whole warpgroup calls this together.
@@ -330,7 +332,37 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
             if K::M64_TILES > 1 {
                 accumulators[1].finish();
             }
-            self.peers.release(self.smem, last, self.consumer.lane);
+            if !SharedMemory::<K>::STAGES_C_IN_A {
+                self.peers.release(self.smem, last, self.consumer.lane);
+            }
+        }
+    }
+
+    /// Stores this consumer's rows of the tile of [`MainLoop::multiply_tile`], from `origin` on.
+    /// Where C is staged in the tile's last stage, that stage is released behind them.
+    ///
+    /// # Safety
+    /// The whole warpgroup calls this together, once after each `multiply_tile`.
+    #[inline(always)]
+    pub unsafe fn store(
+        &self,
+        store: &mut TileStore<K>,
+        accumulators: &mut Accumulators<K>,
+        origin: Origin,
+    ) {
+        let last = self.state.previous_stage::<K>();
+        // SAFETY: the caller's duty. The consumer's rows of A in the last stage are read by no
+        // other consumer; a barrier of the warpgroup stands between its multiplies and the first
+        // write to them (`TileStore::begin`), and no peer loads them before they are released.
+        unsafe {
+            if SharedMemory::<K>::STAGES_C_IN_A {
+                store.stage_in(self.smem.staging_in(last, self.consumer.first_m64::<K>()));
+            }
+            store.tile(accumulators, origin);
+            if SharedMemory::<K>::STAGES_C_IN_A {
+                store.wait_all_read();
+                self.peers.release(self.smem, last, self.consumer.lane);
+            }
         }
     }
 }

@@ -125,7 +125,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     const BY_WARP: bool = store_rows(K::CLUSTER) == 16;
 
     /// Buffers that a consumer has.
-    const BUFFERS: u32 = SharedMemory::<K>::STAGING_TILES;
+    const BUFFERS: u32 = SharedMemory::<K>::BUFFERS;
 
     /// Groups of 16 columns that are gates, in a launch with pairs of columns.
     const GATES: u32 = K::BLOCK_N / 32;
@@ -264,6 +264,23 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                 self.m64_tile(&mut accumulators[1], origin.down(64), false);
             }
         }
+    }
+
+    /// Stages the next tile in `staging`, which no copy reads.
+    #[inline(always)]
+    pub fn stage_in(&mut self, staging: Staging) {
+        self.staging = staging;
+    }
+
+    /// Waits until the copy engine has read the staging of all tiles so far.
+    ///
+    /// # Safety
+    /// All threads that store together call this.
+    #[inline(always)]
+    pub unsafe fn wait_all_read(&self) {
+        tma::wait_stores_read_if::<0>(self.sends());
+        // SAFETY: the caller's duty.
+        unsafe { self.sync() };
     }
 
     /// Waits until no copy reads shared memory any more.

@@ -88,6 +88,16 @@ impl PipelineState {
         }
     }
 
+    /// The stage before this one.
+    #[inline(always)]
+    pub fn previous_stage<K: KernelTraits>(self) -> u32 {
+        if self.stage == 0 {
+            K::STAGES - 1
+        } else {
+            self.stage - 1
+        }
+    }
+
     /// The position `k_blocks` further on.
     #[inline(always)]
     pub fn skip<K: KernelTraits>(self, k_blocks: u32) -> Self {

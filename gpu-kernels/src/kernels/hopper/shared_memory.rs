@@ -4,7 +4,8 @@
 //! ```text
 //! stage 0          swizzle atom 0: A tile, B tile │ swizzle atom 1, if there is one: …
 //! stage 1 …        1024-byte aligned, as the 128-byte swizzle requires
-//! staging          of consumer 0 │ of consumer 1 …: C tiles on their way to memory
+//! staging          of consumer 0 │ of consumer 1 …: C tiles on their way to memory, if there
+//!                  is room (`SharedMemory::STAGES_C_IN_A`)
 //! exchange         split-K alone: peers' accumulators
 //! vectors          of each group of threads that stores together: its bias, its scales
 //! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
@@ -56,31 +57,43 @@ impl<K: KernelTraits> SharedMemory<K> {
     /// Bytes of all stages.
     pub const PIPELINE_BYTES: u32 = K::STAGES * K::ATOMS * Self::ATOM_BYTES;
 
-    /// Staging buffers (C tiles of 64 rows × 128 bytes) of a consumer. It has enough for
-    /// its whole 16-bit tile if they fit beside the stages, else enough for 64 rows of it;
-    /// and at least two, so that one is filled while the copy engine reads the other.
-    pub const STAGING_TILES: u32 = {
-        let room = LIMIT
-            - Self::STAGING
-            - Self::EXCHANGE_BYTES
-            - Self::VECTOR_BYTES
-            - Self::BARRIER_BYTES
-            - Self::ZERO_BYTES;
-        let fit = room / (K::CONSUMERS * M64_TILE_BYTES);
+    /// C tiles of 64 rows × 128 bytes for which each consumer has room beside the stages.
+    const ROOM: u32 = {
+        let others = Self::STAGING
+            + Self::EXCHANGE_BYTES
+            + Self::VECTOR_BYTES
+            + Self::BARRIER_BYTES
+            + Self::ZERO_BYTES;
+        LIMIT.saturating_sub(others) / (K::CONSUMERS * M64_TILE_BYTES)
+    };
+    /// Whether C is staged in the last stage of a tile, because the stages leave no room: each
+    /// consumer stages its rows in those of A that it alone has read, and releases the stage
+    /// when the copy engine has read them. The other stages are filled meanwhile.
+    pub const STAGES_C_IN_A: bool = !K::Schedule::LEAVES_SUMS && Self::ROOM == 0;
+    /// Staging buffers (C tiles of 64 rows × 128 bytes) of a consumer beside the stages. It has
+    /// enough for its whole 16-bit tile if they fit, else enough for 64 rows of it; and two where
+    /// two fit, so that one is filled while the copy engine reads the other.
+    const STAGING_TILES: u32 = {
         let row = K::BLOCK_N.div_ceil(64);
         let all = row * K::M64_TILES;
-        let wanted = if all <= fit {
+        let wanted = if all <= Self::ROOM {
             all
-        } else if row <= fit {
+        } else if row <= Self::ROOM {
             row
         } else {
-            2
+            1
         };
         match wanted {
-            _ if K::Schedule::LEAVES_SUMS => 0,
-            0 | 1 => 2,
+            _ if K::Schedule::LEAVES_SUMS || Self::STAGES_C_IN_A => 0,
+            1 if Self::ROOM > 1 => 2,
             wanted => wanted,
         }
+    };
+    /// Staging buffers of a consumer, wherever they are.
+    pub const BUFFERS: u32 = if Self::STAGES_C_IN_A {
+        K::M64_TILES
+    } else {
+        Self::STAGING_TILES
     };
     /// Bytes of the C tiles of all consumers.
     pub const STAGING_BYTES: u32 = K::CONSUMERS * Self::STAGING_TILES * M64_TILE_BYTES;
@@ -130,6 +143,17 @@ impl<K: KernelTraits> SharedMemory<K> {
         assert!(
             bytes <= LIMIT,
             "stages, staging and mbarriers must fit in shared memory"
+        );
+        assert!(
+            !Self::STAGES_C_IN_A
+                || K::Schedule::KEEPS_LAST_STAGE
+                    && !K::FUSED
+                    && K::STORES_BY_TMA_ONLY
+                    && K::ATOMS == 1
+                    && K::PARTS == 1
+                    && !K::A_IN_REGISTERS,
+            "C is staged in A by kernels of plain products that store through TMA alone, where A's \
+             rows are one m64 tile after another"
         );
         bytes
     };
@@ -208,7 +232,14 @@ impl<K: KernelTraits> SharedMemory<K> {
         self.bias(consumer, group) + Self::VECTOR
     }
 
-    /// The staging of `consumer`.
+    /// The staging of the consumer whose rows of A begin with m64 tile `first_m64`, in a `stage`
+    /// that it alone still reads ([`SharedMemory::STAGES_C_IN_A`]).
+    #[inline(always)]
+    pub fn staging_in(self, stage: u32, first_m64: u32) -> Staging {
+        Staging(self.a(stage, 0).m64(first_m64).0)
+    }
+
+    /// The staging of `consumer`, beside the stages.
     #[inline(always)]
     pub fn staging(self, consumer: u32) -> Staging {
         Staging(self.base + Self::STAGING + consumer * (Self::STAGING_TILES * M64_TILE_BYTES))

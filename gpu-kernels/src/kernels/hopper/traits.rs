@@ -34,6 +34,9 @@ pub trait KernelSchedule {
     /// Whether every cluster leaves its sums in the workspace, and the kernel stores no C. Such a
     /// kernel runs under [`Schedule::SplitK`](crate::Schedule) alone.
     const LEAVES_SUMS: bool = false;
+    /// Whether its consumers may keep the last stage of a tile until they have stored the tile
+    /// ([`MainLoop::store`](super::cooperative::MainLoop::store)).
+    const KEEPS_LAST_STAGE: bool = false;
     /// Producer warpgroups.
     const PRODUCERS: u32 = 1;
     /// Whether the producer loads through TMA, which needs lines at multiples of 16 bytes.
