@@ -225,7 +225,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
         "l2_bytes": l2_bytes,
-        "in_parts": fit < row,
+        "in_parts": fit < row, "in_turn": fit < 2 and not leaves_sums,
         "ping_pong": ping_pong, "stream_k": schedule == "StreamK" or leaves_sums, "split_k": split_k,
         "tiles": tiles_all,
         "at_once": at_once, "k_blocks": k_blocks, "accumulators": 4 * height * width,
@@ -308,7 +308,8 @@ def estimate(c, t, parts_at=None):
     sent = (t["parts"] - 1) * 4 * t["part"] / c["STORED_PER_CYCLE"]
     stored = t["part"] * 2 / c["STORED_PER_CYCLE"]
     store = c["BETWEEN_TILES"] + stored
-    store = store + t["in_parts"] * c["STAGED_IN_PARTS"] + t["epilogue"] + t["two_m64"] * c["TWO_M64"]
+    store = store + t["in_parts"] * c["STAGED_IN_PARTS"] + t["in_turn"] * c["STAGED_IN_TURN"]
+    store = store + t["epilogue"] + t["two_m64"] * c["TWO_M64"]
     exchange = c["EXCHANGE_LATENCY.0"] + t["parts"] * c["EXCHANGE_LATENCY.1"]
     store = store + jnp.where(t["parts"] > 1, exchange + sent, 0)
     from_dram = lambda bytes, ctas: bytes / jnp.minimum(c["FROM_DRAM.0"] * SMS, c["FROM_DRAM.1"] * ctas)
@@ -424,7 +425,7 @@ FITTED = [
     "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE", "LATENCY.0", "LATENCY.1", "FROM_DRAM.1",
     "COUPLED.0", "COUPLED.1", "TWO_M64", "UNHIDDEN", "CLUSTER_LATENCY.0", "CLUSTER_LATENCY.1",
     "STORED_PER_CYCLE", "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0",
-    "EXCHANGE_LATENCY.1", "MID_SECTOR_STORE", "HIDDEN_STORE", "STAGED_IN_PARTS",
+    "EXCHANGE_LATENCY.1", "MID_SECTOR_STORE", "HIDDEN_STORE", "STAGED_IN_PARTS", "STAGED_IN_TURN",
     "LOADED_PER_CYCLE_OF_POWER", "STAGE", "LAUNCH", "FIX_UP_LATENCY", "CROSSING",
     "ADDED_PER_CYCLE", "REDUCE_LATENCY.0", "REDUCE_LATENCY.1", "EACH_PART",
     "REDUCED_PER_CYCLE", "STREAM_K_MARGIN", "SPLIT_K_MARGIN",
