@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use lzma_rust2::{LzipOptions, LzipReader, LzipWriter};
+use rayon::prelude::*;
 
 use crate::nested::file_error;
 use crate::{Error, Program};
@@ -78,7 +79,7 @@ pub fn compress(programs: &[Program], cache: Option<&Path>) -> Result<Vec<Group>
             .push((kernel.name, text.len()..text.len() + ptx.len()));
         text.push_str(ptx);
     }
-    let compressed = groups.into_iter().map(|(group, text)| {
+    let compressed = groups.into_par_iter().map(|(group, text)| {
         let compressed = match cache {
             Some(dir) => compressed_in(&dir.join("groups").join(file_name(&group.name)), &text)?,
             None => lzip(text.as_bytes()),

@@ -63,6 +63,7 @@ use std::path::{Path, PathBuf};
 use gpu_kernels::entry::ENTRIES;
 use gpu_kernels::probe::PROBES;
 use gpu_kernels::{Arch, KernelInfo};
+use rayon::prelude::*;
 
 pub use codegen::Codegen;
 pub use divergence::{Branch, Divergence};
@@ -99,12 +100,12 @@ impl Build {
     /// # Errors
     /// [`Error::Syntax`] for PTX that this crate does not read.
     pub fn divergences(&self) -> Result<Vec<(&'static str, Divergence)>, Error> {
-        let mut divergences = Vec::new();
-        for program in &self.programs {
+        let check = |program: &Program| {
             let found = convergence::check(&program.ptx)?.into_iter();
-            divergences.extend(found.map(|found| (program.kernel.name, found)));
-        }
-        Ok(divergences)
+            Ok(found.map(|found| (program.kernel.name, found)).collect())
+        };
+        let found: Result<Vec<Vec<_>>, Error> = self.programs.par_iter().map(check).collect();
+        Ok(found?.into_iter().flatten().collect())
     }
 }
 
