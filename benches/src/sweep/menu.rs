@@ -114,12 +114,20 @@ impl Tile {
         self.consumers_per_tile() * (1 + u32::from(self.schedule == TileSchedule::PingPong))
     }
 
-    /// Bytes of the staged tiles of C, where a stage holds `columns` columns of B.
+    /// Bytes of the staged tiles of C beside the stages, where a stage holds `columns` columns of B. As
+    /// in the kernels, two buffers a consumer give way to a fourth stage.
     fn staging_bytes(self, columns: u32) -> u32 {
+        let buffers = self.consumers() * 8192;
+        let beside_four = SHARED_BYTES.checked_sub(4 * self.stage_bytes(columns));
+        if let (TileSchedule::Cooperative, Some(room)) = (self.schedule, beside_four)
+            && room < 2 * buffers
+        {
+            return room / buffers * buffers;
+        }
         let whole = self.m * self.n * 2 * (1 + u32::from(self.schedule == TileSchedule::PingPong));
         whole
             .min(SHARED_BYTES - 3 * self.stage_bytes(columns).min(SHARED_BYTES / 3))
-            .max(self.consumers() * 2 * 8192)
+            .max(2 * buffers)
     }
 
     fn stage_bytes(self, columns: u32) -> u32 {

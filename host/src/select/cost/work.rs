@@ -33,8 +33,8 @@ const HIDDEN_STORE: u64 = 30;
 const STAGED_IN_PARTS: u64 = 350;
 
 /// Extra cycles of a tile's store where the staging of a consumer is a single buffer, or a part of the
-/// last stage, which the producer then waits for. Without them, the choice on 70 products took 2.1 % longer
-/// than the fastest kernel, cold on an H200, and with 800 to 2400 cycles 1.8 %.
+/// last stage, which the producer then waits for. Without them, the choice on the 35 products of the sweep
+/// of 2026-11-28 took 2.2 % longer than the fastest kernel, cold, and with 800 to 1200 cycles 1.7 %.
 const STAGED_IN_TURN: u64 = 800;
 
 /// Extra cycles of a tile's store where a consumer has two m64 tiles of it. In the sweep of 2026-11-27,
