@@ -243,8 +243,10 @@ pub struct Catalog<'a> {
 impl<'a> Catalog<'a> {
     /// The kernel that finishes the tiles of `kernel` under split-K, if this build has it.
     pub(crate) fn reduce_for(&self, kernel: &KernelInfo) -> Option<&'a KernelInfo> {
+        // They stand last in the library's list, and a choice asks for many of them.
         self.kernels
             .iter()
+            .rev()
             .find(|reduce| reduce.adds_sums_of(kernel) && (self.is_built)(reduce.entry))
     }
 }

@@ -7,7 +7,7 @@ use gpu_kernels::{Arch, DType, Family, KernelInfo, Major, Schedule};
 
 use super::check;
 use super::choice::{Packed, Request};
-use super::cost::{self, Cost, Task};
+use super::cost::{self, Task};
 use super::line_classes;
 use super::when_to_pack;
 use crate::error::Error;
@@ -114,31 +114,39 @@ pub(super) fn ranked(
         }
     };
     // The launch that adds sums under split-K knows no classes.
-    let schedule = |kernel: &KernelInfo, classes| match catalog.reduce_for(kernel) {
-        None if kernel.stream_k_bytes > 0 => Some(Schedule::StreamK),
-        _ if kernel.stream_k_bytes > 0 && classes > 1 => Some(Schedule::StreamK),
+    let schedule = |kernel: &KernelInfo, classes| match kernel.stream_k_bytes {
+        0 => request.schedule,
+        _ if classes > 1 || catalog.reduce_for(kernel).is_none() => Some(Schedule::StreamK),
         _ => request.schedule,
     };
-    let rank = |kernel: &KernelInfo, fit: Fit, usual| {
-        let seen = if fit.transposed { &flipped } else { problem };
-        let rank = |fit: Fit| {
-            let schedule = schedule(kernel, fit.classes);
-            let rank = Rank::of(kernel, seen, fit, usual, target, schedule);
-            (rank, *kernel, fit)
+    let sees = |fit: &Fit| if fit.transposed { &flipped } else { problem };
+    // Without classes, or in as many as cost least. The bits of a row would depend on its class.
+    let is_open = request.line_classes.is_none()
+        && !request.batch_invariant
+        && request.schedule != Some(Schedule::SplitK);
+    let costed = |kernel: &KernelInfo, fit: Fit| {
+        let seen = sees(&fit);
+        let cost = |fit: Fit| {
+            let task = Task::of(kernel, seen, fit.packed, fit.classes);
+            let cost = cost::under(schedule(kernel, fit.classes), kernel, &task, target);
+            (cost, *kernel, fit)
         };
-        // The bits of a row would depend on its class.
-        let is_open = request.line_classes.is_none()
-            && !request.batch_invariant
-            && request.schedule != Some(Schedule::SplitK);
         let counts = line_classes::counts(kernel, seen, fit.packed).filter(|_| is_open);
-        let in_classes = counts.map(|classes| rank(Fit { classes, ..fit }));
-        // Of equal ranks, the last is taken, which is without classes.
-        let each = in_classes.chain([rank(fit)]);
-        each.max_by_key(|(rank, ..)| *rank)
+        let in_classes = counts.map(|classes| cost(Fit { classes, ..fit }));
+        // Of equal costs, the last is taken, which is without classes.
+        let each = in_classes.chain([cost(fit)]);
+        each.max_by_key(|(cost, ..)| Reverse(*cost))
             .expect("one has no classes")
+    };
+    let may_gain = |kernel: &KernelInfo, fit: &Fit| {
+        let grid = line_classes::grid(kernel, sees(fit), fit.classes);
+        request.kernel.is_some()
+            || request.schedule.is_some()
+            || cost::can_gain(kernel, grid, problem.batches, target)
     };
 
     let kernels = allowed(catalog, request)?;
+    let rank = |kernel, fit: Fit, usual| (Rank::of(kernel, sees(&fit), fit, usual), kernel, fit);
     let mut ranked: Vec<_> = kernels
         .iter()
         .filter_map(|kernel| Some(rank(kernel, fit(kernel).ok()?, true)))
@@ -157,26 +165,27 @@ pub(super) fn ranked(
         });
         ranked.extend(other_ways);
     }
-    if request.kernel.is_none() && request.schedule.is_none() {
-        ranked.retain(|(_, kernel, fit)| {
-            let seen = if fit.transposed { &flipped } else { problem };
-            let grid = line_classes::grid(kernel, seen, fit.classes);
-            cost::can_gain(kernel, grid, problem.batches, target)
-        });
-    }
-    // The sort is stable: kernels of equal rank stay in the catalog's order.
+    // The sorts are stable: kernels of equal rank and cost stay in the catalog's order.
     ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
-    let mut first_of_group = ranked[0].0;
-    ranked.retain(|(rank, ..)| {
-        if (rank.family, rank.usual) != (first_of_group.family, first_of_group.usual) {
-            first_of_group = *rank;
+    let mut first_of_group: Option<Rank> = None;
+    let mut worth_running = Vec::new();
+    for equals in ranked.chunk_by(|(one, ..), (other, ..)| one == other) {
+        let rank = equals[0].0;
+        if first_of_group.is_some_and(|first| rank.reads_worse_than(first)) {
+            continue;
         }
-        rank.reads_as_well_as(&first_of_group)
-    });
-    Ok(ranked
-        .into_iter()
-        .map(|(_, kernel, fit)| (kernel, fit))
-        .collect())
+        let mut equals: Vec<_> = equals
+            .iter()
+            .map(|&(_, kernel, fit)| costed(kernel, fit))
+            .filter(|(_, kernel, fit)| may_gain(kernel, fit))
+            .collect();
+        equals.sort_by_key(|(cost, ..)| *cost);
+        if !equals.is_empty() {
+            first_of_group = Some(rank);
+        }
+        worth_running.extend(equals.into_iter().map(|(_, kernel, fit)| (kernel, fit)));
+    }
+    Ok(worth_running)
 }
 
 /// The kernels of the catalog, or the one that `request` names.
@@ -244,8 +253,8 @@ fn asked(problem: &Problem, request: &Request) -> String {
     asked
 }
 
-/// The rank of a kernel that can run; greater is better. Fields are compared in the
-/// order of their declaration.
+/// The rank of a kernel that can run, before the costs of equals are compared; greater is better.
+/// Fields are compared in the order of their declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     family: Family,
@@ -261,20 +270,11 @@ struct Rank {
     writes_along_lines: bool,
     /// Number of operands whose contiguous direction matches the kernel's.
     layouts: u32,
-    cost: Reverse<Cost>,
 }
 
 impl Rank {
-    fn of(
-        kernel: &KernelInfo,
-        problem: &Problem,
-        Fit {
-            packed, classes, ..
-        }: Fit,
-        usual: bool,
-        target: &Target,
-        schedule: Option<Schedule>,
-    ) -> Rank {
+    fn of(kernel: &KernelInfo, problem: &Problem, fit: Fit, usual: bool) -> Rank {
+        let packed = fit.packed;
         // A copy in the direction of an operand's lines is faster than one that turns them. Elements
         // without lines are copied along K, and so are those of 4 bytes, which `wgmma` reads along
         // K alone.
@@ -300,20 +300,12 @@ impl Rank {
             },
             layouts: matches(kernel.a_major, problem.a_major(), packed.a, problem.a)
                 + matches(kernel.b_major, problem.b_major(), packed.b, problem.b),
-            cost: Reverse(cost::under(
-                schedule,
-                kernel,
-                &Task::of(kernel, problem, packed, classes),
-                target,
-            )),
         }
     }
 
-    /// Whether this rank and `best` differ in the estimated cost only.
-    fn reads_as_well_as(&self, best: &Rank) -> bool {
-        Rank {
-            cost: best.cost,
-            ..*self
-        } == *best
+    /// Whether this rank, which is not greater than `best`, is of the same family and direction, and
+    /// lower.
+    fn reads_worse_than(self, best: Rank) -> bool {
+        (self.family, self.usual) == (best.family, best.usual) && self != best
     }
 }
