@@ -38,6 +38,11 @@ const ALONG_M: &str = "hopper_f16_am_bk_cm_128x80x64";
 /// CTAs share tiles.
 const STREAM_K: &str = "hopper_f16_ak_bk_128x128x64_streamk";
 
+/// C is staged in the last stage of a tile, and two CTAs share their loads of A.
+const STAGED_IN_A: &str = "hopper_f16_ak_bk_256x192x64_cluster1x2";
+/// Batches in which a consumer of [`STAGED_IN_A`] stores a tile: three of each m64 tile.
+const BATCHES: u32 = 6;
+
 /// A fault, and the kernel that gets it.
 struct Mutation {
     what: &'static str,
@@ -474,6 +479,20 @@ const MUTATIONS: &[Mutation] = &[
         change: undoes_the_swizzle,
     },
     Mutation {
+        what: "a stage is released while C is sent from it",
+        kernel: STAGED_IN_A,
+        instruction: Instruction::WaitStoresRead,
+        // A consumer waits before each batch, and behind the last one.
+        change: |site, _| site.occurrence % (BATCHES + 1) != BATCHES,
+    },
+    Mutation {
+        what: "a stage is released to the peer while C is sent from it",
+        kernel: STAGED_IN_A,
+        instruction: Instruction::SyncNamed,
+        // There is a barrier before a batch is filled, one before it is sent, and one behind all.
+        change: |site, _| site.occurrence % (2 * BATCHES + 1) != 2 * BATCHES,
+    },
+    Mutation {
         what: "sums are never lent",
         kernel: STREAM_K,
         instruction: Instruction::RaiseFlag,
@@ -513,7 +532,16 @@ fn emulate(kernel: &str, faults: Vec<Fault>, seed: u64) -> Result<Outcome, Error
 #[test]
 fn without_faults_all_is_well() {
     for kernel in [
-        PLAIN, ALONG_N, ALONG_M, PING_PONG, CLUSTER, SPLIT, PARTS, REGISTERS, STREAM_K,
+        PLAIN,
+        ALONG_N,
+        ALONG_M,
+        PING_PONG,
+        CLUSTER,
+        SPLIT,
+        PARTS,
+        REGISTERS,
+        STREAM_K,
+        STAGED_IN_A,
     ] {
         for seed in 0..3 {
             if let Err(error) = emulate(kernel, Vec::new(), seed) {

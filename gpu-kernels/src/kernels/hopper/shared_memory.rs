@@ -232,8 +232,8 @@ impl<K: KernelTraits> SharedMemory<K> {
         self.bias(consumer, group) + Self::VECTOR
     }
 
-    /// The staging of the consumer whose rows of A begin with m64 tile `first_m64`, in a `stage`
-    /// that it alone still reads ([`SharedMemory::STAGES_C_IN_A`]).
+    /// The staging of the consumer whose rows of A begin with m64 tile `first_m64`: these rows, in
+    /// `stage` ([`SharedMemory::STAGES_C_IN_A`]).
     #[inline(always)]
     pub fn staging_in(self, stage: u32, first_m64: u32) -> Staging {
         Staging(self.a(stage, 0).m64(first_m64).0)
