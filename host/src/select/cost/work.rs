@@ -330,6 +330,22 @@ impl Work {
         self.k_block.unhidden(clusters * self.cluster_ctas)
     }
 
+    /// The k-blocks behind the first one that clusters load in the first wave, if it is the only one.
+    pub(super) fn cluster_fill_k_blocks(&self) -> u64 {
+        let one_wave = self.tiles <= self.at_once;
+        match self.cluster_ctas > 1 && one_wave && self.by_tma {
+            true => self.k_blocks.saturating_sub(1),
+            false => 0,
+        }
+    }
+
+    /// Whether so many CTAs run at once that those of the next launch find no free SM. Those of a
+    /// stream-K kernel are as many as there is room for.
+    pub(super) fn crowds(&self, kernel: &KernelInfo) -> bool {
+        let ctas = self.tiles.min(self.at_once) * self.cluster_ctas;
+        kernel.stream_k_bytes > 0 || 2 * ctas > self.sms
+    }
+
     /// Time in which DRAM delivers `bytes` to `clusters` clusters.
     fn dram_time(&self, bytes: u64, clusters: u64) -> u64 {
         let (all, one) = FROM_DRAM;
