@@ -302,7 +302,7 @@ def estimate(c, t, parts_at=None):
     unhidden = jnp.minimum(t["arithmetic"], arriving)
     # With operands from DRAM, or in L2.
     in_either = lambda name: jnp.where(t["in_l2"], c[f"{name}.1"], c[f"{name}.0"])
-    one_wave = t["clusters"] * (t["tiles"] <= t["at_once"])
+    one_wave = t["coupled"] * (t["tiles"] <= t["at_once"])
     filled = jnp.minimum(t["k_blocks"] - 1, c["CLUSTER_FILL_K_BLOCKS"]) / c["CLUSTER_FILL_K_BLOCKS"]
     clusters = t["clusters"] * in_either("CLUSTER_LATENCY") + one_wave * filled * in_either("CLUSTER_FILL")
 

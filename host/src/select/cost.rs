@@ -104,10 +104,10 @@ pub use task::{Alignment, Task};
 /// where launches follow each other closely; fitted as the constants of `cost/work.rs`.
 const CLUSTER_LATENCY: (u64, u64) = (93, 15);
 
-/// Further cycles of clusters whose tiles are one wave, with operands from DRAM and with operands in L2:
-/// until the stages of all their CTAs have arrived for the first time, each waits for the latest. In the
-/// sweeps, 480 launches of 4 to 32 k-blocks took 450 to 1,060 cycles longer than estimated without
-/// this, cold, and 80 to 430 back to back, against kernels without clusters on the same products.
+/// Further cycles of clusters that share loads, where their tiles are one wave, with operands from DRAM and
+/// with operands in L2: until the stages of all their CTAs have arrived for the first time, each waits
+/// for the latest. In the sweeps, 300 products of 4 to 16 k-blocks took 450 to 1,060 cycles longer by
+/// clusters than estimated without this, cold, and 150 to 400 back to back, against kernels without.
 const CLUSTER_FILL: (u64, u64) = (700, 280);
 
 /// The k-blocks behind the first from which on clusters take all of that, as many as most kernels have
@@ -201,7 +201,7 @@ pub(super) fn under(
         1 => (0, 0),
         _ => CLUSTER_LATENCY,
     };
-    let cluster = works.both_of(cluster).plus(works.cluster_fill());
+    let cluster = works.both_of(cluster).plus(works.cluster_fill(kernel));
     let crowded = works.both_of((0, u64::from(works.dram.crowds(kernel)) * CROWDED));
     let set_up = match kernel.family {
         Family::Hopper => STAGE * u64::from(kernel.stages) + works.dram.unhidden() * UNHIDDEN / 100,
@@ -302,8 +302,9 @@ impl Works {
     }
 
     /// What clusters take longer until their stages are full.
-    fn cluster_fill(&self) -> Cycles {
-        let share = self.dram.cluster_fill_k_blocks().min(CLUSTER_FILL_K_BLOCKS);
+    fn cluster_fill(&self, kernel: &KernelInfo) -> Cycles {
+        let k_blocks = self.dram.shared_while_filling(kernel);
+        let share = k_blocks.min(CLUSTER_FILL_K_BLOCKS);
         let of = |cycles| cycles * share / CLUSTER_FILL_K_BLOCKS;
         self.both_of((of(CLUSTER_FILL.0), of(CLUSTER_FILL.1)))
     }

@@ -330,10 +330,10 @@ impl Work {
         self.k_block.unhidden(clusters * self.cluster_ctas)
     }
 
-    /// The k-blocks behind the first one that clusters load in the first wave, if it is the only one.
-    pub(super) fn cluster_fill_k_blocks(&self) -> u64 {
-        let one_wave = self.tiles <= self.at_once;
-        match self.cluster_ctas > 1 && one_wave && self.by_tma {
+    /// The k-blocks behind the first one that CTAs load for each other in the first wave, if it is the
+    /// only one.
+    pub(super) fn shared_while_filling(&self, kernel: &KernelInfo) -> u64 {
+        match kernel.cluster.sharing() > 1 && self.tiles <= self.at_once {
             true => self.k_blocks.saturating_sub(1),
             false => 0,
         }
