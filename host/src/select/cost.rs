@@ -21,8 +21,9 @@
 //! L2 serves the whole GPU: where half of the SMs ask, it serves each of them in half the time. A
 //! line for which many CTAs ask at the same time takes longer.
 //!
-//! `set-up` is that of the stages, of clusters, and a part of the k-block that nothing hides: the first
-//! one arrives before there is anything to multiply, the last one is multiplied when nothing arrives.
+//! `set-up` is that of the stages, of clusters (whose CTAs wait for each other's first stages where they
+//! share loads), and a part of the k-block that nothing hides: the first one arrives before there is
+//! anything to multiply, the last one is multiplied when nothing arrives.
 //!
 //! `hidden` is the part of a store that the next wave hides, because the copy engine sends C to L2
 //! while the next tile is multiplied. The first wave stands behind no store, and nothing hides that of
@@ -34,8 +35,9 @@
 //! leaves SMs idle cannot ask for all that DRAM delivers.
 //!
 //! All this is computed twice: with operands from DRAM, and with operands in L2, where nothing takes
-//! time in DRAM. Kernels are compared by the geometric mean of the two, unless arithmetic takes more
-//! than twice as long as DRAM. On linear layers of few rows, kernels within 2 % of each other cold
+//! time in DRAM, and a launch whose CTAs take more than half of the SMs waits for the one before it.
+//! Kernels are compared by the geometric mean of the two, each with the time of its launch, unless
+//! arithmetic takes more than twice as long as DRAM. On linear layers of few rows, kernels within 2 % of each other cold
 //! differ by 30 % where the weights are in L2, and the mean chooses better than either in both
 //! regimes (`docs/perf-log.md`, "Kernels compared cold and warm").
 //!
@@ -116,17 +118,17 @@ const CLUSTER_FILL_K_BLOCKS: u64 = 12;
 
 /// Cycles from the call of a launch to its first tile and behind its last, the same for every kernel, with
 /// operands from DRAM and with operands in L2, where launches follow each other closely. They decide
-/// how much the rest weighs: 1000 cycles are 7 % of a launch of 3 µs that comes cold, and 18 % of
+/// how much the rest weighs: 1000 cycles are 7 % of a cold launch whose tiles take 3 µs, and 13 % of
 /// one that follows another. Of 1,270 launches below 3 µs, the second took 1.1 to 1.3 µs longer than
 /// estimated without this, in the median.
 const LAUNCH: (u64, u64) = (9505, 2000);
 
 /// Cycles of a launch that closely follows another, where its CTAs take more than half of the SMs: until a
 /// CTA of the launch before it has ended, there is no SM on which they set themselves up. Between
-/// kernels on the same product, 1,300 launches below 3 µs differed by 340 to 450 cycles at that number.
+/// kernels on the same product, 1,300 launches below 3 µs differed by 210 to 450 cycles at that number.
 const CROWDED: u64 = 300;
 
-/// Cycles to set up a stage of a hopper kernel, fitted likewise.
+/// Cycles to set up a stage of a hopper kernel, fitted as the constants of `cost/work.rs`.
 const STAGE: u64 = 16;
 
 /// The percentage of what one k-block takes to arrive, or to be multiplied where that takes less, that
