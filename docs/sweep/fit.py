@@ -14,7 +14,8 @@ over kernels whose estimates differ by 3 %, and by more at first; the error is t
 |ln(estimated time / time)| over its kernels that take less than 1.6 times the least; and a known
 choice is missed by the ln of its estimate over the least other one, and 0.003, unless they tie. The
 estimate that kernels are compared by is the geometric mean of those with operands from DRAM and in
-L2, with the times of the launch; that of a time is the first. Of a file with `:sustained`, these times count, and not the error.
+L2, with the times of the launch; that of a time is the first. Of a file with `:sustained`, these
+times count, and not the error.
 With --halves, products of odd index are held out. The program prints the regret of each file (of both
 halves of it) before and after, and the constants, as the library has them: rounded; --write puts
 them in place of the library's. Whoever takes them over judges them on shapes drawn afterwards.
@@ -366,7 +367,7 @@ def estimate(c, t, parts_at=None):
     parts = jnp.maximum(t["peers"] * each * k_block_of(at_once), dram)
     written = jnp.where(crosses, 2 + t["tiles"][:, None] // t["count"], t["peers"])
     parts = parts + written * t["accumulators"][:, None] / c["STORED_PER_CYCLE"]
-    parts = parts + jnp.where(t["in_l2"], c["REDUCE_LATENCY.1"], c["REDUCE_LATENCY.0"])[:, None]
+    parts = parts + in_either("REDUCE_LATENCY")[:, None]
     ctas = ((t["count"] + crosses * t["tiles"][:, None]).T * t["ctas"]).T
     parts = parts + ctas * t["accumulators"][:, None] / (c["REDUCED_PER_CYCLE"] * SMS)
     each_part = jnp.where(t["in_l2"], 0, c["EACH_PART"])[:, None]

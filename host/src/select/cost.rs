@@ -37,9 +37,9 @@
 //! All this is computed twice: with operands from DRAM, and with operands in L2, where nothing takes
 //! time in DRAM, and a launch whose CTAs take more than half of the SMs waits for the one before it.
 //! Kernels are compared by the geometric mean of the two, each with the time of its launch, unless
-//! arithmetic takes more than twice as long as DRAM. On linear layers of few rows, kernels within 2 % of each other cold
-//! differ by 30 % where the weights are in L2, and the mean chooses better than either in both
-//! regimes (`docs/perf-log.md`, "Kernels compared cold and warm").
+//! arithmetic takes more than twice as long as DRAM. On linear layers of few rows, kernels within 2 % of
+//! each other cold differ by 30 % where the weights are in L2, and the mean chooses better than either
+//! in both regimes (`docs/perf-log.md`, "Kernels compared cold and warm").
 //!
 //! Under the ping-pong schedule, one consumer stores its tile while the other multiplies.
 //! The longer of the two phases counts, and only the store of the last tile is not hidden.

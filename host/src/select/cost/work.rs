@@ -326,8 +326,12 @@ impl Work {
 
     /// Cycles of one k-block that nothing hides ([`KBlock::unhidden`]).
     pub(super) fn unhidden(&self) -> u64 {
-        let clusters = self.tiles.min(self.at_once);
-        self.k_block.unhidden(clusters * self.cluster_ctas)
+        self.k_block.unhidden(self.first_ctas())
+    }
+
+    /// CTAs that have a tile of the first wave.
+    fn first_ctas(&self) -> u64 {
+        self.tiles.min(self.at_once) * self.cluster_ctas
     }
 
     /// The k-blocks behind the first one that CTAs load for each other in the first wave, if it is the
@@ -342,8 +346,7 @@ impl Work {
     /// Whether so many CTAs run at once that those of the next launch find no free SM. Those of a
     /// stream-K kernel are as many as there is room for.
     pub(super) fn crowds(&self, kernel: &KernelInfo) -> bool {
-        let ctas = self.tiles.min(self.at_once) * self.cluster_ctas;
-        kernel.stream_k_bytes > 0 || 2 * ctas > self.sms
+        kernel.stream_k_bytes > 0 || 2 * self.first_ctas() > self.sms
     }
 
     /// Time in which DRAM delivers `bytes` to `clusters` clusters.
