@@ -1,27 +1,30 @@
 //! `cargo xtask emulate`: one product, on the CPU, by the kernel that a GPU would run.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::project;
 
-/// Runs `tilewise-emulate` with these arguments, in release.
-pub fn run(arguments: &[String]) -> Result<()> {
+/// The command line of `cargo` in release, with the library at level 1: its kernels spend their time in
+/// the emulator, run as fast as at level 3, and compile in two thirds of the time.
+fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = project::cargo();
-    cargo.args([
-        "run",
-        "--release",
-        "--package=tilewise-emulate",
-        "--bin=tilewise-emulate",
-        "--",
-    ]);
-    project::run(cargo.args(arguments))
+    let level = "profile.release.package.tilewise.opt-level=1";
+    cargo.args(arguments).args(["--release", "--config", level]);
+    cargo
 }
 
-/// Packages whose tests execute kernels, as arguments of `cargo test`; in release, for they
-/// execute some billions of instructions.
-const KERNELS: [&str; 6] = [
+/// Runs `tilewise-emulate` with these arguments.
+pub fn run(arguments: &[String]) -> Result<()> {
+    let program = ["--package=tilewise-emulate", "--bin=tilewise-emulate"];
+    let mut cargo = cargo(&["run"]);
+    project::run(cargo.args(program).arg("--").args(arguments))
+}
+
+/// Packages whose tests execute kernels, as arguments of `cargo test`.
+const KERNELS: [&str; 5] = [
     "test",
-    "--release",
     "--package=gpu-kernels",
     "--package=tilewise-emulator",
     "--package=tilewise-emulate",
@@ -31,12 +34,11 @@ const KERNELS: [&str; 6] = [
 /// Runs the tests of the emulator, by it those of all kernels, and the library's on
 /// emulated GPUs: its tests that need a GPU, operations over several of them, and its examples.
 pub fn test() -> Result<()> {
-    project::run(project::cargo().args(KERNELS))?;
+    project::run(&mut cargo(&KERNELS))?;
     // Beside the packages above, whose features they then share: the library, with every
     // kernel in it, is compiled once.
     let library = || {
-        let mut cargo = project::cargo();
-        cargo.args(KERNELS);
+        let mut cargo = cargo(&KERNELS);
         cargo.args(["--package=tilewise", "--features=tilewise/emulator"]);
         cargo.args([
             "--package=tilewise-parallel",
