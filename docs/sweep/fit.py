@@ -211,6 +211,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
             counts.append((count, peers))
     return {
         "rows": rows, "columns": columns,
+        "short_a": not a_along_k and m <= 128, "short_b": not b_along_k and n <= 128,
         "sector_c": in_mid_sector(m if is_turned else n),
         "mid_a": in_mid_line(pitch_a), "mid_b": in_mid_line(pitch_b),
         "sector_a": in_mid_sector(pitch_a), "sector_b": in_mid_sector(pitch_b),
@@ -263,10 +264,13 @@ def estimate(c, t, parts_at=None):
         cycles = c[name + ".0"] + line * c[name + ".1"] + sector * c[name + ".2"]
         return cycles * t["bytes"] / 128
 
-    meeting = lambda readers: 1 + c["MEETING.0"] * readers / c["MEETING.1"]
+    def meeting(operand):
+        short_lines = 1 + c["MEETING_IN_SHORT_LINES"] * t["short_" + operand] * t["mid_" + operand]
+        return 1 + c["MEETING.0"] * t["readers_" + operand] * short_lines / c["MEETING.1"]
+
     requested = t["rows"] * of("REQUEST", "a") + t["columns"] * of("REQUEST", "b")
-    served = t["rows"] * of("SERVE", "a") * meeting(t["readers_a"])
-    served = served + t["columns"] * of("SERVE", "b") * meeting(t["readers_b"])
+    served = t["rows"] * of("SERVE", "a") * meeting("a")
+    served = served + t["columns"] * of("SERVE", "b") * meeting("b")
     lines = (t["rows"] + t["columns"]) * t["bytes"]
     loaded = t["k_blocks"] * lines * t["ctas"]
     latency = c["LATENCY.0"] + c["LATENCY.1"] * jnp.minimum(1, t["bytes_of_tile"] / loaded)
