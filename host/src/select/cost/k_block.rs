@@ -84,10 +84,10 @@ const MEETING: (u64, u64) = (39, 1320);
 /// How many times of that is added where an operand lies along M or N, is shorter than two cache lines,
 /// and begins all of its lines in mid-line: lines that follow each other along K share cache lines, so
 /// that every CTA asks for each of these several times at once. In the sweeps, launches by 132 CTAs
-/// of products with up to 96 such rows or columns took 14 % longer than estimated without this, against
-/// launches by a few, and no longer where the short operand lies along K. On 104 products with a
-/// short operand along M or N, drawn for this, the choice lost 3.2 % without this, and loses 2.2 %
-/// (back to back 7.1 and 3.5 %).
+/// of products with up to 96 such rows or columns took 14 % longer than estimated without this, back
+/// to back, against launches by a few, and no longer where the short operand lies along K. On 104
+/// products with a short operand along M or N, drawn for this, the choice lost 3.2 % without this, and
+/// loses 2.2 % (back to back 7.1 and 3.5 %).
 const MEETING_IN_SHORT_LINES: u64 = 4;
 
 /// Cycles from the request for a stage of a hopper kernel to its arrival, and the further cycles if
