@@ -295,7 +295,8 @@ def estimate(c, t, parts_at=None):
         delivered = reaching * SMS / (c["SLICE.1"] * slices)
         received = column(lines / c["RECEIVED_PER_CYCLE"], ctas)
         received = jnp.maximum(received, column(delivered, ctas) * jnp.minimum(ctas, SMS) / SMS)
-        multiplied = jnp.maximum(jnp.maximum(both, arrived), received)
+        least = column(c["LEAST_OF_LINES"] * t["bytes"] / 128, ctas)
+        multiplied = jnp.maximum(jnp.maximum(both, arrived), jnp.maximum(received, least))
         power = column(lines, ctas) / c["LOADED_PER_CYCLE_OF_POWER"] * jnp.minimum(ctas, SMS) / SMS
         waits = t["coupled"] * c["COUPLED.0"] + t["both"] * c["COUPLED.1"]
         return multiplied + power + column(waits, ctas)

@@ -112,6 +112,12 @@ const LOADED_PER_CYCLE_OF_POWER_WIDE: u64 = 160;
 /// 48 lines a k-block, and 13.0 without, which ask for 128.
 const RECEIVED_PER_CYCLE: u64 = 80;
 
+/// Cycles that a consumer takes at least to multiply 128 bytes of each line of its operands: it waits for
+/// the stage, issues the `wgmma`s, which add to the same sums, waits for them, and releases the stage.
+/// Between 190 and 205 cycles the choice is as good (`docs/perf-log.md`, "The least that a k-block
+/// takes").
+const LEAST_OF_LINES: u64 = 200;
+
 /// Bytes of L2 for each of its slices, and the bytes that a slice delivers in a cycle: 60 MiB of an
 /// H200 are 96 slices, 50 MiB of an H100 are 80.
 const SLICE: (u64, u64) = (655_360, 64);
@@ -171,6 +177,8 @@ pub(super) struct KBlock {
     pub(super) arithmetic: u64,
     /// For shared memory to take its operands and to give them to the tensor cores.
     shared: u64,
+    /// For a consumer to take turns with the producer.
+    least: u64,
     /// For the SM to request its operands.
     requested: u64,
     /// For the SM to receive them.
@@ -291,6 +299,10 @@ impl KBlock {
             }
             _ => 0,
         };
+        let least = match (kernel.family, kernel.input.parts()) {
+            (Family::Hopper, 1) => LEAST_OF_LINES * bytes / CACHE_LINE,
+            _ => 0,
+        };
         let k_blocks = k_blocks(kernel, task);
         let loads = (rows + columns) * bytes;
         let reaches =
@@ -318,6 +330,7 @@ impl KBlock {
             loads,
             arithmetic,
             shared,
+            least,
             received: loads / RECEIVED_PER_CYCLE,
             requested: requested * bytes / (10 * CACHE_LINE * CACHE_LINE),
             served: served / MEETING.1 * bytes / (10 * CACHE_LINE * CACHE_LINE),
@@ -360,7 +373,8 @@ impl KBlock {
         let delivered = self.delivered * ctas.min(self.sms) / self.sms;
         let multiplied = together([self.arithmetic, self.shared, asked])
             .max(self.received)
-            .max(delivered);
+            .max(delivered)
+            .max(self.least);
         let alone = multiplied.max(arrived) + power + self.waits;
         (alone * self.sharing).max(self.by_element)
     }
