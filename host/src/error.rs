@@ -345,7 +345,11 @@ pub enum Error {
     },
 
     /// The forced kernel name is not the name of any kernel.
-    #[error("no kernel is named {name:?}; accepted: {}", known.join(", "))]
+    #[error(
+        "no kernel is named {name:?}; accepted: one of {} names, of which the most similar are {}",
+        known.len(),
+        most_similar(name, known).join(", ")
+    )]
     UnknownKernel {
         /// The name asked for.
         name: String,
@@ -483,6 +487,22 @@ pub enum Error {
 fn lines(reports: &[tilewise_emulator::Report]) -> String {
     let reports: Vec<String> = reports.iter().map(ToString::to_string).collect();
     reports.join("\n")
+}
+
+/// The names that share most parts, between underscores, with `name`; the shortest first.
+fn most_similar<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+    const SHOWN: usize = 5;
+    let parts: Vec<_> = name.split('_').collect();
+    let lacks = |known: &str| {
+        let shared = parts
+            .iter()
+            .filter(|part| known.split('_').any(|own| own == **part));
+        parts.len() - shared.count()
+    };
+    let mut names = known.to_vec();
+    names.sort_by_key(|known| (lacks(known), known.len()));
+    names.truncate(SHOWN);
+    names
 }
 
 /// The nearest miss of each family, as `name: reason; name: reason`.

@@ -57,11 +57,11 @@ impl FromStr for KernelChoice {
             (Ok(family), _) => Ok(KernelChoice::Family(family)),
             (_, Some(kernel)) => Ok(KernelChoice::Entry(kernel.name)),
             (Err(refusal), None) => {
-                let entries: Vec<_> = KERNELS.iter().map(|kernel| kernel.name).collect();
-                Err(format!(
-                    "{refusal}; or an entry point: {}",
-                    entries.join(", ")
-                ))
+                let unknown = tilewise::Error::UnknownKernel {
+                    name: text.into(),
+                    known: KERNELS.iter().map(|kernel| kernel.name).collect(),
+                };
+                Err(format!("{refusal}; and {unknown}"))
             }
         }
     }

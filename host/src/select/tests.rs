@@ -401,6 +401,9 @@ fn what_is_forced_is_taken_or_refused() {
         }
         other => panic!("{other}"),
     }
+    let refusal = of(&named("kn_hopper")).unwrap_err().to_string();
+    let most_similar = "the most similar are hopper_kn";
+    assert!(refusal.contains(most_similar), "{refusal}");
     let refused = |request: &Request, target: &Target, catalog: Catalog| match choose(
         catalog, &half, target, request,
     )
