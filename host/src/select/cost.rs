@@ -5,14 +5,15 @@
 //! asked   = max(cycles that an SM takes to request its bytes, cycles that L2 takes to serve them)
 //! arrives = max(cycles that an SM takes to receive its bytes, (latency + asked) / (stages − 1),
 //!               cycles that L2 takes to deliver what reaches it)
-//! k_block = max(arithmetic ⊕ shared ⊕ asked, arrives) + waits + power     BLOCK_K of one tile;
+//! k_block = max(arithmetic ⊕ shared ⊕ asked, arrives, least) + waits + power     BLOCK_K of one tile;
 //!           a ⊕ b = (a⁴ + b⁴)^¼
 //! first   = max(k_blocks · k_block + classed, DRAM)
 //! wave    = first + store − hidden
 //! cycles  = set-up + first + (waves − 1) · wave · apart + store
 //! ```
 //!
-//! `shared` is what shared memory takes to be written by TMA and read by `wgmma`.
+//! `shared` is what shared memory takes to be written by TMA and read by `wgmma`, and `least` what a
+//! consumer takes however narrow its tile is.
 //!
 //! What reaches L2 is less than what SMs request, because requests for a line that come together
 //! are one. In the first wave they do, and where a launch has more waves, L2 has a limit in bytes: 64

@@ -114,7 +114,7 @@ const RECEIVED_PER_CYCLE: u64 = 80;
 
 /// Cycles that a consumer takes at least to multiply 128 bytes of each line of its operands: it waits for
 /// the stage, issues the `wgmma`s, which add to the same sums, waits for them, and releases the stage.
-/// Between 190 and 205 cycles the choice is as good (`docs/perf-log.md`, "The least that a k-block
+/// Between 190 and 200 cycles the choice is as good (`docs/perf-log.md`, "The least that a k-block
 /// takes").
 const LEAST_OF_LINES: u64 = 200;
 
