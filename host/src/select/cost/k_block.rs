@@ -290,18 +290,15 @@ impl KBlock {
             _ => n.next_multiple_of(64),
         };
         let line_bytes = depth * u64::from(kernel.input.factor().bytes());
-        let shared = match (kernel.family, kernel.input.parts()) {
+        let (shared, least) = match (kernel.family, kernel.input.parts()) {
             // `flop_per_cycle` has the others as a whole.
             (Family::Hopper, 1) => {
                 let (read, written) = SHARED;
                 let lines = read * (64 + n) * m / 64 + written * (m + whole_columns);
-                lines * line_bytes / (100 * CACHE_LINE)
+                let shared = lines * line_bytes / (100 * CACHE_LINE);
+                (shared, LEAST_OF_LINES * bytes / CACHE_LINE)
             }
-            _ => 0,
-        };
-        let least = match (kernel.family, kernel.input.parts()) {
-            (Family::Hopper, 1) => LEAST_OF_LINES * bytes / CACHE_LINE,
-            _ => 0,
+            _ => (0, 0),
         };
         let k_blocks = k_blocks(kernel, task);
         let loads = (rows + columns) * bytes;
