@@ -103,7 +103,7 @@ macro_rules! for_each_entry {
                 192 128 64, 4, Cooperative, false, "";
                 192 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 128 192 64, 4, Cooperative, false, "";
-                128 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4";
+                128 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4" "4x2";
                 128 192 64, 4, PingPong, false, "_pingpong";
                 128 128 64, 6, Cooperative, true, "";
                 128 128 64, 5, PingPong, true, "_pingpong";
@@ -112,7 +112,7 @@ macro_rules! for_each_entry {
                 128 64 64, 8, Cooperative, true, "";
                 64 128 64, 8, Cooperative, true, "";
                 128 64 64, 8, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
-                64 128 64, 8, Clusters, false, "_cluster" of "2x1" "1x4" "4x1";
+                64 128 64, 8, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4" "4x2";
                 128 64 64, 8, StreamK, true, "_streamk";
                 64 64 128, 6, Cooperative, true, "";
                 64 64 64, 10, PingPong, true, "_pingpong";
@@ -148,26 +148,32 @@ macro_rules! for_each_entry {
                 64 96 64, 10, Cooperative, false, "";
                 64 96 64, 10, Clusters, false, "_cluster" of "4x1" "2x4";
                 128 160 64, 6, SplitKParallel, false, "_splitk_cluster" of "2x1";
-                64 96 64, 11, SplitKParallel, false, "_splitk_cluster" of "4x1";
+                64 96 64, 11, SplitKParallel, false, "_splitk_cluster" of "4x1" "2x4";
                 64 80 64, 12, SplitKParallel, false, "_splitk_cluster" of "4x1";
                 128 80 64, 8, SplitKParallel, false, "_splitk_cluster" of "4x1";
                 64 192 64, 6, Cooperative, false, "";
                 256 112 64, 4, Clusters, false, "_cluster" of "1x2";
                 128 80 64, 6, SplitK<4>, false, "_split4";
-                128 176 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                128 176 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1" "2x4";
                 128 208 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                192 112 64, 5, Clusters, false, "_cluster" of "1x2" "1x4" "2x4";
+                192 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "4x2";
+                128 96 64, 7, Clusters, false, "_cluster" of "1x2" "1x4" "2x4" "4x2";
+                128 80 64, 7, Clusters, false, "_cluster" of "1x4" "4x1" "2x4" "4x2";
+                64 112 64, 9, Clusters, false, "_cluster" of "4x1" "4x2";
             }
-            // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and widths
-            // that load as much as 128 gain too little.
+            // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and a width
+            // between multiples of 64 loads as much as the next multiple. It gains where its tiles
+            // end in a whole wave of clusters.
             hopper_bn {
                 128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
-                128 160 64, 4, StreamK, false, "_streamk";
-                128 144 64, 4, Cooperative, false, "";
-                64 96 64, 8, Cooperative, false, "";
                 128 160 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 64 112 64, 8, Clusters, false, "_cluster" of "4x1";
                 256 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                192 96 64, 5, Clusters, false, "_cluster" of "1x4" "4x1";
+                128 96 64, 6, Clusters, false, "_cluster" of "1x4" "4x1" "2x4" "4x2";
+                64 96 64, 9, SplitKParallel, false, "_splitk_cluster" of "4x1";
             }
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
             // columns here, make tiles of as many columns.
@@ -183,17 +189,19 @@ macro_rules! for_each_entry {
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 144 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
-                128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1";
+                128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1" "2x4";
+                192 176 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
             }
             // The same with B along N.
             hopper_cm_bn {
                 256 160 64, 4, Clusters, false, "_cluster" of "1x2" "4x2";
                 64 96 64, 8, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
                 64 176 64, 6, Clusters, false, "_cluster" of "4x1" "2x4";
-                128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4";
+                128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4" "4x2";
                 128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                256 96 64, 4, Clusters, false, "_cluster" of "2x1" "4x1";
             }
             hopper_f16x3 {
                 128 128 64, 6, Cooperative, true, "";
@@ -249,6 +257,7 @@ macro_rules! for_each_entry {
                 256 64;
                 192 512;
                 192 256;
+                128 384;
                 128 256;
                 128 160;
                 128 128;
