@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long = "filter", value_name = "TEXT")]
     pub filters: Vec<String>,
 
-    /// The number of random cases (default: 56000, or 200 with --quick)
+    /// The number of random cases (default: 66000, or 200 with --quick)
     #[arg(long, value_name = "N")]
     pub random: Option<usize>,
 

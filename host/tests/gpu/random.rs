@@ -27,7 +27,7 @@ use crate::case::{Case, Data};
 use crate::cases::storable;
 
 /// Number of cases unless the command line gives it.
-pub const CASES: usize = 56_000;
+pub const CASES: usize = 66_000;
 
 /// The same for the reduced set.
 pub const QUICK_CASES: usize = 200;
