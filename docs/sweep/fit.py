@@ -213,6 +213,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
         "rows": rows, "columns": columns,
         "short_a": not a_along_k and m <= 128, "short_b": not b_along_k and n <= 128,
         "sector_c": in_mid_sector(m if is_turned else n),
+        "between_sectors": 0 if is_turned else in_mid_sector(width),
         "mid_a": in_mid_line(pitch_a), "mid_b": in_mid_line(pitch_b),
         "sector_a": in_mid_sector(pitch_a), "sector_b": in_mid_sector(pitch_b),
         "readers_a": min(tiles_n, at_once // min(tiles_m, isqrt(at_once))),
@@ -314,6 +315,7 @@ def estimate(c, t, parts_at=None):
 
     sent = (t["parts"] - 1) * 4 * t["part"] / c["STORED_PER_CYCLE"]
     stored = t["part"] * 2 / c["STORED_PER_CYCLE"]
+    stored = stored * (1 + c["MID_SECTOR_STORE"] * t["between_sectors"])
     store = c["BETWEEN_TILES"] + stored
     store = store + t["in_parts"] * c["STAGED_IN_PARTS"] + t["in_turn"] * c["STAGED_IN_TURN"]
     store = store + t["epilogue"] + t["two_m64"] * c["TWO_M64"]

@@ -150,7 +150,6 @@ macro_rules! for_each_entry {
                 128 160 64, 6, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 64 96 64, 11, SplitKParallel, false, "_splitk_cluster" of "4x1" "2x4";
                 64 80 64, 12, SplitKParallel, false, "_splitk_cluster" of "4x1";
-                128 80 64, 8, SplitKParallel, false, "_splitk_cluster" of "4x1";
                 64 192 64, 6, Cooperative, false, "";
                 256 112 64, 4, Clusters, false, "_cluster" of "1x2";
                 128 80 64, 6, SplitK<4>, false, "_split4";
@@ -161,6 +160,9 @@ macro_rules! for_each_entry {
                 128 96 64, 7, Clusters, false, "_cluster" of "1x2" "1x4" "2x4" "4x2";
                 128 80 64, 7, Clusters, false, "_cluster" of "1x4" "4x1" "2x4" "4x2";
                 64 112 64, 9, Clusters, false, "_cluster" of "4x1" "4x2";
+                128 104 64, 7, Clusters, false, "_cluster" of "1x4" "4x1" "4x2";
+                128 136 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
+                192 88 64, 5, Clusters, false, "_cluster" of "1x2" "1x4";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and a width
             // between multiples of 64 loads as much as the next multiple. It gains where its tiles
@@ -191,6 +193,12 @@ macro_rules! for_each_entry {
                 128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1" "2x4";
                 192 176 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                64 72 64, 12, Clusters, false, "_cluster" of "2x4" "4x2";
+                128 104 64, 7, Clusters, false, "_cluster" of "1x2" "2x4" "4x2";
+                128 136 64, 5, Clusters, false, "_cluster" of "1x2" "2x4" "4x1";
+                128 168 64, 5, Clusters, false, "_cluster" of "2x1" "2x4" "4x1";
+                128 200 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                64 104 64, 9, Clusters, false, "_cluster" of "4x1" "2x4" "4x2";
             }
             // The same with B along N.
             hopper_cm_bn {

@@ -14,11 +14,11 @@
 //! | B | K | K, N | W, BLOCK_N / cluster.m |
 //! | B | N | N, K | W, [`box_depth`] |
 //! | C | N | N, M | W, 64 (16 where a cluster splits K) |
-//! | C | M | M, N | W, [`store_columns`] |
+//! | C | M | M, N | W, W |
 //!
-//! Where BLOCK_N is no multiple of 64, a C along N has a second map, whose box is as wide as the columns
-//! past the last multiple of 64 ([`last_c_box`]). In shared memory its rows are 128 bytes apart
-//! all the same.
+//! Where BLOCK_N is no multiple of 64, C has a second map, whose box has the columns past the last
+//! multiple of 64 ([`last_c_box`]). In shared memory the rows of a C along N are 128 bytes apart all
+//! the same.
 //!
 //! `wgmma` reads 4-byte elements from shared memory only if they are contiguous along K (PTX ISA,
 //! "`wgmma`", "Matrix major-ness"), so no kernel reads TF32 of B along N, and kernels that read A
@@ -32,7 +32,6 @@
 //!
 //! [`box_depth`]: gpu_kernels::kernels::hopper::box_depth
 //! [`box_rows`]: gpu_kernels::kernels::hopper::box_rows
-//! [`store_columns`]: gpu_kernels::kernels::hopper::store_columns
 
 mod boxes;
 mod global_tensor;

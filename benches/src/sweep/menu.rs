@@ -1,7 +1,7 @@
 //! Which tiles are worth a kernel, by the library's estimate of a product's cycles.
 //!
 //! The question is asked of the estimate, before a kernel exists: every width of `wgmma` in
-//! steps of 16 columns, with every height, kernel schedule and cluster that registers and shared
+//! steps of 8 columns, with every height, kernel schedule and cluster that registers and shared
 //! memory allow, and with C along N or along M, on problems drawn from a seed. Beginning with the
 //! kernels that exist, the tile that lowers the mean time most is added, again and again. What adds
 //! nothing is not built.
@@ -67,7 +67,7 @@ impl Tile {
                     .into_iter()
                     .flat_map(|m| [(m, false), (m, true)])
                 {
-                    for n in (16..=256).step_by(16) {
+                    for n in (16..=256).step_by(8) {
                         let tile = Tile {
                             m,
                             n,
@@ -76,7 +76,7 @@ impl Tile {
                             c_along_m,
                         };
                         let has_registers = tile.accumulators() <= ACCUMULATORS;
-                        if has_registers && tile.divides() && tile.stages(n) >= 3 {
+                        if has_registers && tile.can_be_built() && tile.stages(n) >= 3 {
                             tiles.push(tile);
                         }
                     }
@@ -86,9 +86,12 @@ impl Tile {
         tiles
     }
 
-    /// Whether the CTAs of a cluster can share the loads, in parts of whole swizzle atoms.
-    fn divides(self) -> bool {
-        self.n.is_multiple_of(8 * self.cluster.m) && self.m.is_multiple_of(8 * self.cluster.n)
+    /// Whether the CTAs of a cluster can share the loads, in equal parts, and there are kernels of this
+    /// width: only TMA stores eight columns of a group of 16, and stream-K exchanges whole groups.
+    fn can_be_built(self) -> bool {
+        let in_groups = self.n.is_multiple_of(16);
+        let has_width = in_groups || self.n > 64 && self.schedule != TileSchedule::StreamK;
+        has_width && self.n.is_multiple_of(self.cluster.m) && self.m.is_multiple_of(self.cluster.n)
     }
 
     /// Consumers that share a tile.

@@ -76,7 +76,7 @@ use traits::{Columns, KernelSchedule, KernelTraits, Width};
 
 pub use cluster::Clusters;
 pub use cooperative::Cooperative;
-pub use epilogue::{store_columns, store_rows};
+pub use epilogue::store_rows;
 pub use ping_pong::PingPong;
 pub use split_k::SplitK;
 pub use split_k_parallel::SplitKParallel;

@@ -98,7 +98,7 @@ impl HopperMaps {
             ]
             .map(|(tensor, last)| last.map(|last| spec(kernel.input.factor(), tensor, last))),
             last_columns: c
-                .zip(tma::last_c_box(kernel))
+                .zip(tma::last_c_box(kernel, c_dtype))
                 .map(|(tensor, last)| spec(c_dtype, tensor, last)),
             maps: TensorMaps::NONE,
             problem: *problem,

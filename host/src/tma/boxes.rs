@@ -1,8 +1,6 @@
 //! The boxes of the operands that a hopper kernel copies at once.
 
-use gpu_kernels::kernels::hopper::{
-    box_depth, box_rows, last_box_rows, last_cols, store_columns, store_rows,
-};
+use gpu_kernels::kernels::hopper::{box_depth, box_rows, last_box_rows, last_cols, store_rows};
 use gpu_kernels::{DType, Family, KernelInfo, Major};
 
 use super::BOX_BYTES;
@@ -67,16 +65,19 @@ fn box_width(dtype: DType) -> u32 {
 /// direction first.
 pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
     let lines = match kernel.c_along_m {
-        true => store_columns(kernel.block.n, dtype.bytes()),
+        true => box_width(dtype),
         false => store_rows(kernel.cluster),
     };
     [box_width(dtype), lines]
 }
 
-/// The box of C that `kernel` writes at the end of a row of a tile whose width is no multiple
-/// of 64; `None` for other tiles.
-pub fn last_c_box(kernel: &KernelInfo) -> Option<[u32; 2]> {
-    let is_narrower =
-        kernel.family == Family::Hopper && !kernel.c_along_m && !kernel.block.n.is_multiple_of(64);
-    is_narrower.then(|| [last_cols(kernel.block.n), store_rows(kernel.cluster)])
+/// The box of C, of elements `dtype`, that `kernel` writes at the end of a row of a tile whose width
+/// is no multiple of 64, contiguous direction first; `None` for other tiles.
+pub fn last_c_box(kernel: &KernelInfo, dtype: DType) -> Option<[u32; 2]> {
+    let is_narrower = kernel.family == Family::Hopper && !kernel.block.n.is_multiple_of(64);
+    let columns = last_cols(kernel.block.n);
+    is_narrower.then(|| match kernel.c_along_m {
+        true => [box_width(dtype), columns],
+        false => [columns, store_rows(kernel.cluster)],
+    })
 }

@@ -172,8 +172,21 @@ fn ctas_that_split_k_store_the_rows_of_a_warp() {
         let kernel = KERNELS.iter().find(|k| k.name == name).unwrap();
         assert_eq!(c_box(kernel, DType::F16), [64, lines], "{name}");
         assert_eq!(c_box(kernel, DType::F32), [32, lines], "{name}");
-        assert_eq!(last_c_box(kernel), None, "{name}");
+        assert_eq!(last_c_box(kernel, DType::F16), None, "{name}");
     }
+}
+
+#[test]
+fn the_last_columns_of_a_tile_leave_in_boxes_of_their_own() {
+    let of = |name| {
+        let kernel = KERNELS.iter().find(|k| k.name == name).unwrap();
+        (c_box(kernel, DType::F16), last_c_box(kernel, DType::F16))
+    };
+    // 136 columns are two staged tiles of 64, and eight.
+    let (all, last) = of("hopper_f16_ak_bk_128x136x64_cluster1x2");
+    assert_eq!((all, last), ([64, 64], Some([8, 64])));
+    let (all, last) = of("hopper_f16_ak_bk_cm_128x136x64_cluster1x2");
+    assert_eq!((all, last), ([64, 64], Some([64, 8])));
 }
 
 #[test]

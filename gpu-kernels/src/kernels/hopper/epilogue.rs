@@ -53,16 +53,6 @@ pub const fn store_rows(cluster: Cluster) -> u32 {
     if cluster.k > 1 { 16 } else { 64 }
 }
 
-/// Columns of C that one TMA store of a C along M writes: the most that divide `block_n` and, in
-/// elements of `bytes` bytes, the columns of a staged tile.
-pub const fn store_columns(block_n: u32, bytes: u32) -> u32 {
-    match (block_n % 64, bytes) {
-        (0, 2) => 64,
-        (0 | 32, _) => 32,
-        _ => 16,
-    }
-}
-
 /// Stores the rows of one consumer warpgroup.
 pub struct TileStore<'a, K: KernelTraits> {
     params: &'a GemmParams,
@@ -83,7 +73,8 @@ pub struct TileStore<'a, K: KernelTraits> {
     kernel: PhantomData<K>,
 }
 
-/// What becomes of a group of 16 columns of A·B.
+/// What becomes of a group of 16 columns of A·B. The last group of a tile may have eight; the
+/// staged tile has room for 16, of which TMA stores those that exist.
 #[derive(Clone, Copy)]
 struct Place {
     /// Whether its values leave for C; they do not if they are gates.
@@ -169,7 +160,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         // SAFETY: where C is stored through TMA, these maps are encoded.
         unsafe {
             tma::prefetch_map_if(sends, maps.of(MapOf::C));
-            if !K::C_ALONG_M && !K::BLOCK_N.is_multiple_of(64) {
+            if !K::BLOCK_N.is_multiple_of(64) {
                 tma::prefetch_map_if(sends, maps.of(MapOf::LAST_COLUMNS));
             }
         }
@@ -314,7 +305,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                 0
             };
             unroll!(GROUP < 16, {
-                let (group, all) = (GROUP as u32, K::BLOCK_N / 16);
+                let (group, all) = (GROUP as u32, K::BLOCK_N.div_ceil(16));
                 if group < all {
                     let place = match (gated, self.is_wide()) {
                         (false, false) => Place::of(group, all, 0, 4, Self::BATCH),

@@ -197,8 +197,12 @@ pub trait KernelTraits {
             "accumulators must fit in a consumer's registers"
         );
         assert!(
-            Self::BLOCK_N.is_multiple_of(16),
-            "C is staged in groups of 16 columns"
+            Self::BLOCK_N.is_multiple_of(16)
+                || Self::BLOCK_N.is_multiple_of(8)
+                    && Self::STORES_BY_TMA_ONLY
+                    && Self::CLUSTER.k == 1
+                    && !Self::Schedule::STREAM_K,
+            "accumulators are exchanged, and C is copied, in groups of 16 columns; TMA stores fewer"
         );
         assert!(
             Self::C_ALONG_M || !Self::STORES_BY_TMA_ONLY || Self::Element::DTYPE.bytes() == 2,
@@ -264,4 +268,6 @@ macro_rules! widths {
     )*};
 }
 
-widths! { 16 32 48 64 80 96 112 128 144 160 176 192 208 224 240 256 }
+widths! {
+    16 32 48 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200 208 216 224 232 240 248 256
+}

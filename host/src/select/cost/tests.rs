@@ -442,3 +442,16 @@ fn ping_pong_stores_lines_that_begin_in_mid_sector_slowly() {
     let cooperative = "hopper_f16_ak_bk_128x192x64";
     assert_eq!(cycles(cooperative, 16), cycles(cooperative, 128));
 }
+
+#[test]
+fn tiles_that_begin_in_mid_sector_are_stored_slowly() {
+    let cycles = |name| {
+        let kernel = named(name);
+        estimate(kernel, &plain(cover(kernel, 4080, 4096), 128), &H200).cycles
+    };
+    // Along M, the width is the number of lines.
+    let along_m = cycles("hopper_f16_ak_bk_cm_128x136x64_cluster1x2");
+    assert!(cycles("hopper_f16_ak_bk_128x136x64_cluster1x2") > along_m);
+    let along_m = cycles("hopper_f16_ak_bk_cm_128x160x64_cluster1x2");
+    assert_eq!(cycles("hopper_f16_ak_bk_128x160x64_cluster1x2"), along_m);
+}

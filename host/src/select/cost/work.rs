@@ -11,7 +11,7 @@ use gpu_kernels::{Family, KernelInfo, TileGrid};
 use super::epilogue;
 use super::k_block::{KBlock, k_blocks, tiles};
 use super::task::{Task, in_mid_sector};
-use crate::problem::{SECTOR, Target};
+use crate::problem::{SECTOR, Strides, Target};
 use crate::select::registers;
 
 /// Bytes per cycle that DRAM delivers for each SM of the GPU, all SMs together, and the most that
@@ -68,10 +68,12 @@ const ORDER_BARRIER: u64 = 100;
 /// launches in the sweeps took 3 to 6 % longer than estimated, more with more parts.
 const EXCHANGE_LATENCY: (u64, u64) = (500, 200);
 
-/// The percentage by which the store of a ping-pong kernel takes longer while the other consumer loads
-/// and multiplies, if all lines of C began in the middle of a sector: with a pitch of an odd multiple of
-/// 16 bytes, half of them do. 15224×5592×128 nt takes 81 µs on an H200, cold, in 128×192 tiles, which
-/// was estimated at 55, and 73 in 64×192 tiles without ping-pong.
+/// The percentage by which a store takes longer, if all lines that it writes began in the middle of a
+/// sector: of a ping-pong kernel, while the other consumer loads and multiplies, where the lines of C do,
+/// and of other kernels, where those of their tiles do. With a pitch of an odd multiple of 16 bytes, half
+/// of them do, and so do the lines of tiles with an odd multiple of 8 columns.
+/// 15224×5592×128 nt takes 81 µs on an H200, cold, in 128×192 tiles under ping-pong, which was estimated
+/// at 55, and 73 in 64×192 tiles without; 2768×2320×72 nt takes 11.7 in 128×136 tiles, and 10.7 in 128×208.
 const MID_SECTOR_STORE: u64 = 100;
 
 /// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
@@ -275,7 +277,13 @@ impl Work {
         let parts = u64::from(cluster.k);
         let part = m * n / parts;
         let bytes = part * u64::from(kernel.input.bytes());
+        let between_sectors = match kernel.c_along_m {
+            true => 0,
+            // Every tile begins where the one before it ends.
+            false => in_mid_sector(Strides::alignment_of(n * u64::from(kernel.input.bytes()))),
+        };
         let sent = bytes / STORED_PER_CYCLE;
+        let sent = sent + sent * between_sectors * MID_SECTOR_STORE / (100 * SECTOR);
         let exchange = if registers::are_loaded_through(kernel) {
             registers::exchange_cycles(kernel)
         } else if parts > 1 {

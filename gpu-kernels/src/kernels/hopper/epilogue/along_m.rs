@@ -18,7 +18,7 @@
 //! exchanged. Of f32 elements, each lane stores its values one by one: a warp's store writes eight
 //! elements of four lines, two lines apart, which the swizzle puts into different banks.
 
-use super::{Fragment, Place, TileStore, store_columns};
+use super::{Fragment, Place, TileStore};
 use crate::dtype::ElementType as _;
 use crate::epilogue::pack_pair;
 use crate::isa::hint::compute_here;
@@ -96,26 +96,25 @@ impl<K: KernelTraits> TileStore<'_, K> {
     /// See [`TileStore::send`]: the buffer is filled, and a barrier stands before.
     #[inline(always)]
     pub(super) unsafe fn send_along_m(&self, tile: u32, origin: Origin, col: u32) {
-        let map = self.maps.of(MapOf::C);
         let plane = plane::<K>(self.params, &self.params.c, origin.batch);
         let first = tile * Self::COLUMNS;
-        let boxes = store_columns(K::BLOCK_N, Self::BYTES);
+        let is_whole =
+            K::BLOCK_N.is_multiple_of(Self::COLUMNS) || col + first + Self::COLUMNS <= K::BLOCK_N;
+        let map = self.maps.of(if is_whole {
+            MapOf::C
+        } else {
+            MapOf::LAST_COLUMNS
+        });
         let mut rows = 0;
         while rows < 64 {
-            let mut columns = 0;
-            // The last tile may have fewer columns.
-            while columns < Self::COLUMNS && col + first + columns < K::BLOCK_N {
-                let line = rows / Self::LINE * Self::COLUMNS + columns;
-                let from = self.buffer(tile).row(line);
-                let (x, y) = (origin.row + rows, origin.col + first + columns);
-                // SAFETY: the caller's duty.
-                unsafe {
-                    match plane {
-                        None => tma::store_if(self.sends(), map, from, x, y),
-                        Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
-                    }
+            let from = self.buffer(tile).row(rows / Self::LINE * Self::COLUMNS);
+            let (x, y) = (origin.row + rows, origin.col + first);
+            // SAFETY: the caller's duty.
+            unsafe {
+                match plane {
+                    None => tma::store_if(self.sends(), map, from, x, y),
+                    Some(z) => tma::store_3d_if(self.sends(), map, from, (x, y, z)),
                 }
-                columns += boxes;
             }
             rows += Self::LINE;
         }
