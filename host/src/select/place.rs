@@ -10,7 +10,7 @@ use super::choice::{Choice, Request};
 use super::grid::leaves_sums;
 use super::line_classes;
 use super::rank::Fit;
-use super::{cost, pack};
+use super::{cost, gpc, pack};
 use crate::error::Error;
 use crate::l2::{self, Workload};
 use crate::problem::{Catalog, Problem, Target};
@@ -198,12 +198,11 @@ fn check_k_blocks(
 
 /// The order of step 5, and its neighbours: half and double the group size, groups
 /// along the other direction, no groups. Orders that walk the tiles the same way appear
-/// once. A grid of a single wave, row or column has only the order of step 5, because
-/// other orders make no difference.
+/// once. A grid of a single wave, row or column has only the order of step 5.
 fn orders(kernel: &KernelInfo, workload: &Workload, target: &Target) -> Vec<TileOrder> {
     let machine = target.machine(kernel);
     let grid = workload.grid();
-    let chosen = l2::choose(workload, machine);
+    let chosen = gpc::order(kernel, workload, machine, l2::choose(workload, machine));
     let mut orders = vec![chosen];
     if grid.tiles_m <= 1 || grid.tiles_n <= 1 || grid.tiles() <= machine.ctas {
         return orders;
