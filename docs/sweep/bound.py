@@ -61,12 +61,7 @@ def numbers(product, tile, of):
 def main():
     launches = [launch for path in sys.argv[1:] for launch in read(path)]
     constants, table = fit.LIBRARY_HAS, fit.table([of for _, _, of, _ in launches])
-    dram, parts_at = fit.estimate(constants, table)
-    nothing = 0 * table["bytes_of_tile"]
-    l2, _ = fit.estimate(
-        constants, table | {"bytes_of_tile": nothing, "again": nothing, "in_l2": nothing + 1}, parts_at
-    )
-    estimates = [np.log(dram + constants["LAUNCH.0"]), np.log(l2 + constants["LAUNCH.1"])]
+    estimates = [np.log(cycles) for cycles in fit.launched(constants, table)]
     compared = np.log(np.asarray(fit.compared(constants, table)))
     known = np.array([numbers(*launch[:3]) for launch in launches], float)
     known = np.column_stack([known, *estimates])

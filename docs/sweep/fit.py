@@ -394,15 +394,19 @@ def estimate(c, t, parts_at=None):
     return jnp.where(t["possible"] > 0, cycles, IMPOSSIBLE), parts_at
 
 
-def compared(c, t):
-    """What kernels are compared by: the geometric mean of the estimates with operands from DRAM and
-    with operands in L2, with the times of the launch; the first, where it makes no difference where
-    operands are."""
+def launched(c, t):
+    """The estimates with operands from DRAM and with operands in L2, with the times of the launch."""
     (from_dram, parts_at), nothing = estimate(c, t), 0 * t["bytes_of_tile"]
     in_l2 = t | {"bytes_of_tile": nothing, "again": nothing, "in_l2": nothing + 1}
     in_l2, _ = estimate(c, in_l2, parts_at)
-    mean = jnp.sqrt((from_dram + c["LAUNCH.0"]) * (in_l2 + c["LAUNCH.1"]))
-    return jnp.where(t["intensity"] > FLOP_PER_BYTE, from_dram + c["LAUNCH.0"], mean)
+    return from_dram + c["LAUNCH.0"], in_l2 + c["LAUNCH.1"]
+
+
+def compared(c, t):
+    """What kernels are compared by: the geometric mean of both estimates; the first, where it makes no
+    difference where operands are."""
+    from_dram, in_l2 = launched(c, t)
+    return jnp.where(t["intensity"] > FLOP_PER_BYTE, from_dram, jnp.sqrt(from_dram * in_l2))
 
 
 KERNELS = {layout: tiles(layout) for layout in ("nn", "nt", "tn", "tt")}
