@@ -41,6 +41,8 @@ def read(path):
         classes = int(row.get("line_classes") or 1)
         product = (path, m, n, k, layout, row["dtype"])
         of = fit.features(tile, m, n, k, layout, row["schedule"] == "split-k", 0, classes)
+        if fit.waited(path, of):
+            continue
         times = [float(row[name] or "nan") for name in ("cold_ms", "sustained_ms")]
         launches.setdefault((product, name, row["schedule"], classes), (product, tile, of, times))
     return list(launches.values())

@@ -91,3 +91,30 @@ impl ClusterShape {
 const fn is_several(log2: u8) -> bool {
     (0b1110_u32 >> log2 as u32) & 1 != 0
 }
+
+/// The ids that the clusters of a launch take, by their index in the launch grid: a permutation of the
+/// indices.
+///
+/// A GPU deals clusters to its GPCs in turn, so clusters with consecutive indices do not share a GPC.
+/// Requests of one GPC for the same line that meet on their way to L2 are made once. So the host lets
+/// the clusters of a GPC have consecutive ids, and thereby tiles that lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct ClusterIds(pub [u8; ClusterIds::MAX as usize]);
+
+impl ClusterIds {
+    /// Most clusters of a launch that can have other ids than their indices: more than a GPU with 132
+    /// SMs runs at once.
+    pub const MAX: u32 = 72;
+
+    /// Every cluster has its index.
+    pub const INDICES: ClusterIds = {
+        let mut ids = [0; ClusterIds::MAX as usize];
+        let mut index = 0;
+        while index < ids.len() {
+            ids[index] = index as u8;
+            index += 1;
+        }
+        ClusterIds(ids)
+    };
+}

@@ -50,6 +50,7 @@ pub mod names {
     };
     pub use crate::kernels::naive::Naive;
     pub use crate::kernels::pack::Pack;
+    pub use crate::kernels::placement::Placement;
     pub use crate::kernels::reduce::Reduce;
     pub use crate::kernels::split::Split;
     pub use crate::kernels::tensor_core::{Multistage, MultistageParts, Pipelined, TensorCore};
@@ -472,6 +473,8 @@ macro_rules! for_each_entry {
             })*
             "sm_90a_f32" {
                 $(("reduce_", $rm, "x", $rn): Reduce<$rm, $rn>;)*
+                ("placement_2"): Placement<2>;
+                ("placement_16"): Placement<16>;
             }
         }
     };

@@ -32,7 +32,7 @@ pub enum BiasAxis {
 
 /// What the planes of the operands and of C are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
+#[repr(u16)]
 pub enum Planes {
     /// There is one product, and no planes.
     None = 0,
@@ -97,7 +97,8 @@ pub enum Activation {
 }
 
 /// The structure of a launch: what its epilogue does, C's type, whether it has a batch, which
-/// operands stay in L2 for less time than others, and how many CTAs share loads.
+/// operands stay in L2 for less time than others, how many CTAs share loads, and whether clusters are
+/// renumbered.
 ///
 /// These values decide which instructions run, and the host folds them into the PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +129,9 @@ pub struct Form {
     pub col_scale: u32,
     /// What the planes of A, B and C are.
     pub planes: Planes,
+    /// Nonzero if clusters take the ids of [`GemmParams::cluster_ids`](crate::GemmParams), of which
+    /// there are [`ClusterIds::MAX`](crate::ClusterIds) at most.
+    pub renumbered: u16,
     /// What L2 is to evict first. Only kernels that load through TMA take it.
     pub evict_first: EvictFirst,
     /// The CTAs of a cluster that share loads. Kernels for several shapes read it
@@ -151,12 +155,13 @@ impl Form {
             row_scale: 0,
             col_scale: 0,
             planes: Planes::None,
+            renumbered: 0,
             evict_first: EvictFirst::NONE,
             cluster: ClusterShape::NONE,
         }
     }
 
-    /// The fields in the order of their addresses, four bytes each.
+    /// The fields in the order of their addresses, as words of four bytes.
     pub const fn words(&self) -> [u32; 12] {
         let words = [
             self.output as u32,
@@ -169,7 +174,7 @@ impl Form {
             self.scaled,
             self.row_scale,
             self.col_scale,
-            self.planes as u32,
+            self.planes as u32 | (self.renumbered as u32) << 16,
             u32::from_le_bytes([
                 self.evict_first.a,
                 self.evict_first.b,

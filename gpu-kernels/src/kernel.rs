@@ -20,6 +20,8 @@ pub enum Family {
     Split,
     /// Computes no product: adds the sums that [`Schedule::SplitK`] leaves, and stores C.
     Reduce,
+    /// Computes no product: tells on which SM each CTA of a launch runs.
+    Placement,
     /// One thread computes one element of C.
     Naive,
     /// Shared-memory tiles and register tiles on the CUDA cores.
@@ -37,6 +39,7 @@ impl Family {
             Family::Pack => "pack",
             Family::Split => "split",
             Family::Reduce => "reduce",
+            Family::Placement => "placement",
             Family::Naive => "naive",
             Family::Tiled => "tiled",
             Family::TensorCore => "tensor_core",
@@ -46,7 +49,10 @@ impl Family {
 
     /// Whether its kernels compute products.
     pub const fn multiplies(self) -> bool {
-        !matches!(self, Family::Pack | Family::Split | Family::Reduce)
+        !matches!(
+            self,
+            Family::Pack | Family::Split | Family::Reduce | Family::Placement
+        )
     }
 }
 
@@ -197,6 +203,9 @@ impl KernelInfo {
     #[cfg(not(target_arch = "nvptx64"))]
     pub(crate) const fn check_cluster(&self) {
         let Cluster { m, n, .. } = self.cluster;
+        if !self.family.multiplies() {
+            return;
+        }
         assert!(m.is_power_of_two() && n.is_power_of_two());
         assert!(
             self.cluster.ctas() <= 8,

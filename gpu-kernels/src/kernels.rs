@@ -3,6 +3,7 @@
 pub mod hopper;
 pub mod naive;
 pub mod pack;
+pub mod placement;
 pub mod reduce;
 pub mod split;
 pub mod tensor_core;

@@ -70,7 +70,7 @@ pub mod stream_k;
 pub mod tensor_ref;
 mod unroll;
 
-pub use cluster::{Cluster, ClusterShape};
+pub use cluster::{Cluster, ClusterIds, ClusterShape};
 pub use dtype::{DType, Major};
 pub use form::{EpilogueArguments, EvictFirst, Form, Planes};
 pub use kernel::{Arch, Block, Family, KernelInfo};

@@ -8,6 +8,7 @@
 
 use core::mem::offset_of;
 
+use crate::cluster::ClusterIds;
 use crate::dtype::DType;
 use crate::form::{EpilogueArguments, Form, Planes};
 use crate::order::{Divisor, Raster};
@@ -91,6 +92,8 @@ pub struct GemmParams {
     /// Device addresses of the exponents of the rows of A and of the columns of B: an i32 for
     /// each line of each matrix, for operands that are split ([`f16x3`](crate::f16x3)).
     pub exponents: [u64; 2],
+    /// The ids of the clusters, if the form is [renumbered](Form::renumbered).
+    pub cluster_ids: ClusterIds,
 }
 
 /// Offset of the parameters in the constant memory of a launch, and bytes of a line of it, on
@@ -132,6 +135,7 @@ impl GemmParams {
         class_tiles: Divisor::ONE,
         workspace: 0,
         exponents: [0; 2],
+        cluster_ids: ClusterIds::INDICES,
     };
 
     /// Number of products; `None` if the launch has no batch.
@@ -141,6 +145,22 @@ impl GemmParams {
             Planes::None | Planes::LineClasses => None,
             Planes::Batch => Some(self.batches),
         }
+    }
+
+    /// The id of the cluster with this index in the launch grid.
+    #[inline(always)]
+    pub fn cluster_id(&self, index: u32) -> u32 {
+        if self.form.renumbered == 0 {
+            return index;
+        }
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let offset = offset_of!(GemmParams, cluster_ids) as u32 + index;
+            // SAFETY: such a launch has no more clusters than ids.
+            unsafe { crate::isa::parameter::byte_of_gemm_params(offset) }
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.cluster_ids.0[index as usize].into()
     }
 }
 

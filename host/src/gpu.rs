@@ -7,6 +7,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`opened`] | one opened GPU: its properties, its backend, whether it is overdue |
+//! | [`placement`] | which clusters of a launch share a GPC |
 //! | [`backend`] | the trait [`Backend`](backend::Backend) |
 //! | `driver` | the backend for the CUDA driver |
 //! | `emulated` | the backend for the emulator (feature `emulator`) |
@@ -37,6 +38,7 @@ mod hopper_maps;
 pub(crate) mod opened;
 pub(crate) mod operand_launch;
 pub(crate) mod pack;
+mod placement;
 pub(crate) mod plan;
 mod product;
 mod reduce;

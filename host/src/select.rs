@@ -70,7 +70,7 @@ pub(crate) mod check;
 pub(crate) mod choice;
 pub mod cost;
 pub(crate) mod eviction;
-mod gpc;
+pub(crate) mod gpc;
 pub(crate) mod grid;
 pub(crate) mod line_classes;
 pub(crate) mod overlap;

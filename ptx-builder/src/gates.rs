@@ -145,7 +145,12 @@ pub fn check_report(report: &Report) -> Vec<Violation> {
 /// The SASS instruction a family lives by.
 pub fn required_instruction(family: Family) -> Option<&'static str> {
     match family {
-        Family::Pack | Family::Split | Family::Reduce | Family::Naive | Family::Tiled => None,
+        Family::Pack
+        | Family::Split
+        | Family::Reduce
+        | Family::Placement
+        | Family::Naive
+        | Family::Tiled => None,
         Family::TensorCore => Some("HMMA"),
         Family::Hopper => Some("HGMMA"),
     }
@@ -155,7 +160,7 @@ pub fn required_instruction(family: Family) -> Option<&'static str> {
 /// and the last is the main loop.
 pub fn multiply_instruction(family: Family) -> Option<&'static str> {
     match family {
-        Family::Pack | Family::Split | Family::Reduce => None,
+        Family::Pack | Family::Split | Family::Reduce | Family::Placement => None,
         Family::Naive | Family::Tiled => Some("FFMA"),
         Family::TensorCore | Family::Hopper => required_instruction(family),
     }

@@ -1,6 +1,6 @@
-//! Names and aligns the tensor maps among a kernel's parameters.
+//! Names a kernel's parameters, and aligns the tensor maps among them.
 //!
-//! The sources refer to the second parameter of a kernel as [`PLACEHOLDER`], because a
+//! The sources refer to the parameters of a kernel as [`PLACEHOLDERS`], because a
 //! parameter's name in PTX contains the kernel's name.
 //!
 //! TMA requires a tensor map at a multiple of 64 bytes (CUDA driver API,
@@ -16,10 +16,11 @@ use crate::ptx::Module;
 /// The alignment of a tensor map, bytes.
 const ALIGNMENT: &str = ".align 64";
 
-/// The name that the sources use (`gpu-kernels/src/isa/parameter.rs`).
-const PLACEHOLDER: &str = "tensor_maps_parameter";
+/// The names that the sources use (`gpu-kernels/src/isa/parameter.rs`), first parameter first.
+const PLACEHOLDERS: [&str; 2] = ["gemm_params_parameter", "tensor_maps_parameter"];
 
-/// Names and aligns the second parameter, [`TensorMaps`](gpu_kernels::TensorMaps), of every kernel.
+/// Names the parameters of every kernel, and aligns the second one,
+/// [`TensorMaps`](gpu_kernels::TensorMaps).
 ///
 /// # Errors
 /// [`Error::NoTensorMaps`] for an entry point whose second parameter is not an array with an
@@ -32,8 +33,10 @@ pub fn settle(module: &mut Module, kernels: &[&KernelInfo]) -> Result<(), Error>
         let parameter = format!("{}_param_1[", entry.name);
         let raised = raised(&entry.signature, &parameter);
         entry.signature = raised.ok_or_else(|| Error::NoTensorMaps(entry.name.clone()))?;
-        let name = format!("{}_param_1", entry.name);
-        entry.body = entry.body.replace(PLACEHOLDER, &name);
+        for (index, placeholder) in PLACEHOLDERS.iter().enumerate() {
+            let name = format!("{}_param_{index}", entry.name);
+            entry.body = entry.body.replace(placeholder, &name);
+        }
     }
     Ok(())
 }

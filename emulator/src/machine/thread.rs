@@ -34,6 +34,11 @@ pub fn grid_size_y() -> u32 {
     with(|cluster, _| cluster.launch.grid.1)
 }
 
+/// `%smid`: every CTA has an SM of its own.
+pub fn sm_index() -> u32 {
+    cta_index()
+}
+
 /// `shfl.sync.idx` from lane 0.
 pub fn broadcast(value: u32) -> u32 {
     let Some([value]) = issue(Instruction::Broadcast, [value.into()]) else {

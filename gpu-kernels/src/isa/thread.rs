@@ -66,6 +66,8 @@ special_registers! {
     grid_size_x = "%nctaid.x";
     /// `%nctaid.y`: CTAs along y.
     grid_size_y = "%nctaid.y";
+    /// `%smid`: index of the SM that runs this thread.
+    sm_index = "%smid";
 }
 
 /// The position of this CTA in the launch grid.
@@ -169,6 +171,33 @@ pub unsafe fn sync_warp() {
         ptx = unsafe { super::convergent::sync_lanes(u32::MAX) },
         emulated = machine::barrier::sync_warp()
     )
+}
+
+/// Returns when `nanoseconds` have passed by `%globaltimer`; in the emulator at once.
+#[inline(always)]
+pub fn wait_for(nanoseconds: u32) {
+    instruction!(
+        ptx = {
+            let start = global_timer();
+            while global_timer().wrapping_sub(start) < nanoseconds as u64 {}
+        },
+        emulated = {
+            let _ = nanoseconds;
+        }
+    );
+}
+
+/// `%globaltimer`, nanoseconds.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn global_timer() -> u64 {
+    let value: u64;
+    // SAFETY: this reads a special register, without memory access; it changes with time.
+    unsafe {
+        core::arch::asm!("mov.u64 {}, %globaltimer;", out(reg64) value,
+             options(nomem, nostack, preserves_flags));
+    }
+    value
 }
 
 /// `trap`: ends the grid with an error the host sees.

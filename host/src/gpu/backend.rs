@@ -189,6 +189,8 @@ pub(crate) struct Function {
     pub(crate) kernel: KernelInfo,
     /// CTAs that one SM holds at once.
     pub(crate) ctas_per_sm: u32,
+    /// Clusters that the GPU holds at once; `None` for a kernel without clusters.
+    pub(crate) clusters_at_once: Option<u32>,
     /// The backend's handle of the function.
     pub(super) handle: FunctionHandle,
 }

@@ -9,6 +9,7 @@
 //! | [`pool`] | memory in the order of a stream |
 //! | [`module`] | kernels, loaded |
 //! | [`launch`] | one launch |
+//! | [`occupancy`] | how much of a kernel runs at once |
 //! | [`tensor_map`] | tensor maps, encoded |
 //! | [`context`] | the context that is current on a thread |
 //! | [`event`] | events, which mark a place in the work of a stream |
@@ -23,6 +24,7 @@ mod failure;
 mod launch;
 pub(super) mod libcuda;
 mod module;
+mod occupancy;
 pub(super) mod open;
 mod pool;
 mod tensor_map;

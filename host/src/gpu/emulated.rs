@@ -22,6 +22,7 @@ use super::backend::{
 };
 use super::current::Current;
 use super::opened::{Gpu, GpuInfo};
+use super::placement::Placement;
 use super::stream::CudaStream;
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
@@ -71,7 +72,7 @@ pub(crate) fn open(gpu: EmulatedGpu) -> Result<Arc<Gpu>, Error> {
         state: Mutex::default(),
         clock: Arc::default(),
     };
-    Ok(Gpu::new(Box::new(emulated), info))
+    Ok(Gpu::new(Box::new(emulated), info, Placement::reversed()))
 }
 
 impl Emulated {
@@ -225,6 +226,7 @@ impl Backend for Emulated {
         Ok(Function {
             kernel: *kernel,
             ctas_per_sm: self.gpu.ctas_per_sm.unwrap_or(kernel.ctas_per_sm),
+            clusters_at_once: None,
             handle: FunctionHandle(body as *mut c_void),
         })
     }

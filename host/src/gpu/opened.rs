@@ -10,6 +10,7 @@ use gpu_kernels::{Form, KernelInfo};
 
 use super::backend::{Backend, Function};
 use super::current::Current;
+use super::placement::Placement;
 use crate::error::Error;
 use crate::problem::Target;
 
@@ -58,20 +59,27 @@ impl GpuInfo {
 pub(crate) struct Gpu {
     backend: ManuallyDrop<Box<dyn Backend>>,
     info: GpuInfo,
+    placement: Placement,
     overdue: Overdue,
 }
 
 impl Gpu {
-    pub(super) fn new(backend: Box<dyn Backend>, info: GpuInfo) -> Arc<Gpu> {
+    pub(super) fn new(backend: Box<dyn Backend>, info: GpuInfo, placement: Placement) -> Arc<Gpu> {
         Arc::new(Gpu {
             backend: ManuallyDrop::new(backend),
             info,
+            placement,
             overdue: Overdue::default(),
         })
     }
 
     pub(crate) fn info(&self) -> &GpuInfo {
         &self.info
+    }
+
+    /// Where this GPU runs clusters.
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
     }
 
     /// The backend of this GPU. Call [`Gpu::make_current`] before any call that may block.
@@ -113,8 +121,14 @@ impl Gpu {
     }
 
     /// Number of CTAs of `function` that run at once.
+    ///
+    /// All CTAs of a cluster run in one GPC, so of clusters of four and more not every SM can take a
+    /// part. A cluster that has to wait for others would begin all its tiles when they have ended theirs.
     pub(crate) fn resident_ctas(&self, function: &Function) -> u32 {
-        self.info.sms.saturating_mul(function.ctas_per_sm)
+        match function.clusters_at_once {
+            Some(clusters) => clusters.saturating_mul(function.kernel.cluster.ctas()),
+            None => self.info.sms.saturating_mul(function.ctas_per_sm),
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use gpu_kernels::order::Divisor;
 use gpu_kernels::{
-    ClusterShape, EpilogueArguments, Family, Form, GemmParams, Planes, Raster, TensorMaps,
+    ClusterIds, ClusterShape, EpilogueArguments, Family, Form, GemmParams, Planes, Raster,
+    Schedule, TensorMaps,
 };
 
 use super::backend::{Function, LaunchConfig};
@@ -23,7 +24,7 @@ use crate::plan_info::{GpuPlanInfo, Origin};
 use crate::problem::Problem;
 use crate::select::choice::Choice;
 use crate::select::pack::PackedMatrix;
-use crate::select::{cost, eviction, grid, line_classes, overlap};
+use crate::select::{cost, eviction, gpc, grid, line_classes, overlap};
 
 /// The operands of one launch: addresses, and what the epilogue reads.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +93,19 @@ impl ProductLaunch {
         if choice.line_classes > 1 {
             form.planes = Planes::LineClasses;
         }
+        let k_blocks = problem.k.div_ceil(kernel.block.k);
+        let at_once = target.clusters_at_once(kernel);
+        let by_gpc = choice.schedule == Schedule::Persistent
+            && problem.batches == 1
+            && gpc::numbers_by_gpc(kernel, choice.grid, k_blocks, at_once)
+            && gpu.placement().knows(choice.tiles());
+        form.renumbered = by_gpc.into();
         let function = gpu.load(kernel, &form)?;
+        let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
+        let cluster_ids = match by_gpc {
+            true => (gpu.placement()).ids(ctas.0 / kernel.cluster.ctas()),
+            false => ClusterIds::INDICES,
+        };
         let empty = problem.is_empty();
         let (mut pack, mut split) = (None, None);
         if let (Some(splits), false) = (
@@ -123,7 +136,6 @@ impl ProductLaunch {
             Some(split) => split.addresses(),
             None => addresses(&pack).map(|address| address.unwrap_or(0)),
         };
-        let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
         let sums = match grid::stream_k_tiles(&choice, ctas) {
             0 => None,
             _ => Some(Sums::new(gpu, kernel, grid::parts(&choice))?),
@@ -160,6 +172,7 @@ impl ProductLaunch {
                 store_by_tma: 0,
                 stream_k_ctas: choice.stream_k_ctas,
                 exponents: split.as_ref().map_or([0; 2], Split::exponents),
+                cluster_ids,
             },
             pack,
             split,
@@ -215,6 +228,7 @@ impl ProductLaunch {
             two_launches: false,
             line_classes: classes,
             evict_first,
+            clusters_by_gpc: self.params.form.renumbered != 0,
             order: self.choice.order,
             schedule: self.choice.schedule,
             grid: self.choice.grid,

@@ -31,6 +31,7 @@ impl Reduce {
         let form = Form {
             evict_first: EvictFirst::NONE,
             cluster: ClusterShape::NONE,
+            renumbered: 0,
             ..*form
         };
         Ok(Reduce {

@@ -223,7 +223,7 @@ impl Generator {
                     Family::TensorCore => 0.5,
                     Family::Hopper if !self.kernel.loads_by_tma => 0.5,
                     Family::Hopper => 0.2,
-                    Family::Pack | Family::Split | Family::Reduce => 0.0,
+                    Family::Pack | Family::Split | Family::Reduce | Family::Placement => 0.0,
                 };
                 if !self.random.random_bool(share) {
                     continue;

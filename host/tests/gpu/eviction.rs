@@ -130,7 +130,7 @@ fn multiply(
 }
 
 /// Integers from -3 to 3.
-fn integers(device: &Device, rows: usize, cols: usize) -> Result<Matrix<f16>, Error> {
+pub fn integers(device: &Device, rows: usize, cols: usize) -> Result<Matrix<f16>, Error> {
     let value = |index: usize| {
         let mixed = (index as u32).wrapping_mul(2_654_435_761) >> 16;
         f16::from_f32((mixed % 7) as f32 - 3.0)

@@ -16,6 +16,7 @@
 
 mod args;
 mod arrangement;
+mod by_gpc;
 mod capture;
 mod case;
 mod cases;

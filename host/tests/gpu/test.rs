@@ -13,7 +13,8 @@ use crate::invariant::{self, InvariantCase};
 use crate::large::{self, Large};
 use crate::shared::Shared;
 use crate::{
-    chain, endless, epilogue_cases, errors, eviction, f16x3, foreign, own, random, repeat, tune,
+    by_gpc, chain, endless, epilogue_cases, errors, eviction, f16x3, foreign, own, random, repeat,
+    tune,
 };
 
 /// What one test does.
@@ -32,7 +33,7 @@ pub enum Work {
     Capture(Case, Scene),
     /// Operands past 2³¹ elements.
     Large(&'static KernelInfo, Large),
-    /// Errors that need a GPU, tuning, chains, eviction, f16x3, foreign streams, kernels that never
+    /// Errors that need a GPU, tuning, chains, eviction, clusters by GPC, f16x3, foreign streams, kernels that never
     /// end.
     Device(fn(&Device) -> Result<(), String>),
     /// A test of the test program itself, without a GPU.
@@ -92,6 +93,7 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
     let tuning = tune::CASES.into_iter().map(on_device("tuning"));
     let chains = chain::CASES.into_iter().map(on_device("chains"));
     let eviction = eviction::CASES.into_iter().map(on_device("eviction"));
+    let by_gpc = by_gpc::CASES.into_iter().map(on_device("by-gpc"));
     let f16x3 = f16x3::CASES.into_iter().map(on_device("f16x3"));
     let foreign = foreign::CASES.into_iter().map(on_device("foreign"));
     let endless = endless::CASES.into_iter().map(on_device("endless"));
@@ -100,6 +102,7 @@ pub fn all_tests(args: &Args) -> Vec<Test> {
         .map(on_device("batch-invariant"));
     let on_device = (errors.chain(tuning).chain(chains))
         .chain(eviction)
+        .chain(by_gpc)
         .chain(f16x3)
         .chain(foreign)
         .chain(endless)

@@ -26,7 +26,7 @@ use crate::isa::wgmma::Accumulator as _;
 use crate::isa::{dependency, thread, wgmma};
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::TileScheduler;
+use crate::schedule::{CtaPosition, TileScheduler};
 
 /// Consumers share the rows of a tile; CTAs work alone.
 pub struct Cooperative;
@@ -76,18 +76,35 @@ pub fn tiles_here<K: KernelTraits>(params: &GemmParams) -> TileScheduler {
 #[inline(always)]
 fn tiles_of<K: KernelTraits, const HERE: bool>(params: &GemmParams) -> TileScheduler {
     let here = |value| if HERE { compute_here(value) } else { value };
-    let position = if HERE {
-        thread::cta_position_here()
-    } else {
-        thread::cta_position()
-    };
-    let position = position.of_cluster(K::Schedule::cluster(params));
+    let position = cluster_position::<K, HERE>(params);
     let batches = if !K::FUSED || here(params.form.planes as u32) != Planes::Batch as u32 {
         None
     } else {
         Some(params.batches)
     };
     TileScheduler::new(params.raster, batches, position)
+}
+
+/// The place of this CTA's cluster among those of the launch, by its id; without clusters, of this
+/// CTA. It is read `HERE`, if that is so, and not before a loop.
+#[inline(always)]
+pub(super) fn cluster_position<K: KernelTraits, const HERE: bool>(
+    params: &GemmParams,
+) -> CtaPosition {
+    let position = if HERE {
+        thread::cta_position_here()
+    } else {
+        thread::cta_position()
+    };
+    let cluster = K::Schedule::cluster(params);
+    let position = position.of_cluster(cluster);
+    if cluster.ctas() == 1 {
+        return position;
+    }
+    CtaPosition {
+        x: params.cluster_id(position.x),
+        ..position
+    }
 }
 
 // ------------------------------------------------------------------ producer

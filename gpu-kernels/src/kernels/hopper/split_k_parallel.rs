@@ -23,7 +23,7 @@
 //! The parts of a tile are added in the order of K, so results are the same bit for bit from run to run.
 
 use super::cluster::Multicast;
-use super::cooperative::{MainLoop, Producer, tiles, tiles_here, undefined};
+use super::cooperative::{MainLoop, Producer, cluster_position, tiles, tiles_here, undefined};
 use super::pipeline::{self, Consumer, Peers};
 use super::shared_memory::SharedMemory;
 use super::stream_k::Workspace;
@@ -33,7 +33,6 @@ use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{cluster, dependency, thread};
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
-use crate::schedule::CtaPosition;
 use crate::split_k::SplitKScheduler;
 
 /// Clusters of a shape of the form, as in rung 3, split the K of each tile.
@@ -70,18 +69,12 @@ impl KernelSchedule for SplitKParallel {
     }
 }
 
-/// The cluster of this CTA, in the place of the CTA in a launch without clusters.
-#[inline(always)]
-fn cluster_position<K: KernelTraits>(params: &GemmParams) -> CtaPosition {
-    thread::cta_position().of_cluster(K::Schedule::cluster(params))
-}
-
 /// The parts of tiles that this cluster computes.
 #[inline(always)]
 pub(super) fn units<K: KernelTraits>(params: &GemmParams) -> SplitKScheduler {
     SplitKScheduler::new(
         tiles::<K>(params),
-        cluster_position::<K>(params),
+        cluster_position::<K, false>(params),
         params.stream_k_ctas,
         ceil_div(params.k, K::BLOCK_K),
     )
@@ -92,7 +85,7 @@ pub(super) fn units<K: KernelTraits>(params: &GemmParams) -> SplitKScheduler {
 pub(super) fn units_here<K: KernelTraits>(params: &GemmParams) -> SplitKScheduler {
     SplitKScheduler::new(
         tiles_here::<K>(params),
-        thread::cta_position_here().of_cluster(K::Schedule::cluster(params)),
+        cluster_position::<K, true>(params),
         compute_here(params.stream_k_ctas),
         ceil_div(compute_here(params.k), K::BLOCK_K),
     )

@@ -12,23 +12,23 @@ use crate::gpu::backend::{Function, LaunchConfig};
 
 /// `cuLaunchKernelEx` and its arguments, which are newer than the bindings (CUDA
 /// driver API, "Execution Control").
-mod extended {
+pub(super) mod extended {
     use std::ffi::c_void;
 
     /// `CUlaunchConfig`.
     #[repr(C)]
-    pub(super) struct Config {
-        pub(super) grid: [u32; 3],
-        pub(super) block: [u32; 3],
-        pub(super) shared_bytes: u32,
-        pub(super) stream: *mut c_void,
-        pub(super) attributes: *const Attribute,
-        pub(super) attribute_count: u32,
+    pub(in super::super) struct Config {
+        pub(in super::super) grid: [u32; 3],
+        pub(in super::super) block: [u32; 3],
+        pub(in super::super) shared_bytes: u32,
+        pub(in super::super) stream: *mut c_void,
+        pub(in super::super) attributes: *const Attribute,
+        pub(in super::super) attribute_count: u32,
     }
 
     /// `CUlaunchAttribute`: an id, and a value in a union of 64 bytes.
     #[repr(C, align(8))]
-    pub(super) struct Attribute {
+    pub(in super::super) struct Attribute {
         pub(super) id: u32,
         pub(super) padding: u32,
         pub(super) value: [u32; 16],

@@ -15,7 +15,7 @@ use super::binding::{
     self, CUfunction_attribute_enum as FunctionAttribute, CUjit_option_enum as JitOption, CUmodule,
     cudaError_enum as Code,
 };
-use super::{check, driver_version};
+use super::{check, driver_version, occupancy};
 use crate::embedded;
 use crate::error::Error;
 use crate::gpu::backend::{Function, FunctionHandle};
@@ -76,6 +76,7 @@ impl Loaded {
             function: Function {
                 kernel: *kernel,
                 ctas_per_sm: 0,
+                clusters_at_once: None,
                 handle: FunctionHandle(std::ptr::null_mut()),
             },
         };
@@ -96,17 +97,9 @@ impl Loaded {
                 )
             })?;
         }
-        let mut ctas = 0;
-        // SAFETY: the function is loaded; the count outlives the call.
-        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", unsafe {
-            binding::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &mut ctas,
-                function,
-                kernel.threads as i32,
-                kernel.shared_bytes as usize,
-            )
-        })?;
-        loaded.function.ctas_per_sm = ctas as u32;
+        occupancy::allow_clusters(kernel, function)?;
+        loaded.function.ctas_per_sm = occupancy::ctas_per_sm(kernel, function)?;
+        loaded.function.clusters_at_once = occupancy::clusters_at_once(kernel, function)?;
         Ok(loaded)
     }
 }

@@ -17,7 +17,7 @@ const fn nanoseconds_of(family: Family) -> f64 {
         Family::Hopper => 2.0,
         Family::TensorCore => 9.0,
         Family::Tiled => 45.0,
-        Family::Naive | Family::Pack | Family::Split | Family::Reduce => 130.0,
+        Family::Naive | Family::Pack | Family::Split | Family::Reduce | Family::Placement => 130.0,
     }
 }
 

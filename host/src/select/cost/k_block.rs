@@ -24,7 +24,9 @@ fn flop_per_cycle(kernel: &KernelInfo) -> u64 {
         (Family::TensorCore, DType::F16x3) => 490,
         (Family::TensorCore, _) => 2300,
         (Family::Tiled, _) => 160,
-        (Family::Naive | Family::Pack | Family::Split | Family::Reduce, _) => 20,
+        (Family::Naive | Family::Pack | Family::Split | Family::Reduce | Family::Placement, _) => {
+            20
+        }
     }
 }
 

@@ -55,9 +55,10 @@ const BETWEEN_TILES: u64 = 158;
 const CLASSED: u64 = 1197;
 
 /// Hundredths by which later waves of clusters of four and eight take longer than the first: their CTAs
-/// have drifted apart, and wait for each other at each stage. In the sweeps, such launches of more
-/// than one wave took 1.2 to 1.7 times as long as estimated without this, and of one wave did not.
-const LATER_WAVES: u64 = 41;
+/// have drifted apart, and wait for each other at each stage. Of 58 products that have such waves
+/// without this, and other kernels with 41, the choice is best with 3 to 6 (`docs/perf-log.md`,
+/// "Clusters that fit").
+const LATER_WAVES: u64 = 4;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
 /// consumer to the first of the other.

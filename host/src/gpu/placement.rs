@@ -1,0 +1,188 @@
+//! Which clusters of two CTAs share a GPC, and the ids that they take for it.
+//!
+//! A launch with clusters deals them to the GPCs in turn, so that clusters with consecutive indices
+//! do not share one. Requests of one GPC for the same line that meet on their way to L2 are made once
+//! (`docs/tile-order.md`, "Clusters of one GPC"). So clusters can be renumbered: those of a GPC have
+//! consecutive ids, and tiles that lie together in the tile order. A launch that finds the GPU busy
+//! may be dealt otherwise, which costs time and changes no result.
+
+use std::cmp::Reverse;
+
+use gpu_kernels::{
+    ClusterIds, ClusterShape, DType, Family, Form, GemmParams, KernelInfo, TensorMaps,
+};
+
+use super::backend::{Backend, LaunchConfig, Streams};
+use crate::error::Error;
+
+/// The GPCs of the clusters of two CTAs of a launch, by the cluster's index; none where it is not known.
+#[derive(Debug, Default)]
+pub(crate) struct Placement {
+    gpcs: Vec<usize>,
+}
+
+impl Placement {
+    /// Measures it on a GPU with `sms` SMs, by a launch of clusters of two and one of the largest
+    /// clusters, which have most SMs of a GPC. The context of the GPU is current.
+    pub(crate) fn measure(gpu: &dyn Backend, sms: u32) -> Result<Self, Error> {
+        let catalog = gpu.catalog();
+        let launch = |ctas: u32| {
+            let kernel = (catalog.kernels.iter())
+                .find(|kernel| kernel.family == Family::Placement && kernel.cluster.ctas() == ctas);
+            match kernel.filter(|kernel| (catalog.is_built)(kernel.entry)) {
+                Some(kernel) => sms_of_ctas(gpu, kernel, sms),
+                None => Ok(Vec::new()),
+            }
+        };
+        Ok(Placement::of_launches(&launch(2)?, &launch(16)?))
+    }
+
+    /// The placement that two launches show: the SM of each CTA of clusters of two, and of 16.
+    fn of_launches(pairs: &[usize], sixteens: &[usize]) -> Self {
+        if sixteens.is_empty() {
+            return Placement::default();
+        }
+        // An SM that no large cluster has counts as a GPC of its own.
+        let gpc = |sm: &usize| match sixteens.iter().position(|other| other == sm) {
+            Some(cta) => cta / 16,
+            None => sixteens.len() + sm,
+        };
+        Placement {
+            gpcs: pairs.iter().step_by(2).map(gpc).collect(),
+        }
+    }
+
+    /// Whether it is known where `clusters` clusters of a launch run at once.
+    pub(crate) fn knows(&self, clusters: u32) -> bool {
+        clusters as usize <= self.gpcs.len() && clusters <= ClusterIds::MAX
+    }
+
+    /// The ids of the clusters of a launch of `clusters` clusters; their indices, if it is not known
+    /// where they run. GPCs with as many clusters as most of them come first, so that the others, which
+    /// hold a fraction of it, do not shift them against the groups of a tile order.
+    pub(crate) fn ids(&self, clusters: u32) -> ClusterIds {
+        let mut ids = ClusterIds::INDICES;
+        if !self.knows(clusters) {
+            return ids;
+        }
+        let gpcs = &self.gpcs[..clusters as usize];
+        let held = |gpc: usize| gpcs.iter().filter(|&&other| other == gpc).count();
+        // Each of them is counted once for each of its clusters.
+        let of_most = (gpcs.iter().map(|&gpc| held(gpc))).max_by_key(|&count| {
+            (
+                gpcs.iter().filter(|&&gpc| held(gpc) == count).count(),
+                count,
+            )
+        });
+        let mut order: Vec<usize> = (0..gpcs.len()).collect();
+        order.sort_by_key(|&index| {
+            let count = held(gpcs[index]);
+            (Some(count) != of_most, Reverse(count), gpcs[index], index)
+        });
+        for (id, index) in order.into_iter().enumerate() {
+            ids.0[index] = id as u8;
+        }
+        ids
+    }
+
+    /// Clusters that run backwards: to see that no result depends on where they run.
+    #[cfg(feature = "emulator")]
+    pub(crate) fn reversed() -> Self {
+        Placement {
+            gpcs: (0..ClusterIds::MAX as usize).rev().collect(),
+        }
+    }
+}
+
+/// The SM of each CTA of a launch of `kernel` that has as many clusters as run at once.
+fn sms_of_ctas(gpu: &dyn Backend, kernel: &KernelInfo, sms: u32) -> Result<Vec<usize>, Error> {
+    let form = Form {
+        cluster: ClusterShape::of(kernel.cluster),
+        ..Form::plain(DType::F32)
+    };
+    let function = gpu.load(kernel, &form)?;
+    let cluster = kernel.cluster.ctas();
+    let clusters = function.clusters_at_once.unwrap_or(sms / cluster);
+    let ctas = cluster * clusters;
+    if ctas == 0 {
+        return Ok(Vec::new());
+    }
+    let mut bytes = vec![0; 4 * ctas as usize];
+    let Some(allocation) = gpu.allocate(bytes.len(), Streams::Own)? else {
+        return Ok(Vec::new());
+    };
+    let mut params = GemmParams {
+        form,
+        ..GemmParams::NONE
+    };
+    params.c.address = allocation.address;
+    let config = LaunchConfig {
+        ctas: (ctas, 1),
+        overlaps: false,
+    };
+    // SAFETY: the allocation has a u32 for each CTA, is freed once and after all work on it.
+    let read = unsafe {
+        let read = gpu
+            .launch(None, &function, config, &params, &TensorMaps::NONE)
+            .and_then(|()| gpu.read(allocation.address, &mut bytes))
+            .and_then(|()| gpu.synchronize());
+        gpu.free(allocation);
+        read
+    };
+    read?;
+    let words = bytes.as_chunks::<4>().0;
+    Ok((words.iter().map(|word| u32::from_ne_bytes(*word) as usize)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clusters of two on three GPCs with 16 SMs each, one with six, and an SM pair of its own, dealt
+    /// in turn as a GPU deals them.
+    fn placement() -> Placement {
+        let sm = |gpc: usize, pair: usize| [16 * gpc + 2 * pair, 16 * gpc + 2 * pair + 1];
+        let turn = |pair| {
+            (0..4)
+                .filter(move |&gpc| gpc < 3 || pair < 3)
+                .map(move |gpc| sm(gpc, pair))
+        };
+        let pairs = [sm(4, 0)].into_iter().chain((0..8).flat_map(turn));
+        let sixteens: Vec<usize> = (0..48).collect();
+        Placement::of_launches(&pairs.flatten().collect::<Vec<_>>(), &sixteens)
+    }
+
+    #[test]
+    fn clusters_of_one_gpc_have_consecutive_ids() {
+        let ids = placement().ids(28);
+        // The first is alone, and the fourth GPC has three that no large cluster joins.
+        let expected = [
+            27, 0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 4, 12, 20,
+        ];
+        let alone: Vec<u8> = [0, 4, 8, 12].map(|index| ids.0[index]).to_vec();
+        assert!(alone.iter().all(|&id| id >= 24), "{alone:?}");
+        for (index, id) in expected.into_iter().enumerate() {
+            if ![0, 4, 8, 12].contains(&index) {
+                assert_eq!(ids.0[index], id, "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_a_permutation() {
+        let placement = placement();
+        for clusters in 0..=28 {
+            let mut ids = placement.ids(clusters).0[..clusters as usize].to_vec();
+            ids.sort_unstable();
+            assert!(ids.iter().copied().eq(0..clusters as u8));
+        }
+        assert!(placement.knows(28) && !placement.knows(29));
+        assert_eq!(placement.ids(29), ClusterIds::INDICES);
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_gpu_without_large_clusters() {
+        assert!(!Placement::of_launches(&[0, 1], &[]).knows(1));
+        assert!(!Placement::default().knows(1));
+    }
+}
