@@ -99,7 +99,7 @@ macro_rules! for_each_entry {
                 256 192 64, 4, Cooperative, false, "";
                 256 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 256 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
-                128 256 64, 4, Clusters, false, "_cluster" of "1x2" "1x4";
+                128 256 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 192 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 192 128 64, 4, Cooperative, false, "";
                 192 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
@@ -169,13 +169,13 @@ macro_rules! for_each_entry {
             // between multiples of 64 loads as much as the next multiple. It gains where its tiles
             // end in a whole wave of clusters.
             hopper_bn {
-                128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
                 128 160 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 64 112 64, 8, Clusters, false, "_cluster" of "4x1";
                 256 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
-                192 96 64, 5, Clusters, false, "_cluster" of "1x4" "4x1";
-                128 96 64, 6, Clusters, false, "_cluster" of "1x4" "4x1" "2x4" "4x2";
+                192 96 64, 5, Clusters, false, "_cluster" of "1x2" "1x4" "4x1";
+                128 96 64, 6, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4" "4x2";
                 64 96 64, 9, SplitKParallel, false, "_splitk_cluster" of "4x1";
             }
             // B along K, and C along M, for plain products: few rows of a row-major C, which are
@@ -188,11 +188,11 @@ macro_rules! for_each_entry {
                 256 160 64, 4, Clusters, false, "_cluster" of "1x2" "4x2";
                 64 96 64, 10, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
                 64 176 64, 7, Clusters, false, "_cluster" of "4x1" "2x4";
-                192 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                192 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x2";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
-                128 144 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
+                128 144 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
                 128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
-                128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1" "2x4";
+                128 96 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1" "2x4";
                 192 176 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 64 72 64, 12, Clusters, false, "_cluster" of "2x4" "4x2";
                 128 104 64, 7, Clusters, false, "_cluster" of "1x2" "2x4" "4x2";
