@@ -7,6 +7,7 @@
 //! may be dealt otherwise, which costs time and changes no result.
 
 use std::cmp::Reverse;
+use std::time::{Duration, Instant};
 
 use gpu_kernels::{
     ClusterIds, ClusterShape, DType, Family, Form, GemmParams, KernelInfo, TensorMaps,
@@ -14,6 +15,10 @@ use gpu_kernels::{
 
 use super::backend::{Backend, LaunchConfig, Streams};
 use crate::error::Error;
+
+/// How long opening a GPU waits for a launch. Another library's kernels may hold the SMs for as long as
+/// they like; it is not known then where clusters run.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The GPCs of the clusters of two CTAs of a launch, by the cluster's index; none where it is not known.
 #[derive(Debug, Default)]
@@ -120,18 +125,39 @@ fn sms_of_ctas(gpu: &dyn Backend, kernel: &KernelInfo, sms: u32) -> Result<Vec<u
         ctas: (ctas, 1),
         overlaps: false,
     };
-    // SAFETY: the allocation has a u32 for each CTA, is freed once and after all work on it.
-    let read = unsafe {
-        let read = gpu
-            .launch(None, &function, config, &params, &TensorMaps::NONE)
-            .and_then(|()| gpu.read(allocation.address, &mut bytes))
-            .and_then(|()| gpu.synchronize());
-        gpu.free(allocation);
-        read
-    };
+    // SAFETY: the allocation has a u32 for each CTA.
+    let launched = unsafe { gpu.launch(None, &function, config, &params, &TensorMaps::NONE) };
+    let is_done = launched.and_then(|()| is_done_within(gpu, PATIENCE));
+    let has_ended = matches!(is_done, Ok(true));
+    let read = is_done.and_then(|is_done| {
+        if !is_done {
+            bytes.clear();
+            return Ok(());
+        }
+        // SAFETY: as above; `bytes` is used after the wait alone.
+        unsafe { gpu.read(allocation.address, &mut bytes) }?;
+        gpu.synchronize()
+    });
+    // A launch that has not ended still uses memory that is not freed in the order of the stream.
+    if allocation.is_ordered || has_ended {
+        // SAFETY: allocated above and freed once; no work uses it but that of the library's own stream.
+        unsafe { gpu.free(allocation) };
+    }
     read?;
     let words = bytes.as_chunks::<4>().0;
     Ok((words.iter().map(|word| u32::from_ne_bytes(*word) as usize)).collect())
+}
+
+/// Whether the library's own stream finishes its work within `limit`.
+fn is_done_within(gpu: &dyn Backend, limit: Duration) -> Result<bool, Error> {
+    let start = Instant::now();
+    while !gpu.is_done()? {
+        if start.elapsed() > limit {
+            return Ok(false);
+        }
+        std::thread::yield_now();
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
