@@ -10,6 +10,7 @@ use std::fmt;
 use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 
 use super::current::Current;
+use super::placement::Placement;
 use super::stream::CudaStream;
 use super::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::error::Error;
@@ -99,6 +100,9 @@ pub(crate) trait Backend: Send + Sync {
         params: &GemmParams,
         maps: &TensorMaps,
     ) -> Result<(), Error>;
+
+    /// Which clusters of a launch share a GPC, on a GPU with `sms` SMs; measured, if need be.
+    fn placement(&self, sms: u32) -> Placement;
 
     /// An event, by which streams wait for each other.
     fn event(&self) -> Result<Box<dyn Event>, Error>;

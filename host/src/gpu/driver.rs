@@ -11,6 +11,7 @@
 //! | [`launch`] | one launch |
 //! | [`occupancy`] | how much of a kernel runs at once |
 //! | [`tensor_map`] | tensor maps, encoded |
+//! | [`capture_mode`] | calls that a capture would not allow |
 //! | [`context`] | the context that is current on a thread |
 //! | [`event`] | events, which mark a place in the work of a stream |
 //! | [`timer`] | two events that take the time |
@@ -18,6 +19,7 @@
 
 mod binding;
 mod calls;
+mod capture_mode;
 mod context;
 mod event;
 mod failure;

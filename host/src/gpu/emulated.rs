@@ -72,7 +72,7 @@ pub(crate) fn open(gpu: EmulatedGpu) -> Result<Arc<Gpu>, Error> {
         state: Mutex::default(),
         clock: Arc::default(),
     };
-    Ok(Gpu::new(Box::new(emulated), info, Placement::reversed()))
+    Ok(Gpu::new(Box::new(emulated), info))
 }
 
 impl Emulated {
@@ -282,6 +282,10 @@ impl Backend for Emulated {
             .fetch_add(counts.instructions(), Ordering::Relaxed);
         state.counts = Some(counts);
         Ok(())
+    }
+
+    fn placement(&self, _: u32) -> Placement {
+        Placement::reversed()
     }
 
     fn event(&self) -> Result<Box<dyn Event>, Error> {

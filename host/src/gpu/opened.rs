@@ -3,7 +3,7 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpu_kernels::{Form, KernelInfo};
@@ -59,16 +59,16 @@ impl GpuInfo {
 pub(crate) struct Gpu {
     backend: ManuallyDrop<Box<dyn Backend>>,
     info: GpuInfo,
-    placement: Placement,
+    placement: OnceLock<Placement>,
     overdue: Overdue,
 }
 
 impl Gpu {
-    pub(super) fn new(backend: Box<dyn Backend>, info: GpuInfo, placement: Placement) -> Arc<Gpu> {
+    pub(super) fn new(backend: Box<dyn Backend>, info: GpuInfo) -> Arc<Gpu> {
         Arc::new(Gpu {
             backend: ManuallyDrop::new(backend),
             info,
-            placement,
+            placement: OnceLock::new(),
             overdue: Overdue::default(),
         })
     }
@@ -77,9 +77,20 @@ impl Gpu {
         &self.info
     }
 
-    /// Where this GPU runs clusters.
+    /// Where this GPU runs clusters, measured when it is first asked for. It is not known while the
+    /// library's own stream records a graph.
     pub(crate) fn placement(&self) -> &Placement {
-        &self.placement
+        static UNKNOWN: Placement = Placement::UNKNOWN;
+        if let Some(placement) = self.placement.get() {
+            return placement;
+        }
+        let Ok(_current) = self.make_current() else {
+            return &UNKNOWN;
+        };
+        match self.backend.capture(None) {
+            Ok(None) => (self.placement).get_or_init(|| self.backend.placement(self.info.sms)),
+            _ => &UNKNOWN,
+        }
     }
 
     /// The backend of this GPU. Call [`Gpu::make_current`] before any call that may block.

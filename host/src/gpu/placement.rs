@@ -16,7 +16,7 @@ use gpu_kernels::{
 use super::backend::{Backend, LaunchConfig, Streams};
 use crate::error::Error;
 
-/// How long opening a GPU waits for a launch. Another library's kernels may hold the SMs for as long as
+/// How long a plan waits for a launch. Another library's kernels may hold the SMs for as long as
 /// they like; it is not known then where clusters run.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -27,6 +27,9 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
+    /// Nothing is known.
+    pub(crate) const UNKNOWN: Placement = Placement { gpcs: Vec::new() };
+
     /// Measures it on a GPU with `sms` SMs, by a launch of clusters of two and one of the largest
     /// clusters, which have most SMs of a GPC. The context of the GPU is current.
     pub(crate) fn measure(gpu: &dyn Backend, sms: u32) -> Result<Self, Error> {

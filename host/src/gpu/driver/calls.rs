@@ -7,6 +7,7 @@ use gpu_kernels::{Form, GemmParams, KernelInfo, TensorMaps};
 use super::binding::{
     self, CUstream, CUstreamCaptureStatus_enum as CaptureStatus, cudaError_enum as Code,
 };
+use super::capture_mode;
 use super::event::OrderEvent;
 use super::libcuda::Entry;
 use super::open::DriverGpu;
@@ -17,6 +18,7 @@ use crate::gpu::backend::{
     Allocation, Backend, Event, Function, LaunchConfig, Lines, Pattern, Streams, Timer,
 };
 use crate::gpu::current::Current;
+use crate::gpu::placement::Placement;
 use crate::gpu::stream::CudaStream;
 use crate::gpu::tensor_map::{EncodedMap, TensorMapSpec};
 use crate::operand::Operand;
@@ -162,6 +164,11 @@ impl Backend for DriverGpu {
     ) -> Result<(), Error> {
         // SAFETY: the caller ensures it.
         unsafe { launch::launch(self.handle(stream), function, config, params, maps) }
+    }
+
+    fn placement(&self, sms: u32) -> Placement {
+        // Products run without it, too, and an error of theirs would say more.
+        capture_mode::relaxed(|| Placement::measure(self, sms)).unwrap_or_default()
     }
 
     fn event(&self) -> Result<Box<dyn Event>, Error> {

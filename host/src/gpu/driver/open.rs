@@ -13,7 +13,6 @@ use super::pool::Pool;
 use super::{check, context, driver_version};
 use crate::error::Error;
 use crate::gpu::opened::{Gpu, GpuInfo};
-use crate::gpu::placement::Placement;
 
 /// A GPU of the driver: its primary context, its stream, its loaded kernels.
 pub(super) struct DriverGpu {
@@ -107,12 +106,7 @@ fn open_first(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         stream,
         context,
     };
-    let placement = match info.compute_capability {
-        // Products run without it, too, and an error of theirs would say more.
-        (9, 0) => Placement::measure(&gpu, info.sms).unwrap_or_default(),
-        _ => Placement::default(),
-    };
-    Ok(Gpu::new(Box::new(gpu), info, placement))
+    Ok(Gpu::new(Box::new(gpu), info))
 }
 
 /// One attribute of a device that exists.
