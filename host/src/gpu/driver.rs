@@ -10,6 +10,7 @@
 //! | [`module`] | kernels, loaded |
 //! | [`launch`] | one launch |
 //! | [`occupancy`] | how much of a kernel runs at once |
+//! | [`placement`] | where a GPU runs clusters, measured |
 //! | [`tensor_map`] | tensor maps, encoded |
 //! | [`capture_mode`] | calls that a capture would not allow |
 //! | [`context`] | the context that is current on a thread |
@@ -28,6 +29,7 @@ pub(super) mod libcuda;
 mod module;
 mod occupancy;
 pub(super) mod open;
+mod placement;
 mod pool;
 mod tensor_map;
 mod timer;

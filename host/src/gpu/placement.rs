@@ -7,18 +7,8 @@
 //! may be dealt otherwise, which costs time and changes no result.
 
 use std::cmp::Reverse;
-use std::time::{Duration, Instant};
 
-use gpu_kernels::{
-    ClusterIds, ClusterShape, DType, Family, Form, GemmParams, KernelInfo, TensorMaps,
-};
-
-use super::backend::{Backend, LaunchConfig, Streams};
-use crate::error::Error;
-
-/// How long a plan waits for a launch. Another library's kernels may hold the SMs for as long as
-/// they like; it is not known then where clusters run.
-const PATIENCE: Duration = Duration::from_millis(100);
+use gpu_kernels::ClusterIds;
 
 /// The GPCs of the clusters of two CTAs of a launch, by the cluster's index; none where it is not known.
 #[derive(Debug, Default)]
@@ -30,23 +20,8 @@ impl Placement {
     /// Nothing is known.
     pub(crate) const UNKNOWN: Placement = Placement { gpcs: Vec::new() };
 
-    /// Measures it on a GPU with `sms` SMs, by a launch of clusters of two and one of the largest
-    /// clusters, which have most SMs of a GPC. The context of the GPU is current.
-    pub(crate) fn measure(gpu: &dyn Backend, sms: u32) -> Result<Self, Error> {
-        let catalog = gpu.catalog();
-        let launch = |ctas: u32| {
-            let kernel = (catalog.kernels.iter())
-                .find(|kernel| kernel.family == Family::Placement && kernel.cluster.ctas() == ctas);
-            match kernel.filter(|kernel| (catalog.is_built)(kernel.entry)) {
-                Some(kernel) => sms_of_ctas(gpu, kernel, sms),
-                None => Ok(Vec::new()),
-            }
-        };
-        Ok(Placement::of_launches(&launch(2)?, &launch(16)?))
-    }
-
     /// The placement that two launches show: the SM of each CTA of clusters of two, and of 16.
-    fn of_launches(pairs: &[usize], sixteens: &[usize]) -> Self {
+    pub(crate) fn of_launches(pairs: &[usize], sixteens: &[usize]) -> Self {
         if sixteens.is_empty() {
             return Placement::default();
         }
@@ -100,67 +75,6 @@ impl Placement {
             gpcs: (0..ClusterIds::MAX as usize).rev().collect(),
         }
     }
-}
-
-/// The SM of each CTA of a launch of `kernel` that has as many clusters as run at once.
-fn sms_of_ctas(gpu: &dyn Backend, kernel: &KernelInfo, sms: u32) -> Result<Vec<usize>, Error> {
-    let form = Form {
-        cluster: ClusterShape::of(kernel.cluster),
-        ..Form::plain(DType::F32)
-    };
-    let function = gpu.load(kernel, &form)?;
-    let cluster = kernel.cluster.ctas();
-    let clusters = function.clusters_at_once.unwrap_or(sms / cluster);
-    let ctas = cluster * clusters;
-    if ctas == 0 {
-        return Ok(Vec::new());
-    }
-    let mut bytes = vec![0; 4 * ctas as usize];
-    let Some(allocation) = gpu.allocate(bytes.len(), Streams::Own)? else {
-        return Ok(Vec::new());
-    };
-    let mut params = GemmParams {
-        form,
-        ..GemmParams::NONE
-    };
-    params.c.address = allocation.address;
-    let config = LaunchConfig {
-        ctas: (ctas, 1),
-        overlaps: false,
-    };
-    // SAFETY: the allocation has a u32 for each CTA.
-    let launched = unsafe { gpu.launch(None, &function, config, &params, &TensorMaps::NONE) };
-    let is_done = launched.and_then(|()| is_done_within(gpu, PATIENCE));
-    let has_ended = matches!(is_done, Ok(true));
-    let read = is_done.and_then(|is_done| {
-        if !is_done {
-            bytes.clear();
-            return Ok(());
-        }
-        // SAFETY: as above; `bytes` is used after the wait alone.
-        unsafe { gpu.read(allocation.address, &mut bytes) }?;
-        gpu.synchronize()
-    });
-    // A launch that has not ended still uses memory that is not freed in the order of the stream.
-    if allocation.is_ordered || has_ended {
-        // SAFETY: allocated above and freed once; no work uses it but that of the library's own stream.
-        unsafe { gpu.free(allocation) };
-    }
-    read?;
-    let words = bytes.as_chunks::<4>().0;
-    Ok((words.iter().map(|word| u32::from_ne_bytes(*word) as usize)).collect())
-}
-
-/// Whether the library's own stream finishes its work within `limit`.
-fn is_done_within(gpu: &dyn Backend, limit: Duration) -> Result<bool, Error> {
-    let start = Instant::now();
-    while !gpu.is_done()? {
-        if start.elapsed() > limit {
-            return Ok(false);
-        }
-        std::thread::yield_now();
-    }
-    Ok(true)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::event::OrderEvent;
 use super::libcuda::Entry;
 use super::open::DriverGpu;
 use super::timer::EventTimer;
-use super::{check, context, failure, launch, module, tensor_map};
+use super::{check, context, failure, launch, module, placement, tensor_map};
 use crate::error::Error;
 use crate::gpu::backend::{
     Allocation, Backend, Event, Function, LaunchConfig, Lines, Pattern, Streams, Timer,
@@ -168,7 +168,7 @@ impl Backend for DriverGpu {
 
     fn placement(&self, sms: u32) -> Placement {
         // Products run without it, too, and an error of theirs would say more.
-        capture_mode::relaxed(|| Placement::measure(self, sms)).unwrap_or_default()
+        capture_mode::relaxed(|| placement::measure(self, sms)).unwrap_or_default()
     }
 
     fn event(&self) -> Result<Box<dyn Event>, Error> {
