@@ -101,8 +101,8 @@ pub(crate) trait Backend: Send + Sync {
         maps: &TensorMaps,
     ) -> Result<(), Error>;
 
-    /// Which clusters of a launch share a GPC, on a GPU with `sms` SMs; measured, if need be.
-    fn placement(&self, sms: u32) -> Placement;
+    /// Which clusters of a launch share a GPC; measured, if need be.
+    fn placement(&self) -> Placement;
 
     /// An event, by which streams wait for each other.
     fn event(&self) -> Result<Box<dyn Event>, Error>;

@@ -284,7 +284,7 @@ impl Backend for Emulated {
         Ok(())
     }
 
-    fn placement(&self, _: u32) -> Placement {
+    fn placement(&self) -> Placement {
         Placement::reversed()
     }
 

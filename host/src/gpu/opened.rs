@@ -88,7 +88,7 @@ impl Gpu {
             return &UNKNOWN;
         };
         match self.backend.capture(None) {
-            Ok(None) => (self.placement).get_or_init(|| self.backend.placement(self.info.sms)),
+            Ok(None) => (self.placement).get_or_init(|| self.backend.placement()),
             _ => &UNKNOWN,
         }
     }

@@ -40,7 +40,10 @@ pub(crate) fn within(gpu: &Arc<Gpu>, limit: Duration) -> Result<(), Error> {
 
 /// Calls `is_done` until it returns true, at least once. Returns `Ok(false)` when the
 /// limit has passed.
-fn poll(limit: Duration, mut is_done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
+pub(super) fn poll(
+    limit: Duration,
+    mut is_done: impl FnMut() -> Result<bool, Error>,
+) -> Result<bool, Error> {
     let start = Instant::now();
     loop {
         if is_done()? {

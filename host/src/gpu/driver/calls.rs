@@ -166,9 +166,9 @@ impl Backend for DriverGpu {
         unsafe { launch::launch(self.handle(stream), function, config, params, maps) }
     }
 
-    fn placement(&self, sms: u32) -> Placement {
+    fn placement(&self) -> Placement {
         // Products run without it, too, and an error of theirs would say more.
-        capture_mode::relaxed(|| placement::measure(self, sms)).unwrap_or_default()
+        capture_mode::relaxed(|| placement::measure(self)).unwrap_or_default()
     }
 
     fn event(&self) -> Result<Box<dyn Event>, Error> {

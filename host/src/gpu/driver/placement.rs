@@ -1,26 +1,27 @@
 //! Measures which clusters of a launch share a GPC ([`Placement`]).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpu_kernels::{ClusterShape, DType, Family, Form, GemmParams, KernelInfo, TensorMaps};
 
 use crate::error::Error;
 use crate::gpu::backend::{Backend, LaunchConfig, Streams};
 use crate::gpu::placement::Placement;
+use crate::gpu::wait;
 
 /// How long a plan waits for a launch. Another library's kernels may hold the SMs for as long as
 /// they like; it is not known then where clusters run.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The placement of a GPU with `sms` SMs, by a launch of clusters of two and one of the largest
+/// The placement of a GPU, by a launch of clusters of two and one of the largest
 /// clusters, which have most SMs of a GPC. The context of the GPU is current.
-pub(super) fn measure(gpu: &dyn Backend, sms: u32) -> Result<Placement, Error> {
+pub(super) fn measure(gpu: &dyn Backend) -> Result<Placement, Error> {
     let catalog = gpu.catalog();
     let launch = |ctas: u32| {
         let kernel = (catalog.kernels.iter())
             .find(|kernel| kernel.family == Family::Placement && kernel.cluster.ctas() == ctas);
         match kernel.filter(|kernel| (catalog.is_built)(kernel.entry)) {
-            Some(kernel) => sms_of_ctas(gpu, kernel, sms),
+            Some(kernel) => sms_of_ctas(gpu, kernel),
             None => Ok(Vec::new()),
         }
     };
@@ -28,15 +29,13 @@ pub(super) fn measure(gpu: &dyn Backend, sms: u32) -> Result<Placement, Error> {
 }
 
 /// The SM of each CTA of a launch of `kernel` that has as many clusters as run at once.
-fn sms_of_ctas(gpu: &dyn Backend, kernel: &KernelInfo, sms: u32) -> Result<Vec<usize>, Error> {
+fn sms_of_ctas(gpu: &dyn Backend, kernel: &KernelInfo) -> Result<Vec<usize>, Error> {
     let form = Form {
         cluster: ClusterShape::of(kernel.cluster),
         ..Form::plain(DType::F32)
     };
     let function = gpu.load(kernel, &form)?;
-    let cluster = kernel.cluster.ctas();
-    let clusters = function.clusters_at_once.unwrap_or(sms / cluster);
-    let ctas = cluster * clusters;
+    let ctas = kernel.cluster.ctas() * function.clusters_at_once.unwrap_or(0);
     if ctas == 0 {
         return Ok(Vec::new());
     }
@@ -55,7 +54,7 @@ fn sms_of_ctas(gpu: &dyn Backend, kernel: &KernelInfo, sms: u32) -> Result<Vec<u
     };
     // SAFETY: the allocation has a u32 for each CTA.
     let launched = unsafe { gpu.launch(None, &function, config, &params, &TensorMaps::NONE) };
-    let is_done = launched.and_then(|()| is_done_within(gpu, PATIENCE));
+    let is_done = launched.and_then(|()| wait::poll(PATIENCE, || gpu.is_done()));
     let has_ended = matches!(is_done, Ok(true));
     let read = is_done.and_then(|is_done| {
         if !is_done {
@@ -74,16 +73,4 @@ fn sms_of_ctas(gpu: &dyn Backend, kernel: &KernelInfo, sms: u32) -> Result<Vec<u
     read?;
     let words = bytes.as_chunks::<4>().0;
     Ok((words.iter().map(|word| u32::from_ne_bytes(*word) as usize)).collect())
-}
-
-/// Whether the library's own stream finishes its work within `limit`.
-fn is_done_within(gpu: &dyn Backend, limit: Duration) -> Result<bool, Error> {
-    let start = Instant::now();
-    while !gpu.is_done()? {
-        if start.elapsed() > limit {
-            return Ok(false);
-        }
-        std::thread::yield_now();
-    }
-    Ok(true)
 }
