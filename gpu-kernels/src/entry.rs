@@ -474,6 +474,7 @@ macro_rules! for_each_entry {
             "sm_90a_f32" {
                 $(("reduce_", $rm, "x", $rn): Reduce<$rm, $rn>;)*
                 ("placement_2"): Placement<2>;
+                ("placement_4"): Placement<4>;
                 ("placement_16"): Placement<16>;
             }
         }

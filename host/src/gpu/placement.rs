@@ -1,4 +1,4 @@
-//! Which clusters of two CTAs share a GPC, and the ids that they take for it.
+//! Which clusters share a GPC, and the ids that they take for it.
 //!
 //! A launch with clusters deals them to the GPCs in turn, so that clusters with consecutive indices
 //! do not share one. Requests of one GPC for the same line that meet on their way to L2 are made once
@@ -8,20 +8,24 @@
 
 use std::cmp::Reverse;
 
-use gpu_kernels::ClusterIds;
+use gpu_kernels::{Cluster, ClusterIds};
 
-/// The GPCs of the clusters of two CTAs of a launch, by the cluster's index; none where it is not known.
+/// The GPCs of the clusters of a launch, by the cluster's index; none where it is not known.
 #[derive(Debug, Default)]
 pub(crate) struct Placement {
-    gpcs: Vec<usize>,
+    of_twos: Vec<usize>,
+    of_fours: Vec<usize>,
 }
 
 impl Placement {
     /// Nothing is known.
-    pub(crate) const UNKNOWN: Placement = Placement { gpcs: Vec::new() };
+    pub(crate) const UNKNOWN: Placement = Placement {
+        of_twos: Vec::new(),
+        of_fours: Vec::new(),
+    };
 
-    /// The placement that two launches show: the SM of each CTA of clusters of two, and of 16.
-    pub(crate) fn of_launches(pairs: &[usize], sixteens: &[usize]) -> Self {
+    /// The placement that three launches show: the SM of each CTA of clusters of two, of four, and of 16.
+    pub(crate) fn of_launches(twos: &[usize], fours: &[usize], sixteens: &[usize]) -> Self {
         if sixteens.is_empty() {
             return Placement::default();
         }
@@ -31,24 +35,41 @@ impl Placement {
             None => sixteens.len() + sm,
         };
         Placement {
-            gpcs: pairs.iter().step_by(2).map(gpc).collect(),
+            of_twos: twos.iter().step_by(2).map(gpc).collect(),
+            of_fours: fours.iter().step_by(4).map(gpc).collect(),
+        }
+    }
+
+    /// The GPCs of clusters of this shape.
+    fn gpcs(&self, cluster: Cluster) -> &[usize] {
+        match cluster.ctas() {
+            2 => &self.of_twos,
+            4 => &self.of_fours,
+            _ => &[],
         }
     }
 
     /// Whether it is known where `clusters` clusters of a launch run at once.
-    pub(crate) fn knows(&self, clusters: u32) -> bool {
-        clusters as usize <= self.gpcs.len() && clusters <= ClusterIds::MAX
+    pub(crate) fn knows(&self, cluster: Cluster, clusters: u32) -> bool {
+        clusters as usize <= self.gpcs(cluster).len() && clusters <= ClusterIds::MAX
     }
 
-    /// The ids of the clusters of a launch of `clusters` clusters; their indices, if it is not known
-    /// where they run. GPCs with as many clusters as most of them come first, so that the others, which
-    /// hold a fraction of it, do not shift them against the groups of a tile order.
-    pub(crate) fn ids(&self, clusters: u32) -> ClusterIds {
+    /// The ids of the clusters of a launch of `clusters` clusters: `id` of their places, of which those of
+    /// a GPC have consecutive ones. If it is not known where they run, the indices.
+    ///
+    /// GPCs with as many clusters as most of them come first, so that the others, which hold a fraction of
+    /// it, do not shift them against the groups of a tile order.
+    pub(crate) fn ids(
+        &self,
+        cluster: Cluster,
+        clusters: u32,
+        id: impl Fn(u32) -> u32,
+    ) -> ClusterIds {
         let mut ids = ClusterIds::INDICES;
-        if !self.knows(clusters) {
+        if !self.knows(cluster, clusters) {
             return ids;
         }
-        let gpcs = &self.gpcs[..clusters as usize];
+        let gpcs = &self.gpcs(cluster)[..clusters as usize];
         let held = |gpc: usize| gpcs.iter().filter(|&&other| other == gpc).count();
         // Each of them is counted once for each of its clusters.
         let of_most = (gpcs.iter().map(|&gpc| held(gpc))).max_by_key(|&count| {
@@ -62,8 +83,8 @@ impl Placement {
             let count = held(gpcs[index]);
             (Some(count) != of_most, Reverse(count), gpcs[index], index)
         });
-        for (id, index) in order.into_iter().enumerate() {
-            ids.0[index] = id as u8;
+        for (place, index) in order.into_iter().enumerate() {
+            ids.0[index] = id(place as u32) as u8;
         }
         ids
     }
@@ -71,8 +92,10 @@ impl Placement {
     /// Clusters that run backwards: to see that no result depends on where they run.
     #[cfg(feature = "emulator")]
     pub(crate) fn reversed() -> Self {
+        let backwards = || (0..ClusterIds::MAX as usize).rev().collect();
         Placement {
-            gpcs: (0..ClusterIds::MAX as usize).rev().collect(),
+            of_twos: backwards(),
+            of_fours: backwards(),
         }
     }
 }
@@ -92,12 +115,21 @@ mod tests {
         };
         let pairs = [sm(4, 0)].into_iter().chain((0..8).flat_map(turn));
         let sixteens: Vec<usize> = (0..48).collect();
-        Placement::of_launches(&pairs.flatten().collect::<Vec<_>>(), &sixteens)
+        let fours: Vec<usize> = (0..48).rev().collect();
+        Placement::of_launches(&pairs.flatten().collect::<Vec<_>>(), &fours, &sixteens)
+    }
+
+    const TWO: Cluster = Cluster { m: 2, n: 1, k: 1 };
+    const FOUR: Cluster = Cluster { m: 1, n: 4, k: 1 };
+
+    /// The ids by place.
+    fn ids(cluster: Cluster, clusters: u32) -> ClusterIds {
+        placement().ids(cluster, clusters, |place| place)
     }
 
     #[test]
     fn clusters_of_one_gpc_have_consecutive_ids() {
-        let ids = placement().ids(28);
+        let ids = ids(TWO, 28);
         // The first is alone, and the fourth GPC has three that no large cluster joins.
         let expected = [
             27, 0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 4, 12, 20,
@@ -113,19 +145,35 @@ mod tests {
 
     #[test]
     fn ids_are_a_permutation() {
-        let placement = placement();
-        for clusters in 0..=28 {
-            let mut ids = placement.ids(clusters).0[..clusters as usize].to_vec();
-            ids.sort_unstable();
-            assert!(ids.iter().copied().eq(0..clusters as u8));
+        for (cluster, most) in [(TWO, 28), (FOUR, 12)] {
+            for clusters in 0..=most {
+                let mut ids = ids(cluster, clusters).0[..clusters as usize].to_vec();
+                ids.sort_unstable();
+                assert!(ids.iter().copied().eq(0..clusters as u8));
+            }
+            assert!(placement().knows(cluster, most) && !placement().knows(cluster, most + 1));
+            assert_eq!(ids(cluster, most + 1), ClusterIds::INDICES);
         }
-        assert!(placement.knows(28) && !placement.knows(29));
-        assert_eq!(placement.ids(29), ClusterIds::INDICES);
+        let eight = Cluster { m: 8, n: 1, k: 1 };
+        assert!(!placement().knows(eight, 1));
+    }
+
+    #[test]
+    fn fours_have_a_placement_of_their_own() {
+        // Dealt backwards: the last three GPCs of 16 SMs, of four clusters each.
+        let ids = ids(FOUR, 12).0[..12].to_vec();
+        assert_eq!(ids, [8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_place_is_mapped_to_an_id() {
+        let ids = placement().ids(FOUR, 12, |place| 11 - place).0[..12].to_vec();
+        assert_eq!(ids, [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8]);
     }
 
     #[test]
     fn nothing_is_known_of_a_gpu_without_large_clusters() {
-        assert!(!Placement::of_launches(&[0, 1], &[]).knows(1));
-        assert!(!Placement::default().knows(1));
+        assert!(!Placement::of_launches(&[0, 1], &[], &[]).knows(TWO, 1));
+        assert!(!Placement::default().knows(TWO, 1));
     }
 }

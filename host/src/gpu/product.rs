@@ -6,7 +6,7 @@ use std::time::Duration;
 use gpu_kernels::order::Divisor;
 use gpu_kernels::{
     ClusterIds, ClusterShape, EpilogueArguments, Family, Form, GemmParams, Planes, Raster,
-    Schedule, TensorMaps,
+    TensorMaps,
 };
 
 use super::backend::{Function, LaunchConfig};
@@ -23,8 +23,9 @@ use crate::error::Error;
 use crate::plan_info::{GpuPlanInfo, Origin};
 use crate::problem::Problem;
 use crate::select::choice::Choice;
+use crate::select::gpc::{self, ByGpc};
 use crate::select::pack::PackedMatrix;
-use crate::select::{cost, eviction, gpc, grid, line_classes, overlap};
+use crate::select::{cost, eviction, grid, line_classes, overlap};
 
 /// The operands of one launch: addresses, and what the epilogue reads.
 #[derive(Clone, Copy, Debug)]
@@ -95,17 +96,16 @@ impl ProductLaunch {
         }
         let k_blocks = problem.k.div_ceil(kernel.block.k);
         let at_once = target.clusters_at_once(kernel);
-        let by_gpc = choice.schedule == Schedule::Persistent
-            && problem.batches == 1
-            && gpc::numbers_by_gpc(kernel, choice.grid, k_blocks, at_once)
-            && gpu.placement().knows(choice.tiles());
-        form.renumbered = by_gpc.into();
+        let launch = gpc::Launch::of_choice(&choice, k_blocks, at_once);
+        let by_gpc = ByGpc::of(&launch)
+            .filter(|_| (gpu.placement()).knows(kernel.cluster, launch.clusters()));
+        form.renumbered = by_gpc.is_some().into();
         let function = gpu.load(kernel, &form)?;
         let ctas = grid::ctas(&choice, gpu.resident_ctas(&function));
-        let cluster_ids = match by_gpc {
-            true => (gpu.placement()).ids(ctas.0 / kernel.cluster.ctas()),
-            false => ClusterIds::INDICES,
-        };
+        let cluster_ids = by_gpc.map_or(ClusterIds::INDICES, |by_gpc| {
+            let clusters = ctas.0 / kernel.cluster.ctas();
+            (gpu.placement()).ids(kernel.cluster, clusters, |place| by_gpc.id(place))
+        });
         let empty = problem.is_empty();
         let (mut pack, mut split) = (None, None);
         if let (Some(splits), false) = (

@@ -7,10 +7,11 @@ use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
 use super::choice::{Choice, Request};
+use super::gpc::{self, Launch};
 use super::grid::leaves_sums;
 use super::line_classes;
 use super::rank::Fit;
-use super::{cost, gpc, pack};
+use super::{cost, pack};
 use crate::error::Error;
 use crate::l2::{self, Workload};
 use crate::problem::{Catalog, Problem, Target};
@@ -56,13 +57,14 @@ pub(super) fn choices(
     let depth = line_classes::depth(&kernel, seen, classes);
     check_launch(&kernel, grid, problem.batches, schedule)?;
     check_k_blocks(&kernel, grid, problem, depth, target)?;
+    let shared_ctas = |schedule| match schedule {
+        Schedule::StreamK | Schedule::SplitK => {
+            cost::shared_ctas(&kernel, grid, problem.batches, depth, target, schedule)
+        }
+        _ => 0,
+    };
     let choice = |order, schedule| {
-        let stream_k_ctas = match schedule {
-            Schedule::StreamK | Schedule::SplitK => {
-                cost::shared_ctas(&kernel, grid, problem.batches, depth, target, schedule)
-            }
-            _ => 0,
-        };
+        let stream_k_ctas = shared_ctas(schedule);
         let tiles = grid.tiles() * problem.batches;
         let is_split = leaves_sums(&kernel, schedule, tiles, stream_k_ctas);
         Choice {
@@ -88,7 +90,16 @@ pub(super) fn choices(
         (_, None) => {
             let shape = [m, n, problem.k];
             let workload = workload(&kernel, shape, problem.input, problem.output);
-            orders(&kernel, &workload, target)
+            let launch = Launch {
+                kernel: &kernel,
+                schedule,
+                grid,
+                batches: problem.batches,
+                k_blocks: workload.tiles_k(),
+                split_k_clusters: shared_ctas(schedule),
+                at_once: target.clusters_at_once(&kernel),
+            };
+            orders(&launch, &workload, target)
         }
     };
     let mut choices: Vec<_> = orders
@@ -199,10 +210,10 @@ fn check_k_blocks(
 /// The order of step 5, and its neighbours: half and double the group size, groups
 /// along the other direction, no groups. Orders that walk the tiles the same way appear
 /// once. A grid of a single wave, row or column has only the order of step 5.
-fn orders(kernel: &KernelInfo, workload: &Workload, target: &Target) -> Vec<TileOrder> {
-    let machine = target.machine(kernel);
+fn orders(launch: &Launch, workload: &Workload, target: &Target) -> Vec<TileOrder> {
+    let machine = target.machine(launch.kernel);
     let grid = workload.grid();
-    let chosen = gpc::order(kernel, workload, machine, l2::choose(workload, machine));
+    let chosen = gpc::order(launch, workload, machine, l2::choose(workload, machine));
     let mut orders = vec![chosen];
     if grid.tiles_m <= 1 || grid.tiles_n <= 1 || grid.tiles() <= machine.ctas {
         return orders;

@@ -12,10 +12,14 @@ use crate::eviction::integers;
 /// All tests of such clusters.
 pub const CASES: [ErrorCase; 1] = [("by-gpc/every-shape", every_shape, true)];
 
-/// Kernels whose clusters share B, and A.
-const CLUSTERS: [&str; 2] = [
+/// Kernels whose clusters share B, and A: of whole tiles, and of parts of their K.
+const CLUSTERS: [&str; 6] = [
     "hopper_f16_ak_bk_64x64x64_cluster2x1",
     "hopper_f16_ak_bk_64x64x64_cluster1x2",
+    "hopper_f16_ak_bk_128x64x64_splitk_cluster2x1",
+    "hopper_f16_ak_bk_128x64x64_splitk_cluster1x2",
+    "hopper_f16_ak_bk_64x96x64_splitk_cluster4x1",
+    "hopper_f16_ak_bk_128x64x64_splitk_cluster1x4",
 ];
 
 /// One without clusters.
@@ -37,6 +41,7 @@ fn every_shape(device: &Device) -> Result<(), String> {
         let kernel = KERNELS.iter().find(|kernel| kernel.name == name);
         let kernel = kernel.ok_or("there is no such kernel")?;
         let at_once = (sms / kernel.cluster.ctas()) as usize;
+        let mut numbered = 0;
         for (rows, cols) in GRIDS
             .into_iter()
             .filter(|(rows, cols)| rows * cols <= at_once)
@@ -45,12 +50,18 @@ fn every_shape(device: &Device) -> Result<(), String> {
             let m = rows * height as usize - 5;
             let n = cols * width as usize - 8;
             let at = format!("{name}, {m}x{n}x{K}");
+            let readers = if kernel.cluster.m > 1 { cols } else { rows };
             match compare(device, name, (m, n)) {
                 Err(error) => return Err(format!("{at}: {error}")),
                 Ok((_, false)) => return Err(format!("{at}: not as without clusters")),
-                Ok((false, _)) => return Err(format!("{at}: clusters have their indices")),
-                Ok((true, true)) => {}
+                Ok((is_numbered, true)) if is_numbered != (readers > 1) => {
+                    return Err(format!("{at}: {readers} readers, numbered: {is_numbered}"));
+                }
+                Ok((is_numbered, true)) => numbered += usize::from(is_numbered),
             }
+        }
+        if numbered == 0 && at_once > 1 {
+            return Err(format!("{name}: no launch is numbered by GPC"));
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::gpu::wait;
 /// they like; it is not known then where clusters run.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The placement of a GPU, by a launch of clusters of two and one of the largest
+/// The placement of a GPU, by launches of clusters of two, of four, and of the largest
 /// clusters, which have most SMs of a GPC. The context of the GPU is current.
 pub(super) fn measure(gpu: &dyn Backend) -> Result<Placement, Error> {
     let catalog = gpu.catalog();
@@ -25,7 +25,11 @@ pub(super) fn measure(gpu: &dyn Backend) -> Result<Placement, Error> {
             None => Ok(Vec::new()),
         }
     };
-    Ok(Placement::of_launches(&launch(2)?, &launch(16)?))
+    Ok(Placement::of_launches(
+        &launch(2)?,
+        &launch(4)?,
+        &launch(16)?,
+    ))
 }
 
 /// The SM of each CTA of a launch of `kernel` that has as many clusters as run at once.
