@@ -431,6 +431,20 @@ pub unsafe fn load_word_in_part_if(active: bool, address: u64) -> u32 {
     )
 }
 
+/// [`load_written_u32`], of a word of which the launch uses one half or both, as
+/// [`load_word_in_part_if`] does.
+///
+/// # Safety
+/// `address` is readable and aligned to 4, and no other thread writes meanwhile what the launch uses.
+#[inline(always)]
+pub unsafe fn load_word_in_part(address: u64) -> u32 {
+    instruction!(
+        // SAFETY: the caller's duty.
+        ptx = unsafe { load_written_u32(address) },
+        emulated = machine::global::load_word_in_part(address)
+    )
+}
+
 /// Loads one element of type `dtype`, as f32, from memory that this launch may write.
 ///
 /// # Safety

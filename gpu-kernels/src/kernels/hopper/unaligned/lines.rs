@@ -20,7 +20,8 @@
 //! word by word").
 
 use crate::dtype::Major;
-use crate::isa::hint::compute_here_u64;
+use crate::isa::arithmetic::multiply_add_wide;
+use crate::isa::hint::{compute_here, compute_here_u64};
 use crate::isa::{global, shared, thread};
 use crate::kernels::hopper::shared_memory::OperandTile;
 use crate::kernels::hopper::traits::ROW_BYTES;
@@ -48,8 +49,8 @@ pub(super) struct Lines {
 pub(super) struct Block {
     /// A word of each line.
     words: [u32; LINES as usize],
-    /// Bits by which to shift words of even places among the 16 lines, and those of odd ones.
-    shifts: [u32; 2],
+    /// Whether lines of even places among the 16 begin in mid-word, and those of odd ones.
+    odd: [bool; 2],
     /// The bits of a shifted word that are inside the operand.
     mask: u32,
     single: Single,
@@ -162,24 +163,23 @@ impl Place {
             last_line < LINES && left.wrapping_sub(1) < LENGTH && last.is_multiple_of(2);
         let begins_before = is_first && odd[0] != 0;
 
-        // How many lines have a word for this lane that lies inside the operand.
-        let in_operand = lines - (reaches_beyond && lane == last / 2) as u32;
-        let count = odd.map(|odd| {
-            let has_word = left != 0 && 2 * lane < left + odd;
-            if has_word { in_operand } else { 0 }
-        });
-        let mut next = [address & !3, (address + pitch) & !3].map(|word| word + 4 * lane as u64);
-        // Computed anew for each k-block: kept, the distances of the lines would take registers.
-        let two_lines = compute_here_u64(2 * pitch);
-        let mut words = [0; LINES as usize];
-        unroll!(I < 16, {
-            let exists = (I as u32) < count[I % 2] && !(I == 0 && begins_before && lane == 0);
-            if I >= 2 {
-                next[I % 2] += two_lines;
-            }
-            // SAFETY: the word has an element of the line, and lies inside the operand.
-            words[I] = unsafe { global::load_word_in_part_if(exists, next[I % 2]) };
-        });
+        let first = [address & !3, (address + pitch) & !3].map(|word| word + 4 * lane as u64);
+        // All lanes take the same branch.
+        let is_inside =
+            lines >= LINES && left >= LENGTH && !begins_before && pitch <= u32::MAX as u64;
+        let words = if is_inside {
+            // SAFETY: all words lie inside the operand, or reach into the line before.
+            unsafe { words_inside(first, pitch as u32) }
+        } else {
+            // How many lines have a word for this lane that lies inside the operand.
+            let in_operand = lines - (reaches_beyond && lane == last / 2) as u32;
+            let count = odd.map(|odd| {
+                let has_word = left != 0 && 2 * lane < left + odd;
+                if has_word { in_operand } else { 0 }
+            });
+            // SAFETY: these words have an element of their line, and lie inside the operand.
+            unsafe { words_in_part(first, pitch, count, begins_before && lane == 0) }
+        };
 
         // Lane i has the last element of line i; the two lanes behind have the other kinds.
         let (has_single, line, element) = match lane {
@@ -206,7 +206,7 @@ impl Place {
         };
         Block {
             words,
-            shifts: odd.map(|odd| 16 * odd),
+            odd: odd.map(|odd| odd != 0),
             mask: match left.saturating_sub(2 * lane) {
                 0 => 0,
                 1 => 0xffff,
@@ -215,6 +215,54 @@ impl Place {
             single,
         }
     }
+}
+
+/// A word of each of 16 lines, whose first two are at `first`, in lines `pitch` bytes apart.
+///
+/// Most blocks lie inside their operand. What a word takes decides how fast a k-block is loaded, and
+/// without a condition that is two instructions instead of seven.
+///
+/// # Safety
+/// All words are readable, and not written during the launch.
+#[inline(always)]
+unsafe fn words_inside(first: [u64; 2], pitch: u32) -> [u32; LINES as usize] {
+    // Computed anew for each k-block: kept, the addresses would take registers.
+    let pitch = compute_here(pitch);
+    let mut words = [0; LINES as usize];
+    unroll!(I < 16, {
+        let lines = (I - I % 2) as u32;
+        let address = multiply_add_wide(pitch, lines, first[I % 2]);
+        // SAFETY: the caller's duty.
+        words[I] = unsafe { global::load_word_in_part(address) };
+    });
+    words
+}
+
+/// The same, of the first `count` lines of even and of odd places, without the first line's if
+/// `begins_before`; zeros for all others.
+///
+/// # Safety
+/// These words are readable, and not written during the launch.
+#[inline(always)]
+unsafe fn words_in_part(
+    first: [u64; 2],
+    pitch: u64,
+    count: [u32; 2],
+    begins_before: bool,
+) -> [u32; LINES as usize] {
+    let mut next = first;
+    // Computed anew for each k-block, as above.
+    let two_lines = compute_here_u64(2 * pitch);
+    let mut words = [0; LINES as usize];
+    unroll!(I < 16, {
+        let exists = (I as u32) < count[I % 2] && !(I == 0 && begins_before);
+        if I >= 2 {
+            next[I % 2] += two_lines;
+        }
+        // SAFETY: the caller's duty.
+        words[I] = unsafe { global::load_word_in_part_if(exists, next[I % 2]) };
+    });
+    words
 }
 
 /// The lane behind the one for the operand's last element.
@@ -230,7 +278,7 @@ impl Block {
     /// No elements.
     pub(super) const NONE: Block = Block {
         words: [0; LINES as usize],
-        shifts: [0; 2],
+        odd: [false; 2],
         mask: 0,
         single: Single::NONE,
     };
@@ -241,15 +289,32 @@ impl Block {
     /// The stage is free, and a whole warp calls this.
     #[inline(always)]
     pub(super) unsafe fn store_words(&self, tile: OperandTile, warp: u32, lane: u32) {
-        let address = tile.address() + warp * (LINES * ROW_BYTES) + lane % 4 * 4;
-        unroll!(I < 16, {
-            let word = self.words[I];
-            // SAFETY: the caller's duty.
-            unsafe {
-                let both = (thread::shuffle_next(word) as u64) << 32 | word as u64;
-                let word = (both >> self.shifts[I % 2]) as u32 & self.mask;
-                let place = I as u32 * ROW_BYTES + chunk(lane / 4, I as u32);
-                shared::store_u32(address + place, word);
+        // The word of a line that is not swizzled. Its address has the bits of the swizzle as they are
+        // in the tile, which begins at a multiple of eight lines.
+        let word = tile.address() + warp * (LINES * ROW_BYTES) + 4 * lane;
+        let place = |index: usize| {
+            let line = index as u32;
+            (word ^ chunk(0, line)) + line * ROW_BYTES
+        };
+        // All lanes take the same branch, so the whole warp shuffles. A shuffle takes as long as the
+        // store: lines that begin with a word go without.
+        unroll!(PARITY < 2, {
+            if self.odd[PARITY] {
+                unroll!(PAIR < 8, {
+                    let index = 2 * PAIR + PARITY;
+                    let word = self.words[index];
+                    // SAFETY: the caller's duty.
+                    unsafe {
+                        let word = word >> 16 | thread::shuffle_next(word) << 16;
+                        shared::store_u32(place(index), word & self.mask);
+                    }
+                });
+            } else {
+                unroll!(PAIR < 8, {
+                    let index = 2 * PAIR + PARITY;
+                    // SAFETY: the caller's duty.
+                    unsafe { shared::store_u32(place(index), self.words[index] & self.mask) };
+                });
             }
         });
     }
