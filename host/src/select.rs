@@ -28,8 +28,9 @@
 //!    With W tiles in flight, a group of G rows makes the wave G·BLOCK_M rows by
 //!    (W/G)·BLOCK_N columns. At G = √(W·BLOCK_N/BLOCK_M) the wave is square, and so
 //!    touches least of A and B. The estimate also counts hits on data that L2 still
-//!    holds from earlier waves. Clusters that share one operand stand in groups of a multiple of
-//!    eight where that costs no bytes (`select/gpc.rs`).
+//!    holds from earlier waves. In a single wave, where all orders read the same bytes, CTAs of one
+//!    GPC have tiles that need the same lines; other clusters that share one operand stand in groups
+//!    of a multiple of eight where that costs no bytes (`select/gpc.rs`).
 //! 6. **Schedule.** Hopper kernels are persistent: their CTAs keep the pipeline running
 //!    from tile to tile. Other kernels compute one tile per CTA. Some hopper kernels cut tiles
 //!    along K, under stream-K or split-K, whichever has the better estimate: step 4 considers

@@ -23,8 +23,7 @@ pub fn fma(a: f32, b: f32, c: f32) -> f32 {
     )
 }
 
-/// `mad.wide.u32`: `a · b + c`. In Rust, LLVM makes shifts and additions of a product by a constant,
-/// which take two instructions of 32 bits each where this takes one.
+/// `mad.wide.u32`: `a · b + c`, in one instruction where an addition of 64 bits takes two.
 #[inline(always)]
 pub fn multiply_add_wide(a: u32, b: u32, c: u64) -> u64 {
     instruction!(

@@ -2,7 +2,7 @@
 //!
 //! Requests of one GPC for the same line that meet on their way to L2 are made once, unless they are
 //! multicast. So CTAs that need the same lines at the same time should run in one GPC
-//! (`docs/tile-order.md`, "CTAs of one GPC"):
+//! (`docs/tile-order.md`, "Clusters of one GPC"):
 //!
 //! - Without clusters, a launch fills one GPC after the other. In a single wave, the CTAs of a GPC have
 //!   consecutive tiles, and the order is the one whose runs of 16 tiles need the fewest lines.

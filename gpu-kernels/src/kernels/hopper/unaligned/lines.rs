@@ -51,6 +51,8 @@ pub(super) struct Block {
     words: [u32; LINES as usize],
     /// Whether lines of even places among the 16 begin in mid-word, and those of odd ones.
     odd: [bool; 2],
+    /// Whether the block lies inside the operand, so that no word has a part outside.
+    is_inside: bool,
     /// The bits of a shifted word that are inside the operand.
     mask: u32,
     single: Single,
@@ -207,6 +209,7 @@ impl Place {
         Block {
             words,
             odd: odd.map(|odd| odd != 0),
+            is_inside,
             mask: match left.saturating_sub(2 * lane) {
                 0 => 0,
                 1 => 0xffff,
@@ -219,21 +222,24 @@ impl Place {
 
 /// A word of each of 16 lines, whose first two are at `first`, in lines `pitch` bytes apart.
 ///
-/// Most blocks lie inside their operand. What a word takes decides how fast a k-block is loaded, and
-/// without a condition that is two instructions instead of seven.
+/// Most blocks lie inside their operand. The instructions that a word takes decide how fast a k-block
+/// is loaded: without conditions there are two.
 ///
 /// # Safety
 /// All words are readable, and not written during the launch.
 #[inline(always)]
 unsafe fn words_inside(first: [u64; 2], pitch: u32) -> [u32; LINES as usize] {
-    // Computed anew for each k-block: kept, the addresses would take registers.
-    let pitch = compute_here(pitch);
+    let mut next = first;
+    // A product with a number that the compiler does not know, or it would make two additions of 32
+    // bits of each. Computed anew for each k-block: kept, the addresses would take registers.
+    let (pitch, two) = (compute_here(pitch), compute_here(2));
     let mut words = [0; LINES as usize];
     unroll!(I < 16, {
-        let lines = (I - I % 2) as u32;
-        let address = multiply_add_wide(pitch, lines, first[I % 2]);
+        if I >= 2 {
+            next[I % 2] = multiply_add_wide(pitch, two, next[I % 2]);
+        }
         // SAFETY: the caller's duty.
-        words[I] = unsafe { global::load_word_in_part(address) };
+        words[I] = unsafe { global::load_word_in_part(next[I % 2]) };
     });
     words
 }
@@ -279,6 +285,7 @@ impl Block {
     pub(super) const NONE: Block = Block {
         words: [0; LINES as usize],
         odd: [false; 2],
+        is_inside: false,
         mask: 0,
         single: Single::NONE,
     };
@@ -308,6 +315,12 @@ impl Block {
                         let word = word >> 16 | thread::shuffle_next(word) << 16;
                         shared::store_u32(place(index), word & self.mask);
                     }
+                });
+            } else if self.is_inside {
+                unroll!(PAIR < 8, {
+                    let index = 2 * PAIR + PARITY;
+                    // SAFETY: the caller's duty.
+                    unsafe { shared::store_u32(place(index), self.words[index]) };
                 });
             } else {
                 unroll!(PAIR < 8, {
