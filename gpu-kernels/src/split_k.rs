@@ -34,12 +34,17 @@ pub struct SplitKUnit {
     pub part: u32,
 }
 
+/// Whether the ranges of `ctas` CTAs cross from one of `tiles` tiles to the next, because the tiles do
+/// not divide the CTAs.
+pub const fn crosses(tiles: u32, ctas: u32) -> bool {
+    tiles != 0 && !ctas.is_multiple_of(tiles)
+}
+
 /// Number of parts of the workspace, with `ctas` CTAs for `tiles` tiles.
 pub const fn parts(tiles: u32, ctas: u32) -> u32 {
-    if tiles == 0 || ctas.is_multiple_of(tiles) {
-        ctas
-    } else {
-        tiles + ctas
+    match crosses(tiles, ctas) {
+        false => ctas,
+        true => tiles + ctas,
     }
 }
 

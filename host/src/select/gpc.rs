@@ -12,7 +12,7 @@
 //!   they need the same lines of the other one.
 
 use gpu_kernels::order::Raster;
-use gpu_kernels::{Family, KernelInfo, Schedule, TileGrid, TileOrder};
+use gpu_kernels::{Family, KernelInfo, Schedule, TileGrid, TileOrder, split_k};
 
 use super::choice::Choice;
 use crate::l2::{self, Machine, Workload};
@@ -131,7 +131,7 @@ impl ByGpc {
             }
             (Schedule::SplitK, 2 | 4) => {
                 let clusters = launch.split_k_clusters;
-                let fits = clusters.is_multiple_of(tiles) && clusters <= launch.at_once;
+                let fits = !split_k::crosses(tiles, clusters) && clusters <= launch.at_once;
                 fits.then_some(ByGpc::Parts {
                     tiles,
                     of_tile: clusters / tiles,
