@@ -49,8 +49,8 @@ pub(super) struct Lines {
 pub(super) struct Block {
     /// A word of each line.
     words: [u32; LINES as usize],
-    /// Whether lines of even places among the 16 begin in mid-word, and those of odd ones.
-    odd: [bool; 2],
+    /// Whether lines of even places among the 16 begin in mid-word, bit 0, and those of odd ones, bit 1.
+    odd: u32,
     /// Whether the block lies inside the operand, so that no word has a part outside.
     is_inside: bool,
     /// The bits of a shifted word that are inside the operand.
@@ -208,7 +208,7 @@ impl Place {
         };
         Block {
             words,
-            odd: odd.map(|odd| odd != 0),
+            odd: odd[0] | odd[1] << 1,
             is_inside,
             mask: match left.saturating_sub(2 * lane) {
                 0 => 0,
@@ -284,7 +284,7 @@ impl Block {
     /// No elements.
     pub(super) const NONE: Block = Block {
         words: [0; LINES as usize],
-        odd: [false; 2],
+        odd: 0,
         is_inside: false,
         mask: 0,
         single: Single::NONE,
@@ -303,10 +303,13 @@ impl Block {
             let line = index as u32;
             (word ^ chunk(0, line)) + line * ROW_BYTES
         };
-        // All lanes take the same branch, so the whole warp shuffles. A shuffle takes as long as the
-        // store: lines that begin with a word go without.
+        // A shuffle takes as long as the store, so lines that begin with a word go without. All lanes
+        // have the same value here; by the broadcast the compiler knows, and cannot let some of them
+        // take another way to the shuffles.
+        // SAFETY: the caller's duty.
+        let odd = unsafe { thread::broadcast(self.odd) };
         unroll!(PARITY < 2, {
-            if self.odd[PARITY] {
+            if odd & (1 << PARITY) != 0 {
                 unroll!(PAIR < 8, {
                     let index = 2 * PAIR + PARITY;
                     let word = self.words[index];
