@@ -97,7 +97,7 @@ const fn is_several(log2: u8) -> bool {
 ///
 /// A GPU deals clusters to its GPCs in turn, so clusters with consecutive indices do not share a GPC.
 /// Requests of one GPC for the same line that meet on their way to L2 are made once. So the host lets
-/// the clusters of a GPC have consecutive ids, and thereby tiles that lie together.
+/// the clusters of a GPC have the ids of tiles that lie together, or of one part of such tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ClusterIds(pub [u8; ClusterIds::MAX as usize]);

@@ -95,7 +95,8 @@ pub struct GpuPlanInfo {
     pub line_classes: u32,
     /// How many sixteenths of the lines of A and of B L2 evicts before others.
     pub evict_first: EvictFirst,
-    /// Whether clusters of one GPC have consecutive ids, and so tiles that lie together in the order.
+    /// Whether clusters of one GPC have tiles that lie together in the order; under split-K, the same
+    /// part of the K of such tiles.
     pub clusters_by_gpc: bool,
     /// The order of tiles.
     pub order: TileOrder,

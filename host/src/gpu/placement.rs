@@ -3,7 +3,7 @@
 //! A launch with clusters deals them to the GPCs in turn, so that clusters with consecutive indices
 //! do not share one. Requests of one GPC for the same line that meet on their way to L2 are made once
 //! (`docs/tile-order.md`, "Clusters of one GPC"). So clusters can be renumbered: those of a GPC have
-//! consecutive ids, and tiles that lie together in the tile order. A launch that finds the GPU busy
+//! consecutive places, and by these the ids of tiles that lie together in the tile order. A launch that finds the GPU busy
 //! may be dealt otherwise, which costs time and changes no result.
 
 use std::cmp::Reverse;
