@@ -7,10 +7,12 @@
 //! samples pair up: the ratio within a round knows nothing of the drift between
 //! rounds (see [`crate::measure::stats::paired_ratios`]).
 //!
-//! - [`cold`]: `[overwrite L2, event, launch, event]`, the state of a GPU that did something
-//!   else before, at burst clocks. Every launch follows the same overwrite, a predecessor
+//! - [`cold`]: `[launch, overwrite L2, event, launch, event]`, the state of a GPU that did something
+//!   else before, at burst clocks. Every timed launch follows the same overwrite, a predecessor
 //!   that leaves the GPU cool. L2 is full of dirty lines then, whose write-back is part of
-//!   the time, as in Triton's `do_bench`.
+//!   the time, as in Triton's `do_bench`. The launch ahead, which is not timed, is there for the
+//!   instruction caches: cold code takes up to 0.9 µs, and without that launch it depends on the
+//!   other candidates, and on where the driver has put their code, whose code is cold.
 //! - [`sustained`]: back-to-back launches in slices of [`SLICE_MS`], events
 //!   around each slice, for at least the asked time each. The GPU never idles,
 //!   so clock and power settle where the load puts them. Short products come
@@ -101,7 +103,7 @@ pub fn warm_up(stream: &Stream, watched: &Watched, launch: Launch) -> Result<(),
     Ok(())
 }
 
-/// Times single launches on an overwritten L2, in turns, for `budget` in all
+/// Times single launches on an overwritten L2, whose code has just run, in turns, for `budget` in all
 /// (or the fewest rounds, whichever is longer).
 ///
 /// # Errors
@@ -124,8 +126,9 @@ pub fn cold(
         let order = turns.round(candidates);
         let mut ahead = None;
         for &candidate in &order {
-            watched.enqueue("cold", candidate, 1, ahead.replace(candidate));
+            watched.enqueue("cold", candidate, 2, ahead.replace(candidate));
             let interval = &intervals[candidate];
+            launch(candidate)?;
             flush.enqueue(stream)?;
             interval.start(stream)?;
             launch(candidate)?;
@@ -134,7 +137,7 @@ pub fn cold(
         // Waits follow the order of the launches, so that the first wait that does not end
         // names the kernel that hangs.
         for candidate in order {
-            watched.wait("cold", candidate, 1);
+            watched.wait("cold", candidate, 2);
             let milliseconds = intervals[candidate].milliseconds()?;
             samples[candidate].milliseconds.push(milliseconds);
         }

@@ -1,7 +1,8 @@
 //! Timing of work on a GPU, once with a cold L2 cache, or many times back to back.
 //!
-//! The method is the same as in Triton's `do_bench`. First, the L2 cache is overwritten,
-//! so that the work finds its operands in DRAM, whatever ran before. Then two events on
+//! The method is the same as in Triton's `do_bench`. First, the work runs once and is not timed, so
+//! that the instruction caches have its code: otherwise that would depend on what ran before. Next,
+//! the L2 cache is overwritten, so that the work finds its operands in DRAM. Then two events on
 //! the stream take the time on the GPU's own clock. The overwrite also keeps the GPU busy
 //! while the host enqueues the work, so that no gap is timed.
 
@@ -38,8 +39,8 @@ impl Stopwatch {
     }
 
     /// The milliseconds that the GPU takes for the work that `work` enqueues, of which this
-    /// enqueues `repeats`, back to back. Waits for the GPU, and returns [`Error::TimedOut`] if
-    /// that takes longer than `limit`.
+    /// enqueues one ahead and then `repeats`, back to back, which are timed. Waits for the GPU, and
+    /// returns [`Error::TimedOut`] if all of that takes longer than `limit`.
     pub(crate) fn time(
         &self,
         limit: Duration,
@@ -47,6 +48,7 @@ impl Stopwatch {
         mut work: impl FnMut() -> Result<(), Error>,
     ) -> Result<f64, Error> {
         let _current = self.gpu.make_current()?;
+        work()?;
         self.overwrite.enqueue_zeros()?;
         self.timer.start()?;
         for _ in 0..repeats {

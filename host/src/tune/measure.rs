@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::gpu::opened::Gpu;
 use crate::gpu::plan::GpuPlan;
 use crate::gpu::stopwatch::Stopwatch;
+use crate::gpu::wait;
 use crate::select::{Choice, Problem};
 
 /// About how long the launches of a finalist run back to back, each time: at least ten launches
@@ -124,7 +125,7 @@ struct Contest<'c, L> {
     stopwatch: Stopwatch,
     /// Of each choice, while it runs.
     plans: Vec<Option<GpuPlan>>,
-    /// The host's time for the last single launch of each.
+    /// The host's time for the last single launch of each, and for the one ahead of it.
     single: Vec<Duration>,
     first_error: Option<Error>,
 }
@@ -171,18 +172,16 @@ impl<L: Launch> Contest<'_, L> {
         };
         let is_new = self.plans[index].is_none();
         let mut plan = self.plan(index)?;
-        let limit = self.launch.limit(&plan, launches);
         let begin = Instant::now();
-        let mut time = |launches| {
-            self.stopwatch
-                .time(limit, launches, || self.launch.enqueue(&mut plan))
-        };
         if is_new {
-            // The first launch of a plan is slower, because it copies tensor maps.
-            time(1)?;
+            // A launch behind one that never ends might wait for it, and never return.
+            self.launch.enqueue(&mut plan)?;
+            wait::within(self.gpu, self.launch.limit(&plan, 1))?;
         }
+        let limit = self.launch.limit(&plan, 1 + launches);
         let last = Instant::now();
-        let milliseconds = time(launches)?;
+        let milliseconds =
+            (self.stopwatch).time(limit, launches, || self.launch.enqueue(&mut plan))?;
         if regime == Regime::Cold {
             self.single[index] = last.elapsed();
         }
