@@ -30,7 +30,8 @@
 //!    touches least of A and B. The estimate also counts hits on data that L2 still
 //!    holds from earlier waves. In a single wave, where all orders read the same bytes, CTAs of one
 //!    GPC have tiles that need the same lines; other clusters that share one operand stand in groups
-//!    of a multiple of eight where that costs no bytes (`select/gpc.rs`).
+//!    of a multiple of eight where that costs no bytes (`select/gpc.rs`). Launches that write C for
+//!    longer than they multiply walk whole rows of tiles (`select/whole_rows.rs`).
 //! 6. **Schedule.** Hopper kernels are persistent: their CTAs keep the pipeline running
 //!    from tile to tile. Other kernels compute one tile per CTA. Some hopper kernels cut tiles
 //!    along K, under stream-K or split-K, whichever has the better estimate: step 4 considers
@@ -80,6 +81,7 @@ mod place;
 mod rank;
 mod registers;
 mod when_to_pack;
+mod whole_rows;
 
 use gpu_kernels::{KernelInfo, Schedule, TileOrder};
 

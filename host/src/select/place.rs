@@ -11,7 +11,7 @@ use super::gpc::{self, Launch};
 use super::grid::leaves_sums;
 use super::line_classes;
 use super::rank::Fit;
-use super::{cost, pack};
+use super::{cost, pack, whole_rows};
 use crate::error::Error;
 use crate::l2::{self, Workload};
 use crate::problem::{Catalog, Problem, Target};
@@ -208,12 +208,14 @@ fn check_k_blocks(
 }
 
 /// The order of step 5, and its neighbours: half and double the group size, groups
-/// along the other direction, no groups. Orders that walk the tiles the same way appear
+/// along the other direction, no groups; of an order without groups, those with small ones. Orders that walk the tiles the same way appear
 /// once. A grid of a single wave, row or column has only the order of step 5.
 fn orders(launch: &Launch, workload: &Workload, target: &Target) -> Vec<TileOrder> {
     let machine = target.machine(launch.kernel);
     let grid = workload.grid();
-    let chosen = gpc::order(launch, workload, machine, l2::choose(workload, machine));
+    let fewest = l2::choose(workload, machine);
+    let chosen = whole_rows::order(launch, workload, machine, fewest)
+        .unwrap_or_else(|| gpc::order(launch, workload, machine, fewest));
     let mut orders = vec![chosen];
     if grid.tiles_m <= 1 || grid.tiles_n <= 1 || grid.tiles() <= machine.ctas {
         return orders;
@@ -233,8 +235,13 @@ fn orders(launch: &Launch, workload: &Workload, target: &Target) -> Vec<TileOrde
             TileOrder::GroupedN { size: size * m / n },
             TileOrder::RowMajor,
         ],
-        // `l2::choose` returns grouped orders only.
-        _ => return orders,
+        // Whole rows or columns (`whole_rows`).
+        _ => [
+            fewest,
+            TileOrder::GroupedM { size: 4 },
+            TileOrder::GroupedN { size: 4 },
+            TileOrder::RowMajor,
+        ],
     };
     for other in neighbours {
         let same = |order: &TileOrder| ungrouped(*order, grid) == ungrouped(other, grid);
