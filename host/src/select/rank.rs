@@ -34,7 +34,7 @@ const NARROW: u32 = 64;
 /// The percentage by which clusters of eight CTAs have to be better than clusters of four of the same
 /// tile, in one wave: they share both operands, so each CTA waits for CTAs that wait for others. 26
 /// products drawn where this changes the choice take 2.4 % less time back to back, and 0.4 % more cold
-/// (`docs/perf-log.md`, "Four CTAs before eight").
+/// (`docs/perf-log.md`, "Code that is there, and whole rows of tiles").
 const OF_EIGHT_MARGIN: u64 = 4;
 
 /// The kernels worth running, best first, and how each can run the problem. There is at
