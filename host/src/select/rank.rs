@@ -338,3 +338,69 @@ impl Rank {
         (self.family, self.usual) == (best.family, best.usual) && self != best
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gpu_kernels::entry::KERNELS;
+
+    use super::*;
+
+    const WITHOUT_PACKING: Fit = Fit {
+        transposed: false,
+        packed: Packed { a: false, b: false },
+        classes: 1,
+    };
+
+    /// The names of these f16 kernels, which are sorted by their costs, with four before eight.
+    fn reordered<'a>(costs: &[(u64, &'a str)]) -> Vec<&'a str> {
+        let mut sorted: Vec<_> = (costs.iter())
+            .map(|&(mean, name)| {
+                let is_named = |kernel: &&KernelInfo| kernel.name == format!("hopper_f16_{name}");
+                let kernel = KERNELS.iter().find(is_named).unwrap();
+                let cost = Cost {
+                    mean,
+                    loads: 0,
+                    cycles: mean,
+                };
+                (cost, *kernel, WITHOUT_PACKING)
+            })
+            .collect();
+        put_four_before_eight(&mut sorted);
+        let name = |kernel: KernelInfo| kernel.name.strip_prefix("hopper_f16_").unwrap();
+        sorted
+            .into_iter()
+            .map(|(_, kernel, _)| name(kernel))
+            .collect()
+    }
+
+    #[test]
+    fn four_ctas_stand_before_eight_of_their_tile() {
+        let (eight, four) = ("ak_bk_128x80x64_cluster2x4", "ak_bk_128x80x64_cluster1x4");
+        let other = "ak_bk_128x128x64";
+        assert_eq!(
+            reordered(&[(1000, eight), (1010, other), (1040, four)]),
+            [four, eight, other]
+        );
+    }
+
+    #[test]
+    fn eight_ctas_stay_where_they_are_clearly_better_or_nothing_is_comparable() {
+        let (eight, four) = ("ak_bk_128x80x64_cluster2x4", "ak_bk_128x80x64_cluster1x4");
+        let wider = "ak_bk_128x128x64_cluster1x4";
+        let along_m = "ak_bk_cm_64x96x64_cluster1x4";
+        for costs in [
+            vec![(1000, eight), (1041, four)],
+            vec![(1000, eight), (1001, wider)],
+            vec![(1000, "ak_bk_64x96x64_cluster2x4"), (1001, along_m)],
+            vec![(1000, wider), (1001, eight), (1002, four)],
+            vec![
+                (1000, "ak_bk_64x64x64_split8"),
+                (1001, "ak_bk_64x64x64_split4"),
+            ],
+            vec![],
+        ] {
+            let names: Vec<_> = costs.iter().map(|&(_, name)| name).collect();
+            assert_eq!(reordered(&costs), names);
+        }
+    }
+}

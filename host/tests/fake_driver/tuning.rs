@@ -1,4 +1,5 @@
-//! Tests tuning while the driver's stream captures, and with a kernel that never ends.
+//! Tests tuning: what it launches, while the driver's stream captures, and with a kernel that never
+//! ends.
 
 use std::fs;
 use std::path::Path;
@@ -6,6 +7,7 @@ use std::time::Duration;
 
 use tilewise::{Device, Error, Gemm, Tuner};
 
+use super::calls::calls;
 use super::{has_kernels, naive, with_driver};
 
 /// The error of tuning a product by `gemm`.
@@ -24,6 +26,42 @@ fn a_capture_is_refused() {
         let gemm = Gemm::new(&device);
         let error = tune(&device, &gemm, &mut Tuner::in_memory());
         assert_eq!(error, Error::TuningWhileCapturing);
+    });
+}
+
+#[test]
+fn a_timed_launch_has_another_one_ahead_of_the_overwritten_cache() {
+    let name = "tuning::a_timed_launch_has_another_one_ahead_of_the_overwritten_cache";
+    with_driver(name, "fine", || {
+        if !has_kernels() {
+            return;
+        }
+        let device = Device::gpu(0).unwrap();
+        let matrix = || device.zeros::<f32>(64, 64).unwrap();
+        let (a, b, mut c) = (matrix(), matrix(), matrix());
+        let seen = &mut 0;
+        calls(seen);
+        let mut tuner = Tuner::in_memory().budget(Duration::from_millis(20));
+        naive(&device).tune(&a, &b, &mut c, &mut tuner).unwrap();
+        let calls = calls(seen);
+        let overwrite = format!(
+            "cuMemsetD8Async 0 x {}",
+            2 * device.gpu_info().unwrap().l2_bytes
+        );
+        // The buffer's first one is that of its allocation.
+        let overwrites = (1..calls.len())
+            .filter(|&at| calls[at] == overwrite)
+            .skip(1);
+        let timed: Vec<_> = overwrites.map(|at| &calls[at - 1..at + 3]).collect();
+        assert!(!timed.is_empty(), "{calls:?}");
+        for around in timed {
+            let [ahead, _, start, launch] = around else {
+                unreachable!("four calls")
+            };
+            assert!(ahead.starts_with("cuLaunchKernel naive_f32"), "{ahead}");
+            assert!(start.starts_with("cuEventRecord"), "{start}");
+            assert_eq!(ahead, launch);
+        }
     });
 }
 
