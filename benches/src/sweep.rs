@@ -5,6 +5,7 @@
 //! changes to the rule. Its constants are fitted on the problems of even index; those of odd
 //! index are held out.
 
+pub mod choices;
 pub mod menu;
 pub mod outcome;
 pub mod report;

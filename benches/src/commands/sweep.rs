@@ -10,8 +10,9 @@ use crate::page::html;
 use crate::records::files;
 use crate::records::record::Record;
 use crate::runner::run::Runner;
+use crate::sweep::row::SweepRow;
 use crate::sweep::sweep_arguments::SweepArgs;
-use crate::sweep::{menu, report, row};
+use crate::sweep::{choices, menu, report, row};
 use std::time::Duration;
 
 /// Runs the command; prints the report, writes the file.
@@ -23,6 +24,16 @@ pub fn run(args: &SweepArgs) -> Result<(), Error> {
     if args.menu {
         let problems = args.bench().problems(&[]);
         print!("{}", menu::render(&problems, args.worst, &H200.target));
+        return Ok(());
+    }
+    if let Some(path) = args.csv.as_ref().filter(|_| args.choices) {
+        let rows = choices::rows(&args.bench().problems(&[]), &H200).map_err(Error::Usage)?;
+        files::write_csv(&rows, path)?;
+        println!("{} rows in {}", rows.len(), path.display());
+        return Ok(());
+    }
+    if let Some(path) = &args.against {
+        print!("{}", compare(&row::read(path)?).map_err(Error::Usage)?);
         return Ok(());
     }
     if let Some(path) = &args.page {
@@ -54,6 +65,22 @@ pub fn run(args: &SweepArgs) -> Result<(), Error> {
         println!("the page is {}", path.display());
     }
     trouble
+}
+
+/// Where this build chooses another launch than one that wrote the rows `before`.
+fn compare(before: &[SweepRow]) -> Result<String, String> {
+    let problems: Vec<_> = before
+        .iter()
+        .map(SweepRow::problem)
+        .collect::<Result<_, _>>()?;
+    let now = choices::rows(&problems, &H200)?;
+    let changes = choices::changes(before, &now);
+    let text = choices::render(&changes);
+    Ok(format!(
+        "{text}{} of {} problems\n",
+        changes.len(),
+        before.len()
+    ))
 }
 
 /// Measures the sweep into `records`, and writes the file after each problem.

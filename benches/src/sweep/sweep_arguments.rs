@@ -36,6 +36,15 @@ pub struct SweepArgs {
     #[arg(long, conflicts_with_all = ["from", "csv"])]
     pub menu: bool,
 
+    /// Measure nothing, and write what the library would choose on an H200 as CSV, without times.
+    #[arg(long, requires = "csv", conflicts_with_all = ["from", "menu", "page", "sustain"])]
+    pub choices: bool,
+
+    /// Measure nothing, and list the problems of these rows that --choices of another build wrote and for
+    /// which this build chooses another launch on an H200.
+    #[arg(long, value_name = "CSV", conflicts_with_all = ["from", "menu", "page", "sustain", "csv", "suite"])]
+    pub against: Option<PathBuf>,
+
     /// Problems to list, those on which the rule loses most; or tiles.
     #[arg(long, default_value_t = 12)]
     pub worst: usize,
