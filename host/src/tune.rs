@@ -293,7 +293,7 @@ struct Product<'r> {
 
 impl Launch for Product<'_> {
     fn enqueue(&self, plan: &mut GpuPlan) -> Result<(), Error> {
-        // SAFETY: the operands are live, and the stopwatch waits for the stream.
+        // SAFETY: the operands are live, and the caller waits for the stream.
         unsafe { plan.run(None, self.run) }
     }
 

@@ -23,7 +23,7 @@ const MOST_LAUNCHES: u32 = 256;
 
 /// How to run a plan.
 pub(super) trait Launch {
-    /// Enqueues the plan.
+    /// Enqueues the plan. The caller waits for the stream before the operands go.
     fn enqueue(&self, plan: &mut GpuPlan) -> Result<(), Error>;
 
     /// How long to wait for this number of launches.
