@@ -26,7 +26,9 @@ pub fn run(args: &SweepArgs) -> Result<(), Error> {
         print!("{}", menu::render(&problems, args.worst, &H200.target));
         return Ok(());
     }
-    if let Some(path) = args.csv.as_ref().filter(|_| args.choices) {
+    if args.choices
+        && let Some(path) = &args.csv
+    {
         let rows = choices::rows(&args.bench().problems(&[]), &H200).map_err(Error::Usage)?;
         files::write_csv(&rows, path)?;
         println!("{} rows in {}", rows.len(), path.display());

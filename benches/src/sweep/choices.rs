@@ -1,9 +1,10 @@
 //! What the library would launch on problems, by the rule of this build alone: no GPU is asked, and
 //! nothing is measured. Rows of an earlier build show where a change to the rule changes the choice.
 
-use crate::candidates::candidate::CHOSEN;
+use crate::candidates::candidate::{CHOSEN, launch_name};
 use crate::modelled::selection::{self, GpuDescription};
 use crate::problem::names::{Placement, schedule_name};
+use crate::problem::shape::GemmShape;
 use crate::problem::spec::ProblemSpec;
 use crate::sweep::row::SweepRow;
 use crate::text_table::Table;
@@ -35,26 +36,23 @@ pub fn rows(problems: &[ProblemSpec], gpu: &GpuDescription) -> Result<Vec<SweepR
     problems.iter().map(row).collect()
 }
 
-/// The rows of `before` and of `now` that are of the same problem and of another launch.
+/// The rows of `before` and of `now` that are of other launches. Both have the same problems, in the same
+/// order.
 pub fn changes<'a>(
     before: &'a [SweepRow],
     now: &'a [SweepRow],
 ) -> Vec<(&'a SweepRow, &'a SweepRow)> {
-    let launch = |row: &SweepRow| {
-        let SweepRow {
-            kernel,
-            order,
-            schedule,
-            line_classes,
-            ..
-        } = row.clone();
-        (kernel, order, schedule, line_classes)
-    };
-    let pair = |now: &'a SweepRow| {
-        let before = before.iter().find(|before| before.same_problem(now))?;
-        (launch(before) != launch(now)).then_some((before, now))
-    };
-    now.iter().filter_map(pair).collect()
+    let pairs = before.iter().zip(now);
+    pairs
+        .filter(|(before, now)| launch(before) != launch(now))
+        .collect()
+}
+
+/// The launch of `row` in words.
+fn launch(row: &SweepRow) -> String {
+    let classes = row.line_classes;
+    let classes = classes.map_or(String::new(), |classes| format!(" classes {classes}"));
+    launch_name("", &row.kernel, &row.order, &row.schedule) + &classes
 }
 
 /// A table of `changes`, and the options by which `bench` measures these problems.
@@ -70,12 +68,7 @@ pub fn render(changes: &[(&SweepRow, &SweepRow)]) -> String {
             layout,
             ..
         } = now;
-        let launch = |row: &SweepRow| {
-            let classes = row.line_classes;
-            let classes = classes.map_or(String::new(), |classes| format!(" classes {classes}"));
-            format!("{} {} {}{classes}", row.kernel, row.order, row.schedule)
-        };
-        let shape = format!("{m}x{n}x{k}");
+        let shape = GemmShape::new(*m, *n, *k).to_string();
         let problem = format!("{shape} {dtype} {layout}");
         table.row([problem, launch(before), launch(now)]);
         shapes.entry((dtype, layout)).or_default().push(shape);
@@ -92,7 +85,7 @@ pub fn render(changes: &[(&SweepRow, &SweepRow)]) -> String {
 mod tests {
     use super::*;
     use crate::modelled::selection::H200;
-    use crate::problem::shape::{BlasLayout, GemmShape};
+    use crate::problem::shape::BlasLayout;
     use gpu_kernels::{DType, OutputType};
 
     fn rows_of(shapes: &[[usize; 3]]) -> Vec<SweepRow> {
@@ -117,7 +110,6 @@ mod tests {
     fn changed_launches_of_the_same_problems_are_listed_with_options_for_bench() {
         let now = rows_of(&[[4096, 4096, 4096], [64, 512, 512], [512, 64, 512]]);
         let mut before = now.clone();
-        before.remove(2);
         before[1].order = "row".to_owned();
         let changes = changes(&before, &now);
         let shapes: Vec<_> = changes.iter().map(|(_, now)| (now.m, now.n)).collect();

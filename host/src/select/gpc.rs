@@ -222,7 +222,7 @@ fn in_turn(operand: Meets, workload: &Workload, machine: Machine, chosen: TileOr
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use gpu_kernels::entry::KERNELS;
     use gpu_kernels::{DType, OutputType};
 
@@ -231,11 +231,16 @@ mod tests {
 
     const L2_BYTES: u64 = 60 << 20;
 
-    /// The order on an H200 of the kernel of this name, by which so many clusters run at once and, under
-    /// split-K, are launched; and the one that it replaces.
-    fn orders(name: &str, shape: [u32; 3], split_k: Option<u32>) -> (TileOrder, TileOrder) {
+    /// The launch on an H200 of the f16 kernel of this name, under split-K by so many clusters, as the
+    /// choice of an order sees it.
+    pub(in crate::select) fn launched(
+        name: &str,
+        shape: [u32; 3],
+        output: OutputType,
+        split_k: Option<u32>,
+    ) -> (Launch<'static>, Workload, Machine) {
         let kernel = KERNELS.iter().find(|kernel| kernel.name == name).unwrap();
-        let workload = workload(kernel, shape, DType::F16, OutputType::Input);
+        let workload = workload(kernel, shape, DType::F16, output);
         let machine = Machine {
             ctas: 132 / kernel.cluster.ctas(),
             l2_bytes: L2_BYTES,
@@ -250,6 +255,12 @@ mod tests {
             split_k_clusters: split_k.unwrap_or(0),
             at_once: machine.ctas,
         };
+        (launch, workload, machine)
+    }
+
+    /// The order of such a launch, and the one that it replaces.
+    fn orders(name: &str, shape: [u32; 3], split_k: Option<u32>) -> (TileOrder, TileOrder) {
+        let (launch, workload, machine) = launched(name, shape, OutputType::Input, split_k);
         let chosen = l2::choose(&workload, machine);
         (order(&launch, &workload, machine, chosen), chosen)
     }

@@ -208,8 +208,8 @@ fn check_k_blocks(
 }
 
 /// The order of step 5, and its neighbours: half and double the group size, groups
-/// along the other direction, no groups; of an order without groups, those with small ones. Orders that walk the tiles the same way appear
-/// once. A grid of a single wave, row or column has only the order of step 5.
+/// along the other direction, no groups; of an order without groups, those with small ones. Orders
+/// that walk the tiles the same way appear once. A grid of a single wave, row or column has only the order of step 5.
 fn orders(launch: &Launch, workload: &Workload, target: &Target) -> Vec<TileOrder> {
     let machine = target.machine(launch.kernel);
     let grid = workload.grid();

@@ -10,13 +10,13 @@ use tilewise::{Device, Error, Gemm, Tuner};
 use super::calls::calls;
 use super::{has_kernels, naive, with_driver};
 
-/// The error of tuning a product by `gemm`.
-fn tune(device: &Device, gemm: &Gemm, tuner: &mut Tuner) -> Error {
+/// Tunes a product by `gemm`.
+fn tune(device: &Device, gemm: &Gemm, tuner: &mut Tuner) -> Result<(), Error> {
     let (m, n, k) = (70, 90, 5);
     let a = device.zeros::<f32>(m, k).unwrap();
     let b = device.zeros::<f32>(k, n).unwrap();
     let mut c = device.zeros::<f32>(m, n).unwrap();
-    gemm.tune(&a, &b, &mut c, tuner).unwrap_err()
+    gemm.tune(&a, &b, &mut c, tuner).map(drop)
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_capture_is_refused() {
     with_driver("tuning::a_capture_is_refused", "capturing", || {
         let device = Device::gpu(0).unwrap();
         let gemm = Gemm::new(&device);
-        let error = tune(&device, &gemm, &mut Tuner::in_memory());
+        let error = tune(&device, &gemm, &mut Tuner::in_memory()).unwrap_err();
         assert_eq!(error, Error::TuningWhileCapturing);
     });
 }
@@ -37,12 +37,10 @@ fn a_timed_launch_has_another_one_ahead_of_the_overwritten_cache() {
             return;
         }
         let device = Device::gpu(0).unwrap();
-        let matrix = || device.zeros::<f32>(64, 64).unwrap();
-        let (a, b, mut c) = (matrix(), matrix(), matrix());
         let seen = &mut 0;
         calls(seen);
         let mut tuner = Tuner::in_memory().budget(Duration::from_millis(20));
-        naive(&device).tune(&a, &b, &mut c, &mut tuner).unwrap();
+        tune(&device, &naive(&device), &mut tuner).unwrap();
         let calls = calls(seen);
         let overwrite = format!(
             "cuMemsetD8Async 0 x {}",
@@ -72,7 +70,7 @@ fn tune_endlessly(gemm: &Gemm, file: &Path) -> Error {
         .budget(Duration::from_secs(60))
         .wait_limit(limit);
     let device = Device::gpu(0).unwrap();
-    let error = tune(&device, gemm, &mut tuner);
+    let error = tune(&device, gemm, &mut tuner).unwrap_err();
     // The matrices and plans of `tune` were dropped; the fake would have ended the process
     // if that had waited.
     let later = device.synchronize().unwrap_err();
