@@ -22,7 +22,8 @@
 //!    estimate of [`cost`]: waves of tiles, times the cycles of a tile. Larger tiles read
 //!    less and reuse more, but an SM without a tile computes nothing. The arithmetic of an
 //!    epilogue adds to every tile, except in ping-pong kernels, which hide it. Ties go to
-//!    the kernel that loads the fewest bytes, then to the first in the list.
+//!    the kernel that loads the fewest bytes, then to the first in the list. Where the estimate is
+//!    known to be wrong by some percent, another kernel goes first (`select/preferred.rs`).
 //! 5. **Order.** The rule groups tiles so that the fewest bytes come from DRAM, by the
 //!    closed form of [`l2::estimate`](crate::l2::estimate) ([`l2::choose`](crate::l2::choose)).
 //!    With W tiles in flight, a group of G rows makes the wave G·BLOCK_M rows by
@@ -78,6 +79,7 @@ pub(crate) mod line_classes;
 pub(crate) mod overlap;
 pub(crate) mod pack;
 mod place;
+mod preferred;
 mod rank;
 mod registers;
 mod when_to_pack;

@@ -1,4 +1,5 @@
-//! The choices that the caller forces ([`Request`]), and the selection ([`Choice`]).
+//! The choices that the caller forces ([`Request`]), how a kernel can run a problem ([`Fit`]), and the
+//! selection ([`Choice`]).
 
 use gpu_kernels::{Block, Family, KernelInfo, Schedule, TileGrid, TileOrder};
 
@@ -45,6 +46,17 @@ pub(super) fn elements(problem: &Problem, lines: u32, operand: &Strides) -> u64 
         0 => 1,
         _ => problem.batches.into(),
     })
+}
+
+/// How a kernel can run a problem.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fit {
+    /// Whether the kernel runs the transposed problem.
+    pub(super) transposed: bool,
+    /// The operands that are packed first.
+    pub(super) packed: Packed,
+    /// The number of classes of lines; 1 are none.
+    pub(super) classes: u32,
 }
 
 /// The choices that the caller forces; `None` leaves a choice to the rule.

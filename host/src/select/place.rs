@@ -6,11 +6,10 @@
 use gpu_kernels::epilogue::SourceUse;
 use gpu_kernels::{Block, DType, Family, KernelInfo, OutputType, Schedule, TileGrid, TileOrder};
 
-use super::choice::{Choice, Request};
+use super::choice::{Choice, Fit, Request};
 use super::gpc::{self, Launch};
 use super::grid::leaves_sums;
 use super::line_classes;
-use super::rank::Fit;
 use super::{cost, pack, whole_rows};
 use crate::error::Error;
 use crate::l2::{self, Workload};

@@ -6,36 +6,20 @@ use std::slice;
 use gpu_kernels::{Arch, DType, Family, KernelInfo, Major, Schedule};
 
 use super::check;
-use super::choice::{Packed, Request};
-use super::cost::{self, Cost, Task};
+use super::choice::{Fit, Request};
+use super::cost::{self, Task};
 use super::line_classes;
+use super::preferred::{self, Size};
 use super::when_to_pack;
 use crate::error::Error;
 use crate::problem::{Catalog, Problem, Strides, Target, serves};
 use crate::rejection::{Rejected, Rejection};
 use crate::sum_order::SumOrder;
 
-/// How a kernel can run a problem.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fit {
-    /// Whether the kernel runs the transposed problem.
-    pub(super) transposed: bool,
-    /// The operands that are packed first.
-    pub(super) packed: Packed,
-    /// The number of classes of lines; 1 are none.
-    pub(super) classes: u32,
-}
-
 /// The number of rows or columns of C up to which both the problem and its transpose are
 /// worth measuring: such a C has few elements compared to A or B, and the direction of
 /// its writes matters little.
 const NARROW: u32 = 64;
-
-/// The percentage by which clusters of eight CTAs have to be better than clusters of four of the same
-/// tile, in one wave: they share both operands, so each CTA waits for CTAs that wait for others. 26
-/// products drawn where this changes the choice take 2.4 % less time back to back, and 0.4 % more cold
-/// (`docs/perf-log.md`, "Code that is there, and whole rows of tiles").
-const OF_EIGHT_MARGIN: u64 = 4;
 
 /// The kernels worth running, best first, and how each can run the problem. There is at
 /// least one.
@@ -186,35 +170,25 @@ pub(super) fn ranked(
             .filter(|(_, kernel, fit)| may_gain(kernel, fit))
             .collect();
         equals.sort_by_key(|(cost, ..)| *cost);
-        if let Some((_, kernel, fit)) = equals.first() {
+        if !equals.is_empty() {
             first_of_group = Some(rank);
-            let grid = line_classes::grid(kernel, sees(fit), fit.classes);
-            let tiles = grid.tiles().saturating_mul(problem.batches);
-            if tiles <= target.clusters_at_once(kernel) {
-                put_four_before_eight(&mut equals);
-            }
+            let size = |kernel: &KernelInfo, fit: &Fit| {
+                let seen = sees(fit);
+                let grid = line_classes::grid(kernel, seen, fit.classes);
+                Size {
+                    m: seen.m,
+                    n: seen.n,
+                    k: seen.k,
+                    tiles: u64::from(grid.tiles()) * u64::from(problem.batches),
+                    at_once: target.clusters_at_once(kernel).into(),
+                    sms: target.sms.into(),
+                }
+            };
+            preferred::put_first(&mut equals, size);
         }
         worth_running.extend(equals.into_iter().map(|(_, kernel, fit)| (kernel, fit)));
     }
     Ok(worth_running)
-}
-
-/// If the first has clusters of eight CTAs, puts a kernel of the same tile in clusters of four before it,
-/// unless that is worse by [`OF_EIGHT_MARGIN`].
-fn put_four_before_eight(sorted: &mut [(Cost, KernelInfo, Fit)]) {
-    let Some(&(cost, eight, _)) = sorted.first() else {
-        return;
-    };
-    let most = cost.mean.saturating_mul(100 + OF_EIGHT_MARGIN) / 100;
-    let tile = |kernel: &KernelInfo| (kernel.block, kernel.c_along_m, kernel.stream_k_bytes);
-    let is_four_of_it = |kernel: &KernelInfo| {
-        let sharing = [&eight, kernel].map(|kernel| kernel.cluster.sharing());
-        sharing == [8, 4] && tile(kernel) == tile(&eight) && kernel.stream_k_bytes == 0
-    };
-    let mut near = sorted.iter().take_while(|(cost, ..)| cost.mean <= most);
-    if let Some(at) = near.position(|(_, kernel, _)| is_four_of_it(kernel)) {
-        sorted[..=at].rotate_right(1);
-    }
 }
 
 /// The kernels of the catalog, or the one that `request` names.
@@ -336,71 +310,5 @@ impl Rank {
     /// lower.
     fn reads_worse_than(self, best: Rank) -> bool {
         (self.family, self.usual) == (best.family, best.usual) && self != best
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use gpu_kernels::entry::KERNELS;
-
-    use super::*;
-
-    const WITHOUT_PACKING: Fit = Fit {
-        transposed: false,
-        packed: Packed { a: false, b: false },
-        classes: 1,
-    };
-
-    /// The names of these f16 kernels, which are sorted by their costs, with four before eight.
-    fn reordered<'a>(costs: &[(u64, &'a str)]) -> Vec<&'a str> {
-        let mut sorted: Vec<_> = (costs.iter())
-            .map(|&(mean, name)| {
-                let is_named = |kernel: &&KernelInfo| kernel.name == format!("hopper_f16_{name}");
-                let kernel = KERNELS.iter().find(is_named).unwrap();
-                let cost = Cost {
-                    mean,
-                    loads: 0,
-                    cycles: mean,
-                };
-                (cost, *kernel, WITHOUT_PACKING)
-            })
-            .collect();
-        put_four_before_eight(&mut sorted);
-        let name = |kernel: KernelInfo| kernel.name.strip_prefix("hopper_f16_").unwrap();
-        sorted
-            .into_iter()
-            .map(|(_, kernel, _)| name(kernel))
-            .collect()
-    }
-
-    #[test]
-    fn four_ctas_stand_before_eight_of_their_tile() {
-        let (eight, four) = ("ak_bk_128x80x64_cluster2x4", "ak_bk_128x80x64_cluster1x4");
-        let other = "ak_bk_128x128x64";
-        assert_eq!(
-            reordered(&[(1000, eight), (1010, other), (1040, four)]),
-            [four, eight, other]
-        );
-    }
-
-    #[test]
-    fn eight_ctas_stay_where_they_are_clearly_better_or_nothing_is_comparable() {
-        let (eight, four) = ("ak_bk_128x80x64_cluster2x4", "ak_bk_128x80x64_cluster1x4");
-        let wider = "ak_bk_128x128x64_cluster1x4";
-        let along_m = "ak_bk_cm_64x96x64_cluster1x4";
-        for costs in [
-            vec![(1000, eight), (1041, four)],
-            vec![(1000, eight), (1001, wider)],
-            vec![(1000, "ak_bk_64x96x64_cluster2x4"), (1001, along_m)],
-            vec![(1000, wider), (1001, eight), (1002, four)],
-            vec![
-                (1000, "ak_bk_64x64x64_split8"),
-                (1001, "ak_bk_64x64x64_split4"),
-            ],
-            vec![],
-        ] {
-            let names: Vec<_> = costs.iter().map(|&(_, name)| name).collect();
-            assert_eq!(reordered(&costs), names);
-        }
     }
 }

@@ -90,8 +90,14 @@ const CROSSING: u64 = 5326;
 
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads: with operands from DRAM, and with
-/// operands in L2, where launches follow each other closely.
-const REDUCE_LATENCY: (u64, u64) = (5771, 3400);
+/// operands in L2, where launches follow each other closely. With 5771 and 3400, products drawn where less
+/// changes the choice took 3 to 9 % longer, and with 3371 and 2200 others take as long (`docs/perf-log.md`,
+/// "Split-K costs less than it did").
+const REDUCE_LATENCY: (u64, u64) = (4171, 2800);
+
+/// The same behind kernels that load through registers: with 800 and 600 less, products drawn take 2 to 8 %
+/// longer.
+const REDUCE_LATENCY_BEHIND_REGISTERS: (u64, u64) = (4971, 3400);
 
 /// The further cycles for each part of a tile with operands from DRAM: 360×176×6200 nt in ten parts was
 /// estimated 2 µs shorter than it is on an H200, cold, and clusters of the sweep of 2026-11-27 with one or
@@ -301,9 +307,14 @@ impl Work {
             + epilogue::cycles(kernel, &task.epilogue)
             + exchange;
         let in_mid_sector = in_mid_sector(task.alignment.c);
+        let by_tma = !registers::are_loaded_through(kernel);
+        let latency = match by_tma {
+            true => REDUCE_LATENCY,
+            false => REDUCE_LATENCY_BEHIND_REGISTERS,
+        };
         let (reduce_latency, each_part) = match source {
-            Source::Dram => (REDUCE_LATENCY.0, EACH_PART),
-            Source::L2 => (REDUCE_LATENCY.1, 0),
+            Source::Dram => (latency.0, EACH_PART),
+            Source::L2 => (latency.1, 0),
         };
         Work {
             tiles,
@@ -322,7 +333,7 @@ impl Work {
             cluster_ctas: cluster.ctas().into(),
             leaves_sums: kernel.leaves_sums,
             is_line: grid.tiles_m == 1 || grid.tiles_n == 1,
-            by_tma: !registers::are_loaded_through(kernel),
+            by_tma,
             reduce_latency,
             each_part,
             sms: target.sms.max(1).into(),
