@@ -414,7 +414,10 @@ KERNELS = {layout: tiles(layout) for layout in ("nn", "nt", "tn", "tt")}
 
 # In these files, launches have as many clusters as run at once. Before, those of clusters of four and
 # eight had up to three more, which began when others had ended, and took up to twice as long.
-FITTING = ["h200-2026-11-28-waves.csv", "h200-2026-11-29.csv"]
+FITTING = [
+    "h200-2026-11-28-waves.csv", "h200-2026-11-29.csv", "h200-2026-11-29-pairs.csv",
+    "h200-2026-11-29-lost.csv",
+]  # fmt: skip
 
 
 def waited(path, of):
