@@ -24,8 +24,8 @@ const OF_EIGHT_MARGIN: u64 = 4;
 /// ("Split-K costs less than it did").
 const SPLIT_INSIDE_MARGIN: u64 = 8;
 
-/// The k-blocks from which on a product is deep in that sense. Of 91 products, those with fewer lost cold
-/// what they gained back to back.
+/// The k-blocks from which on a product is deep in that sense. Of 91 products, the 36 with fewer take 3 %
+/// longer cold, and 1 back to back.
 const DEEP: u32 = 128;
 
 /// A launch of a kernel for a problem.
