@@ -9,7 +9,7 @@ use super::check;
 use super::choice::{Fit, Request};
 use super::cost::{self, Task};
 use super::line_classes;
-use super::preferred::{self, Size};
+use super::preferred;
 use super::when_to_pack;
 use crate::error::Error;
 use crate::problem::{Catalog, Problem, Strides, Target, serves};
@@ -172,19 +172,7 @@ pub(super) fn ranked(
         equals.sort_by_key(|(cost, ..)| *cost);
         if !equals.is_empty() {
             first_of_group = Some(rank);
-            let size = |kernel: &KernelInfo, fit: &Fit| {
-                let seen = sees(fit);
-                let grid = line_classes::grid(kernel, seen, fit.classes);
-                Size {
-                    m: seen.m,
-                    n: seen.n,
-                    k: seen.k,
-                    tiles: u64::from(grid.tiles()) * u64::from(problem.batches),
-                    at_once: target.clusters_at_once(kernel).into(),
-                    sms: target.sms.into(),
-                }
-            };
-            preferred::put_first(&mut equals, size);
+            preferred::put_first(&mut equals, target, sees);
         }
         worth_running.extend(equals.into_iter().map(|(_, kernel, fit)| (kernel, fit)));
     }

@@ -12,6 +12,7 @@ mod eviction;
 mod line_classes;
 mod overlap;
 mod packing;
+mod preferred;
 mod stream_k;
 
 const H200: Target = Target {

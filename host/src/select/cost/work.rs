@@ -91,8 +91,8 @@ const CROSSING: u64 = 5326;
 /// Cycles from the last store of a product under split-K to the first addition of the launch
 /// behind it, and the time of that launch without its loads: with operands from DRAM, and with
 /// operands in L2, where launches follow each other closely. With 5771 and 3400, products drawn where less
-/// changes the choice took 3 to 9 % longer, and with 3371 and 2200 others take as long (`docs/perf-log.md`,
-/// "Split-K costs less than it did").
+/// changes the choice took 1 to 3 % longer cold and 4 to 8 back to back; with 3371 and 2200, others take as
+/// long (`docs/perf-log.md`, "Split-K costs less than it did").
 const REDUCE_LATENCY: (u64, u64) = (4171, 2800);
 
 /// The same behind kernels that load through registers: with 800 and 600 less, products drawn take 2 to 8 %

@@ -1,0 +1,106 @@
+//! Tests of the kernels that go before one of less estimated time.
+
+use super::super::choice::Fit;
+use super::super::cost::Cost;
+use super::super::preferred::put_first;
+use super::*;
+
+/// The names of these f16 kernels of row-major A and B along K, which are sorted by their costs,
+/// with those that are preferred first, for a product of this size.
+fn reordered<'a>(costs: &[(u64, &'a str)], [m, n, k]: [u32; 3]) -> Vec<&'a str> {
+    const WITHOUT_PACKING: Fit = Fit {
+        transposed: false,
+        packed: Packed { a: false, b: false },
+        classes: 1,
+    };
+    let mut sorted: Vec<_> = (costs.iter())
+        .map(|&(mean, name)| {
+            let name = format!("hopper_f16_ak_bk_{name}");
+            let kernel = LIBRARY.kernels.iter().find(|kernel| kernel.name == name);
+            let cost = Cost {
+                mean,
+                loads: 0,
+                cycles: mean,
+            };
+            (cost, *kernel.unwrap(), WITHOUT_PACKING)
+        })
+        .collect();
+    let problem = problem(DType::F16, m, n, k);
+    put_first(&mut sorted, &H200, |_| &problem);
+    let name = |kernel: KernelInfo| kernel.name.strip_prefix("hopper_f16_ak_bk_").unwrap();
+    sorted
+        .into_iter()
+        .map(|(_, kernel, _)| name(kernel))
+        .collect()
+}
+
+fn stay(costs: &[(u64, &str)], size: [u32; 3]) {
+    let names: Vec<_> = costs.iter().map(|&(_, name)| name).collect();
+    assert_eq!(reordered(costs, size), names, "{size:?}");
+}
+
+/// One wave of every kernel here: 28 tiles of 128×64, for which 30 clusters of four run at once.
+const ONE_WAVE: [u32; 3] = [800, 230, 10_000];
+
+#[test]
+fn four_ctas_stand_before_eight_of_their_tile() {
+    let (eight, four) = ("128x80x64_cluster2x4", "128x80x64_cluster1x4");
+    let other = "128x128x64";
+    let costs = [(1000, eight), (1010, other), (1040, four)];
+    assert_eq!(reordered(&costs, ONE_WAVE), [four, eight, other]);
+    // 15 clusters of eight run at once, and then 16 tiles of theirs.
+    assert_eq!(reordered(&costs, [256 * 15, 230, 64])[0], four);
+    stay(&costs, [256 * 16, 230, 64]);
+}
+
+#[test]
+fn eight_ctas_stay_where_they_are_clearly_better_or_nothing_is_comparable() {
+    let (eight, four) = ("128x80x64_cluster2x4", "128x80x64_cluster1x4");
+    let wider = "128x128x64_cluster1x4";
+    let along_m = "cm_64x96x64_cluster1x4";
+    for costs in [
+        vec![(1000, eight), (1041, four)],
+        vec![(1000, eight), (1001, wider)],
+        vec![(1000, "64x96x64_cluster2x4"), (1001, along_m)],
+        vec![(1000, wider), (1001, eight), (1002, four)],
+        vec![(1000, "64x64x64_split8"), (1001, "64x64x64_split4")],
+        vec![],
+    ] {
+        stay(&costs, ONE_WAVE);
+    }
+}
+
+#[test]
+fn split_k_over_clusters_stands_before_a_split_inside_them_where_they_fill_the_gpu() {
+    let over = "128x64x64_splitk_cluster1x4";
+    let other = "128x80x64_split4";
+    for inside in ["128x64x64_split4", "64x64x64_split2"] {
+        let costs = [(1000, inside), (1001, other), (1080, over)];
+        for size in [ONE_WAVE, [800, 230, 127 * 64 + 1]] {
+            assert_eq!(reordered(&costs, size), [over, inside, other], "{size:?}");
+        }
+        for size in [
+            // Two waves, and less than seven tenths of one.
+            [1100, 230, 10_000],
+            [600, 230, 10_000],
+            [800, 230, 127 * 64],
+            // One row of tiles, and three columns for clusters of four.
+            [100, 1900, 10_000],
+            [1024, 190, 10_000],
+        ] {
+            stay(&costs, size);
+        }
+    }
+}
+
+#[test]
+fn a_split_inside_clusters_stays_where_it_is_clearly_better_or_has_eight_parts() {
+    let (inside, over) = ("128x64x64_split4", "128x64x64_splitk_cluster1x4");
+    stay(&[(1000, inside), (1081, over)], ONE_WAVE);
+    // 12 tiles in clusters of eight, of which 15 run at once.
+    let few = [190, 230, 10_000];
+    stay(&[(1000, "64x64x64_split8"), (1001, over)], few);
+    stay(&[(1000, inside), (1001, "128x64x64_streamk")], ONE_WAVE);
+    stay(&[(1000, inside), (1001, "128x64x64_cluster1x4")], ONE_WAVE);
+    stay(&[(1000, "128x64x64"), (1001, over)], ONE_WAVE);
+}
