@@ -351,7 +351,7 @@ def estimate(c, t, parts_at=None):
     first = multiplied_of(jnp.where(waves > 0, t["at_once"], left))
     whole = first + (1 + c["LATER_WAVES"] * t["large"]) * later + store
     whole = (whole + clusters) * (1 + SHARED_LOADS_MARGIN * t["coupled"])
-    apart = 1 + c["APART_MARGIN.0"] * t["two"] + c["APART_MARGIN.1"] * t["more"]
+    apart = 1 + c["APART_MARGIN"] * t["more"]
     whole = whole * apart
     whole = whole + t["stages"] * c["STAGE"] + c["UNHIDDEN"] * unhidden
     # Whole tiles to groups of CTAs where the counts allow, else all k-blocks at once.
@@ -416,7 +416,8 @@ KERNELS = {layout: tiles(layout) for layout in ("nn", "nt", "tn", "tt")}
 # eight had up to three more, which began when others had ended, and took up to twice as long.
 FITTING = [
     "h200-2026-11-28-waves.csv", "h200-2026-11-29.csv", "h200-2026-11-29-pairs.csv",
-    "h200-2026-11-29-lost.csv",
+    "h200-2026-11-29-lost.csv", "h200-2026-11-29-deep-wave.csv", "h200-2026-11-29-drawn.csv",
+    "h200-2026-11-29-later-pairs.csv",
 ]  # fmt: skip
 
 
@@ -454,7 +455,7 @@ def read(path, column):
 # What is fitted.
 FITTED = [
     "REQUEST.0", "REQUEST.1", "REQUEST.2", "SERVE.0", "SERVE.1", "SERVE.2", "MEETING.0",
-    "REACHES_L2.0", "REACHES_L2.1", "APART_MARGIN.0", "APART_MARGIN.1", "CLASSED", "LATER_WAVES",
+    "REACHES_L2.0", "REACHES_L2.1", "APART_MARGIN", "CLASSED", "LATER_WAVES",
     "SHARED.0", "SHARED.1", "RECEIVED_PER_CYCLE", "LATENCY.0", "LATENCY.1", "FROM_DRAM.1",
     "COUPLED.0", "COUPLED.1", "TWO_M64", "UNHIDDEN", "CLUSTER_LATENCY.0", "CLUSTER_LATENCY.1",
     "STORED_PER_CYCLE", "BETWEEN_TILES", "ORDER_BARRIER", "EXCHANGE_LATENCY.0",

@@ -140,11 +140,11 @@ const UNHIDDEN: u64 = 18;
 /// 256×128 tiles in clusters, which were not measured there, for an estimate that is 0.6 % lower.
 const SHARED_LOADS_MARGIN: u64 = 7;
 
-/// The 1000ths by which two classes of lines have to be better, and more: tiles of different classes
+/// The 1000ths by which four and eight classes of lines have to be better: tiles of different classes
 /// read the operand that they share from different places on, so that fewer of their requests meet.
-/// Of 170 launches with as many tiles as without classes, four and eight were 4 to 5 % slower than
+/// Of 170 launches with as many tiles as without classes, these were 4 to 5 % slower than
 /// estimated without this.
-const APART_MARGIN: (u64, u64) = (38, 116);
+const APART_MARGIN: u64 = 116;
 
 /// The percentage by which stream-K has to be better: its gain depends on rates that the
 /// other estimates do not use.
@@ -216,9 +216,8 @@ pub(super) fn under(
         _ => SHARED_LOADS_MARGIN,
     };
     let apart = match task.line_classes {
-        0 | 1 => 0,
-        2 => APART_MARGIN.0,
-        _ => APART_MARGIN.1,
+        0..=2 => 0,
+        _ => APART_MARGIN,
     };
     let cycles = cycles.plus(cluster).map(|cycles| {
         let cycles = cycles * (1000 + margin) / 1000;

@@ -4,12 +4,12 @@
 //! kernel that it prefers may be estimated to take so much longer. Each was judged on products that were drawn
 //! afterwards where it changes the choice (`docs/perf-log.md`, 2026-11-29).
 
-use gpu_kernels::KernelInfo;
+use gpu_kernels::{Family, KernelInfo};
 
 use super::choice::Fit;
-use super::cost::Cost;
+use super::cost::{Cost, Task};
 use super::line_classes;
-use crate::problem::{Problem, Target};
+use crate::problem::{CACHE_LINE, Problem, Target};
 
 /// A kernel with its cost, and how it can run the problem.
 type Costed = (Cost, KernelInfo, Fit);
@@ -18,10 +18,10 @@ type Costed = (Cost, KernelInfo, Fit);
 type Candidate<'a> = (&'a KernelInfo, &'a Fit);
 
 /// The percentage by which clusters of eight CTAs have to be better than clusters of four of the same
-/// tile, in one wave: they share both operands, so each CTA waits for CTAs that wait for others. 26
-/// products take 2.4 % less time back to back, and 0.4 % more cold ("Code that is there, and whole rows of
-/// tiles").
-const OF_EIGHT_MARGIN: u64 = 4;
+/// tile, in one wave: they share both operands, so each CTA waits for CTAs that wait for others. With 4,
+/// 26 products take 2.4 % less time back to back, and 0.4 % more cold ("Code that is there, and whole rows of
+/// tiles"); with 8, other 110 take 1.4 and 0.1 % less ("Clusters in one deep wave").
+const OF_EIGHT_MARGIN: u64 = 8;
 
 /// The percentage by which two or four parts of K inside a cluster have to be better than split-K over
 /// clusters, for a deep product of several rows and columns of tiles on most SMs: CTAs inside share
@@ -33,6 +33,21 @@ const SPLIT_INSIDE_MARGIN: u64 = 8;
 /// longer cold, and 1 back to back.
 const DEEP: u32 = 128;
 
+/// The percentage by which kernels without clusters have to be better than clusters that share loads, for
+/// one wave of small tiles on most SMs whose operands begin in mid-line: many CTAs ask L2 for each line,
+/// and it is served to each of them. 78 products take 2.3 % less time cold, and 8.0 back to back; with 20,
+/// others take 3.3 and 1.0 % longer ("Clusters in one deep wave").
+const ALONE_MARGIN: u64 = 8;
+
+/// The shorter side of a tile that is small in that sense.
+const SMALL: u32 = 96;
+
+/// The K from which on clusters make up for the time in which their stages are filled.
+const FILLED: u32 = 2048;
+
+/// The rows and columns of tiles from which on many CTAs ask for the same lines.
+const SEVERAL: u32 = 3;
+
 /// Puts the kernel that a rule prefers to the first of `sorted` before it, if there is one. `sees` is the
 /// problem as a kernel sees it.
 pub(super) fn put_first<'a>(
@@ -40,8 +55,16 @@ pub(super) fn put_first<'a>(
     target: &Target,
     sees: impl Fn(&Fit) -> &'a Problem,
 ) {
-    let is_one_wave = |(kernel, fit): Candidate| {
-        tiles(kernel, fit, sees(fit)) <= target.clusters_at_once(kernel).into()
+    let tiles = |(kernel, fit): Candidate| {
+        let problem = sees(fit);
+        let grid = line_classes::grid(kernel, problem, fit.classes);
+        u64::from(grid.tiles()) * u64::from(problem.batches)
+    };
+    let is_one_wave = |kernel: Candidate| tiles(kernel) <= target.clusters_at_once(kernel.0).into();
+    // On more than seven tenths of the SMs.
+    let fills_one_wave = |kernel: Candidate| {
+        let ctas = tiles(kernel) * u64::from(kernel.0.cluster.ctas());
+        is_one_wave(kernel) && 10 * ctas > 7 * u64::from(target.sms)
     };
     prefer(sorted, OF_EIGHT_MARGIN, |eight, four| {
         let sharing = [eight, four].map(|(kernel, _)| kernel.cluster.sharing());
@@ -51,25 +74,34 @@ pub(super) fn put_first<'a>(
             && four.0.stream_k_bytes == 0
             && is_one_wave(eight)
     });
-    let ctas =
-        |(kernel, fit): Candidate| tiles(kernel, fit, sees(fit)) * u64::from(kernel.cluster.ctas());
     prefer(sorted, SPLIT_INSIDE_MARGIN, |inside, over| {
         let (kernel, fit) = inside;
         matches!(kernel.cluster.k, 2..=4)
             && sees(fit).k.div_ceil(kernel.block.k) >= DEEP
-            && is_one_wave(inside)
-            // Seven tenths of the SMs.
-            && 10 * ctas(inside) > 7 * u64::from(target.sms)
+            && fills_one_wave(inside)
             && over.0.leaves_sums
             && over.0.cluster.sharing() > 1
             && has_tiles_for_all_ctas(over.0, sees(over.1))
     });
+    prefer(sorted, ALONE_MARGIN, |alone, sharing| {
+        sharing.0.cluster.sharing() > 1
+            && sharing.0.stream_k_bytes == 0
+            && fills_one_wave(alone)
+            && asks_alone_for_lines_of_many(alone, sees(alone.1))
+    });
 }
 
-/// Tiles of all clusters.
-fn tiles(kernel: &KernelInfo, fit: &Fit, problem: &Problem) -> u64 {
-    let grid = line_classes::grid(kernel, problem, fit.classes);
-    u64::from(grid.tiles()) * u64::from(problem.batches)
+/// Whether small tiles without clusters ask L2 for lines in whose middle an operand begins, many CTAs for
+/// each of them, and for so long that clusters make up for their start.
+fn asks_alone_for_lines_of_many((kernel, fit): Candidate, problem: &Problem) -> bool {
+    let task = Task::of(kernel, problem, fit.packed, fit.classes);
+    kernel.family == Family::Hopper
+        && kernel.cluster.ctas() == 1
+        && kernel.stream_k_bytes == 0
+        && kernel.block.m.min(kernel.block.n) <= SMALL
+        && task.k >= FILLED
+        && task.grid.tiles_m.min(task.grid.tiles_n) >= SEVERAL
+        && task.alignment.a.min(task.alignment.b) < CACHE_LINE
 }
 
 /// Whether there are several rows and several columns of tiles, and as many as a cluster has CTAs: the

@@ -7,7 +7,7 @@ use gpu_kernels::{Arch, DType, Family, KernelInfo, Major, Schedule};
 
 use super::check;
 use super::choice::{Fit, Request};
-use super::cost::{self, Task};
+use super::cost::{self, Cost, Task};
 use super::line_classes;
 use super::preferred;
 use super::when_to_pack;
@@ -20,6 +20,12 @@ use crate::sum_order::SumOrder;
 /// worth measuring: such a C has few elements compared to A or B, and the direction of
 /// its writes matters little.
 const NARROW: u32 = 64;
+
+/// The 1000ths by which a kernel has to be estimated better with two classes of lines than without: where
+/// the gain is less, 32 products drawn for this take 0.6 % longer with them. Between kernels there is no such
+/// margin; with 38 there, other 32 products took 2 % longer (`docs/perf-log.md`, "Clusters in one deep
+/// wave").
+const TWO_CLASSES_MARGIN: u64 = 30;
 
 /// The kernels worth running, best first, and how each can run the problem. There is at
 /// least one.
@@ -125,7 +131,11 @@ pub(super) fn ranked(
         let in_classes = counts.map(|classes| cost(Fit { classes, ..fit }));
         // Of equal costs, the last is taken, which is without classes.
         let each = in_classes.chain([cost(fit)]);
-        each.max_by_key(|(cost, ..)| Reverse(*cost))
+        let with_margin = |cost: Cost, classes| match classes {
+            2 => cost.mean * (1000 + TWO_CLASSES_MARGIN) / 1000,
+            _ => cost.mean,
+        };
+        each.max_by_key(|(cost, _, fit)| Reverse((with_margin(*cost, fit.classes), *cost)))
             .expect("one has no classes")
     };
     let may_gain = |kernel: &KernelInfo, fit: &Fit| {

@@ -5,8 +5,8 @@ use super::super::cost::Cost;
 use super::super::preferred::put_first;
 use super::*;
 
-/// The names of these f16 kernels of row-major A and B along K, which are sorted by their costs,
-/// with those that are preferred first, for a product of this size.
+/// The names of these f16 kernels of A and B along K, which are sorted by their costs, with those that
+/// are preferred first, for a product of this size.
 fn reordered<'a>(costs: &[(u64, &'a str)], [m, n, k]: [u32; 3]) -> Vec<&'a str> {
     const WITHOUT_PACKING: Fit = Fit {
         transposed: false,
@@ -25,7 +25,10 @@ fn reordered<'a>(costs: &[(u64, &'a str)], [m, n, k]: [u32; 3]) -> Vec<&'a str> 
             (cost, *kernel.unwrap(), WITHOUT_PACKING)
         })
         .collect();
-    let problem = problem(DType::F16, m, n, k);
+    let problem = Problem {
+        b: Strides::new(1, k.into()),
+        ..problem(DType::F16, m, n, k)
+    };
     put_first(&mut sorted, &H200, |_| &problem);
     let name = |kernel: KernelInfo| kernel.name.strip_prefix("hopper_f16_ak_bk_").unwrap();
     sorted
@@ -46,7 +49,7 @@ const ONE_WAVE: [u32; 3] = [800, 230, 10_000];
 fn four_ctas_stand_before_eight_of_their_tile() {
     let (eight, four) = ("128x80x64_cluster2x4", "128x80x64_cluster1x4");
     let other = "128x128x64";
-    let costs = [(1000, eight), (1010, other), (1040, four)];
+    let costs = [(1000, eight), (1010, other), (1080, four)];
     assert_eq!(reordered(&costs, ONE_WAVE), [four, eight, other]);
     // 15 clusters of eight run at once, and then 16 tiles of theirs.
     assert_eq!(reordered(&costs, [256 * 15, 230, 64])[0], four);
@@ -59,7 +62,7 @@ fn eight_ctas_stay_where_they_are_clearly_better_or_nothing_is_comparable() {
     let wider = "128x128x64_cluster1x4";
     let along_m = "cm_64x96x64_cluster1x4";
     for costs in [
-        vec![(1000, eight), (1041, four)],
+        vec![(1000, eight), (1081, four)],
         vec![(1000, eight), (1001, wider)],
         vec![(1000, "64x96x64_cluster2x4"), (1001, along_m)],
         vec![(1000, wider), (1001, eight), (1002, four)],
@@ -103,4 +106,44 @@ fn a_split_inside_clusters_stays_where_it_is_clearly_better_or_has_eight_parts()
     stay(&[(1000, inside), (1001, "128x64x64_streamk")], ONE_WAVE);
     stay(&[(1000, inside), (1001, "128x64x64_cluster1x4")], ONE_WAVE);
     stay(&[(1000, "128x64x64"), (1001, over)], ONE_WAVE);
+}
+
+#[test]
+fn clusters_that_share_loads_stand_before_small_tiles_without_them_in_one_deep_wave() {
+    // 13 rows and 8 columns of 64×64 tiles; the lines of both operands begin in mid-line.
+    const K: u32 = 2056;
+    const DEEP_WAVE: [u32; 3] = [800, 472, K];
+    let (alone, sharing) = ("64x64x64_pingpong", "64x64x64_cluster2x4");
+    let costs = [(1000, alone), (1001, "64x64x128"), (1080, sharing)];
+    let first = [sharing, alone, "64x64x128"];
+    assert_eq!(reordered(&costs, DEEP_WAVE), first);
+    for size in [
+        // A lesser K, lines that begin on cache lines, two waves, less than seven tenths of one.
+        [800, 472, 2040],
+        [800, 472, 2112],
+        [1100, 472, K],
+        [800, 440, K],
+        // Two rows and two columns of tiles.
+        [128, 4096, K],
+        [4096, 128, K],
+    ] {
+        stay(&costs, size);
+    }
+    stay(&[(1000, alone), (1081, sharing)], DEEP_WAVE);
+    for (not_alone_or_large, size) in [
+        ("128x128x64", [1500, 1000, K]),
+        ("128x64x64_streamk", [1500, 500, K]),
+        ("64x64x64_split2", [500, 500, K]),
+        ("64x128x64_cluster2x1", [1000, 1000, K]),
+    ] {
+        stay(&[(1000, not_alone_or_large), (1001, sharing)], size);
+    }
+    for not_sharing in [
+        "64x64x128",
+        "64x64x64_split2",
+        "128x64x64_streamk",
+        "128x64x64_splitk_cluster1x2",
+    ] {
+        stay(&[(1000, alone), (1001, not_sharing)], DEEP_WAVE);
+    }
 }
