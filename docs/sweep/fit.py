@@ -40,7 +40,7 @@ SHARED_BYTES = 232448
 # Of the SMs of an H200 in a cold launch.
 MHZ = 1830
 LIBRARY = Path(__file__).parents[2]
-ENTRY = LIBRARY / "gpu-kernels/src/entry.rs"
+ENTRY = LIBRARY / "gpu-kernels/src/entry/list.rs"
 COST = [
     LIBRARY / "host/src/select" / name
     for name in ("cost.rs", "cost/k_block.rs", "cost/work.rs", "cost/epilogue.rs")
