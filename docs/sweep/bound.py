@@ -3,7 +3,7 @@
     python3 docs/sweep/bound.py CSV...
 
 It needs NumPy, JAX and scikit-learn. Boosted trees learn ln(time / estimate) of every launch in the files,
-cold and sustained, from what the estimate of fit.py knows, the estimate itself, and the kernel and the
+cold and sustained, from what the estimate of cost.py knows, the estimate itself, and the kernel and the
 product. They are judged on products that they have not seen: six times, a sixth of the products is
 held out. The program prints what is lost against the fastest kernel measured
 
@@ -19,8 +19,9 @@ more with both times.
 import csv
 import sys
 
-import fit
+import cost
 import numpy as np
+from fit import waited
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 FOLDS = 6
@@ -34,14 +35,14 @@ def read(path):
         m, n, k = (int(row[name]) for name in "mnk")
         layout, name = row["layout"], row["kernel"].split("_", 4)[-1]
         pitches = (k if layout[0] == "n" else m, n if layout[1] == "n" else k, n)
-        tile = fit.KERNELS[layout].get(name)
+        tile = cost.KERNELS[layout].get(name)
         is_ours = tile is not None and tile[4] in SCHEDULES and row["implementation"][:8] == "tilewise"
         if any(pitch % 8 for pitch in pitches) or not is_ours or not row["cold_ms"]:
             continue
         classes = int(row.get("line_classes") or 1)
         product = (path, m, n, k, layout, row["dtype"])
-        of = fit.features(tile, m, n, k, layout, row["schedule"] == "split-k", 0, classes)
-        if fit.waited(path, of):
+        of = cost.features(tile, m, n, k, layout, row["schedule"] == "split-k", 0, classes)
+        if waited(path, of):
             continue
         times = [float(row[name] or "nan") for name in ("cold_ms", "sustained_ms")]
         launches.setdefault((product, name, row["schedule"], classes), (product, tile, of, times))
@@ -52,7 +53,7 @@ def numbers(product, tile, of):
     """What the trees know of a launch, beside the estimates."""
     _, m, n, k, layout, _ = product
     height, width, depth, stages, schedule, arguments, is_turned, _ = tile
-    rows, columns, lies = (n, m, fit.turned(layout)) if is_turned else (m, n, layout)
+    rows, columns, lies = (n, m, cost.turned(layout)) if is_turned else (m, n, layout)
     known = [value for name, value in sorted(of.items()) if name != "counts"]
     cluster = (*arguments, 1, 1)[:2]
     kernel = [height, width, depth, stages, SCHEDULES.index(schedule), *cluster, is_turned]
@@ -62,9 +63,9 @@ def numbers(product, tile, of):
 
 def main():
     launches = [launch for path in sys.argv[1:] for launch in read(path)]
-    constants, table = fit.LIBRARY_HAS, fit.table([of for _, _, of, _ in launches])
-    estimates = [np.log(cycles) for cycles in fit.launched(constants, table)]
-    compared = np.log(np.asarray(fit.compared(constants, table)))
+    constants, table = cost.LIBRARY_HAS, cost.table([of for _, _, of, _ in launches])
+    estimates = [np.log(cycles) for cycles in cost.launched(constants, table)]
+    compared = np.log(np.asarray(cost.compared(constants, table)))
     known = np.array([numbers(*launch[:3]) for launch in launches], float)
     known = np.column_stack([known, *estimates])
     times = np.log(np.array([launch[3] for launch in launches]))

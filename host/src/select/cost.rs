@@ -85,10 +85,12 @@
 //! copies an operand element by element, these copies are a lower bound of `k_block`.
 //!
 //! The number of waves decides between tiles: a large tile computes more for
-//! each byte it loads, but leaves SMs idle in the last wave. The rates
-//! (`cost/k_block.rs`, `cost/work.rs`) are those of an SM of an H100 or H200. Other devices have other rates, but
-//! similar ratios between their units, and a comparison needs only the ratios.
+//! each byte it loads, but leaves SMs idle in the last wave. The rates (`cost/k_block.rs`,
+//! `cost/work.rs`, `cost/along_k.rs`) are those of an SM of an H100 or H200. Other devices have other
+//! rates, but similar ratios between their units, and a comparison needs only the ratios.
 
+mod along_k;
+mod bytes;
 mod epilogue;
 mod k_block;
 mod task;

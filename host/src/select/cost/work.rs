@@ -6,8 +6,9 @@
 //! against the fastest one small, among those that choose the kernels known to be fast on the suite
 //! `hopper`; `docs/sweep/README.md` says which files have which weight.
 
-use gpu_kernels::{Family, KernelInfo, TileGrid};
+use gpu_kernels::{Family, KernelInfo};
 
+use super::bytes::Bytes;
 use super::epilogue;
 use super::k_block::{KBlock, k_blocks, tiles};
 use super::task::{Task, in_mid_sector};
@@ -18,10 +19,6 @@ use crate::select::registers;
 /// it delivers to one SM: an H200 reads the weights of linear layers at 4.1 TB/s by 128 CTAs, 3.6 by
 /// 80 and 2.9 by 56.
 const FROM_DRAM: (u64, u64) = (17, 26);
-
-/// FLOP per byte of A, B and C above which the tensor cores take more than twice as long as DRAM, on
-/// an H200.
-const FLOP_PER_BYTE: u64 = 500;
 
 /// The percentage of the time of a tile's bytes on their way to L2 that the multiplies of the next tile
 /// hide: its consumers go on when C is in shared memory, and the copy engine stores it. Without this,
@@ -42,7 +39,7 @@ const STAGED_IN_TURN: u64 = 800;
 const TWO_M64: u64 = 890;
 
 /// Bytes of C, or of accumulators for another CTA, per cycle that an SM stores.
-const STORED_PER_CYCLE: u64 = 26;
+pub(super) const STORED_PER_CYCLE: u64 = 26;
 
 /// Cycles between the multiplies of one tile and the multiplies of the next, without the
 /// cycles of the stores of C.
@@ -77,46 +74,6 @@ const EXCHANGE_LATENCY: (u64, u64) = (500, 200);
 /// at 55, and 73 in 64×192 tiles without; 2768×2320×72 nt takes 11.7 in 128×136 tiles, and 10.7 in 128×208.
 const MID_SECTOR_STORE: u64 = 100;
 
-/// Cycles from the stores of a CTA's accumulators, past the fence in L2, to another CTA's
-/// loads of them.
-const FIX_UP_LATENCY: u64 = 4270;
-
-/// Bytes of another CTA's accumulators per cycle that a CTA loads and adds.
-const ADDED_PER_CYCLE: u64 = 26;
-
-/// Cycles that stream-K takes longer where ranges of k-blocks cross from one tile to the next, so
-/// that a CTA writes and reduces.
-const CROSSING: u64 = 5326;
-
-/// Cycles from the last store of a product under split-K to the first addition of the launch
-/// behind it, and the time of that launch without its loads: with operands from DRAM, and with
-/// operands in L2, where launches follow each other closely. With 5771 and 3400, products drawn where less
-/// changes the choice took 1 to 3 % longer cold and 4 to 8 back to back; with 3371 and 2200, others take as
-/// long (`docs/perf-log.md`, "Split-K costs less than it did").
-const REDUCE_LATENCY: (u64, u64) = (4171, 2800);
-
-/// The same behind kernels that load through registers: with 800 and 600 less, products drawn take 2 to 8 %
-/// longer.
-const REDUCE_LATENCY_BEHIND_REGISTERS: (u64, u64) = (4971, 3400);
-
-/// The further cycles for each part of a tile with operands from DRAM: 360×176×6200 nt in ten parts was
-/// estimated 2 µs shorter than it is on an H200, cold, and clusters of the sweep of 2026-11-27 with one or
-/// two parts 0.5 µs longer. With operands in L2 there is no such difference.
-const EACH_PART: u64 = 80;
-
-/// Bytes of accumulators per cycle and SM that the launch behind a product under split-K adds.
-const REDUCED_PER_CYCLE: u64 = 15;
-
-/// The percentage by which split-K without clusters takes longer than the rest of the estimate says:
-/// fits to all products and to half of them gave 21 and 22, and the choice is as good with 15 to 25.
-const SPLIT_K_MARGIN: u64 = 18;
-
-/// The percentage by which split-K by clusters whose ranges of k-blocks cross from tile to tile has to be
-/// better: their CTAs no longer read what they share with other clusters at the same time.
-/// 64×5120×27648 nt, weights of 283 MB, was estimated shorter so than under stream-K, and takes 10 %
-/// longer on an H200, cold. Loads through registers take so long that it makes no difference to them.
-const CROSSING_MARGIN: u64 = 8;
-
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
 /// type per consumer.
 fn stages_in_parts(kernel: &KernelInfo) -> bool {
@@ -146,78 +103,6 @@ pub(super) enum Source {
     L2,
 }
 
-/// Bytes of A, B and C, and the FLOP done with them.
-struct Bytes {
-    a: u64,
-    b: u64,
-    c: u64,
-    flop: u64,
-}
-
-impl Bytes {
-    fn of(kernel: &KernelInfo, task: &Task) -> Bytes {
-        let (height, width) = kernel.cluster_tile();
-        let covered = |lines: u32, tiles: u32, extent: u32| {
-            u64::from(lines).min(u64::from(tiles) * u64::from(extent))
-        };
-        let m = covered(task.rows, task.grid.tiles_m, height);
-        let n = covered(task.columns, task.grid.tiles_n, width);
-        let bytes = |one: u64, other: u64, matrices: u32| {
-            let elements = one.saturating_mul(other).saturating_mul(matrices.into());
-            elements.saturating_mul(kernel.input.bytes().into())
-        };
-        let k = u64::from(task.k);
-        Bytes {
-            a: bytes(m, k, task.matrices[0]),
-            b: bytes(k, n, task.matrices[1]),
-            c: bytes(m, n, task.batches),
-            flop: (2 * m)
-                .saturating_mul(n)
-                .saturating_mul(k)
-                .saturating_mul(task.batches.into()),
-        }
-    }
-
-    /// Whether arithmetic takes so long that it makes no difference where the operands are.
-    fn hidden_by_arithmetic(&self) -> bool {
-        self.flop / self.all().max(1) > FLOP_PER_BYTE
-    }
-
-    fn all(&self) -> u64 {
-        self.a.saturating_add(self.b).saturating_add(self.c)
-    }
-
-    /// What comes from DRAM again where `left` tiles are cut at different depths, so that the tiles
-    /// that read the same lines do so at times of their own.
-    ///
-    /// Of R readers of an operand, spread evenly over its depth, one finds its line in L2 if another
-    /// has read it within the part f of both operands that L2 holds. So a line comes from DRAM
-    /// R · (1 − f)^(R − 1) times, and at least once: 1.8 times for two readers of weights of 283 MB
-    /// (256×5120×27648), 2.4 for ten readers of 212 MB (2048×3584×18944).
-    fn again(&self, grid: TileGrid, left: u64, target: &Target) -> u64 {
-        const ONE: u64 = 1 << 16;
-        // An operand that is read all the time stays in half of L2.
-        let held = (target.l2_bytes / 2).saturating_mul(ONE) / self.a.saturating_add(self.b).max(1);
-        let missed = ONE - held.min(ONE);
-        let tiles = [grid.tiles_m, grid.tiles_n].map(u64::from);
-        // The tiles left, in a square as far as the grid allows.
-        let readers =
-            |along: u64, across: u64| across.min(left / along.min(left.isqrt()).max(1)).max(1);
-        let of = |operand: u64, readers: u64| {
-            let mut times = readers * ONE;
-            for _ in 1..readers {
-                times = times * missed / ONE;
-                if times <= ONE {
-                    return 0;
-                }
-            }
-            (u128::from(operand) * u128::from(times - ONE) / u128::from(ONE)) as u64
-        };
-        let of_a = of(self.a, readers(tiles[0], tiles[1]));
-        of_a.saturating_add(of(self.b, readers(tiles[1], tiles[0])))
-    }
-}
-
 /// The quantities that an estimate is made from; all times are in cycles.
 pub(super) struct Work {
     /// Number of cluster tiles.
@@ -225,11 +110,11 @@ pub(super) struct Work {
     /// Number of cluster tiles that run at once.
     pub(super) at_once: u64,
     /// Number of k-blocks of one CTA for one tile.
-    k_blocks: u64,
+    pub(super) k_blocks: u64,
     /// What one k-block takes.
-    k_block: KBlock,
+    pub(super) k_block: KBlock,
     /// Time from a tile's last k-block to its last byte of C.
-    store: u64,
+    pub(super) store: u64,
     /// The same behind loads and multiplies of another tile, under ping-pong.
     store_beside_loads: u64,
     /// What classes of lines cost a tile.
@@ -239,27 +124,25 @@ pub(super) struct Work {
     /// Whether the main loop of the next tile hides the store.
     ping_pong: bool,
     /// Bytes of a tile's accumulators.
-    accumulators: u64,
+    pub(super) accumulators: u64,
     /// The share of one cluster tile in the bytes of A, B and C from and to DRAM, each once.
-    tile_bytes: u64,
+    pub(super) tile_bytes: u64,
     /// The same share of what comes from DRAM again where tiles do not share their reads.
-    bytes_again: u64,
+    pub(super) bytes_again: u64,
     /// Whether arithmetic takes so long that it makes no difference where the operands are.
     pub(super) hidden_by_arithmetic: bool,
     /// CTAs of a cluster.
-    cluster_ctas: u64,
+    pub(super) cluster_ctas: u64,
     /// Whether the kernel stores no C, so that each tile has one part at least.
-    leaves_sums: bool,
+    pub(super) leaves_sums: bool,
     /// Whether the tiles are one row or one column.
-    is_line: bool,
+    pub(super) is_line: bool,
     /// Whether loads go through TMA.
-    by_tma: bool,
-    /// The time of the launch behind a product under split-K, without its loads.
-    reduce_latency: u64,
-    /// Further cycles of it for each part of a tile.
-    each_part: u64,
+    pub(super) by_tma: bool,
+    /// Where the launch finds its operands.
+    pub(super) source: Source,
     /// SMs of the GPU.
-    sms: u64,
+    pub(super) sms: u64,
 }
 
 impl Work {
@@ -307,15 +190,6 @@ impl Work {
             + epilogue::cycles(kernel, &task.epilogue)
             + exchange;
         let in_mid_sector = in_mid_sector(task.alignment.c);
-        let by_tma = !registers::are_loaded_through(kernel);
-        let latency = match by_tma {
-            true => REDUCE_LATENCY,
-            false => REDUCE_LATENCY_BEHIND_REGISTERS,
-        };
-        let (reduce_latency, each_part) = match source {
-            Source::Dram => (latency.0, EACH_PART),
-            Source::L2 => (latency.1, 0),
-        };
         Work {
             tiles,
             at_once,
@@ -333,9 +207,8 @@ impl Work {
             cluster_ctas: cluster.ctas().into(),
             leaves_sums: kernel.leaves_sums,
             is_line: grid.tiles_m == 1 || grid.tiles_n == 1,
-            by_tma,
-            reduce_latency,
-            each_part,
+            by_tma: !registers::are_loaded_through(kernel),
+            source,
             sms: target.sms.max(1).into(),
         }
     }
@@ -371,7 +244,7 @@ impl Work {
     }
 
     /// Time in which DRAM delivers `bytes` to `clusters` clusters.
-    fn dram_time(&self, bytes: u64, clusters: u64) -> u64 {
+    pub(super) fn dram_time(&self, bytes: u64, clusters: u64) -> u64 {
         let (all, one) = FROM_DRAM;
         let asked = one * clusters * self.cluster_ctas;
         bytes / asked.clamp(1, all * self.sms)
@@ -385,7 +258,7 @@ impl Work {
     }
 
     /// Time of a wave of `tiles` whole tiles, between two others.
-    fn wave(&self, tiles: u64) -> u64 {
+    pub(super) fn wave(&self, tiles: u64) -> u64 {
         if self.ping_pong {
             let dram = self.dram_time(tiles * self.tile_bytes, tiles);
             let ctas = tiles * self.cluster_ctas;
@@ -419,113 +292,5 @@ impl Work {
         };
         // The first wave stands behind no store, and nothing hides the store of the last one.
         self.multiplied(first) + later + apart + self.store
-    }
-
-    /// The fewest cycles under stream-K, and the number of CTAs in the last wave that
-    /// achieves them.
-    pub(super) fn stream_k(&self) -> (u64, u64) {
-        let (waves, left) = (self.tiles / self.at_once, self.tiles % self.at_once);
-        let whole = waves * self.wave(self.at_once);
-        if left == 0 {
-            return (whole, 1);
-        }
-        // Either every tile gets the same number of CTAs, two or more; or all CTAs take
-        // part, and some of them have parts of two tiles.
-        let most = self.k_blocks.min(self.at_once / left);
-        let all = self.at_once.min(left * self.k_blocks);
-        let counts = (2..=most).map(|each| each * left).chain([all]);
-        let last = |ctas: u64| {
-            // The number of CTAs whose accumulators the CTA that finishes a tile reads.
-            let peers = match ctas % left {
-                0 => ctas / left - 1,
-                // A CTA's k-blocks do not end with a tile, so one more CTA has a part of it.
-                _ => ctas.div_ceil(left),
-            };
-            if peers == 0 {
-                self.wave(left)
-            } else {
-                let (again, crossing) = match ctas % left {
-                    0 => (0, 0),
-                    _ => (self.bytes_again, CROSSING),
-                };
-                let dram = self.dram_time(left * (self.tile_bytes + again), ctas);
-                let k_blocks = match ctas % left {
-                    0 => self.k_blocks.div_ceil(ctas / left),
-                    _ => (left * self.k_blocks).div_ceil(ctas),
-                };
-                let multiply = k_blocks * self.k_block.cycles(ctas);
-                let multiply = multiply.max(dram);
-                let write = self.accumulators / STORED_PER_CYCLE;
-                let read = peers * self.accumulators / ADDED_PER_CYCLE;
-                multiply + write + FIX_UP_LATENCY + crossing + read + self.store
-            }
-        };
-        let best = counts.map(|ctas| (whole + last(ctas), ctas)).min();
-        best.expect("all is a count")
-    }
-
-    /// The fewest cycles under split-K, and the number of clusters that achieves them: an equal number
-    /// for each tile, or, of kernels that leave their sums, all, which then share all tiles. `None`
-    /// where tiles are not cut: they fill the GPU, or have one k-block.
-    pub(super) fn split_k(&self) -> Option<(u64, u64)> {
-        if self.tiles == 0 || self.tiles > self.at_once && !self.leaves_sums {
-            return None;
-        }
-        // The kernel counts the k-blocks of tiles that are cut in 32 bits.
-        let may_cut = self.all_k_blocks() <= u32::MAX.into();
-        let least = if self.leaves_sums { 1 } else { 2 };
-        let most = match may_cut {
-            true => self.k_blocks.min((self.at_once / self.tiles).max(2)),
-            false => 1,
-        };
-        let counts = (least..=most).map(|each| each * self.tiles);
-        // With more waves there is little to gain, and all tiles have their sums in the workspace. In
-        // a grid of several rows and columns, tiles that share an operand would read it at different
-        // times: 512×544×8192 tn takes 22 µs so on an H200, cold, and 20 with three parts a tile. Loads
-        // through registers take longer than that: 113×7034×15718 nt, 2×55 tiles, takes 6 % less.
-        let may_cross = self.leaves_sums
-            && (self.is_line || !self.by_tma)
-            && !self.tiles.is_multiple_of(self.at_once)
-            && self.tiles < 4 * self.at_once
-            && self.k_blocks > 1
-            && may_cut;
-        let all = may_cross.then_some(self.at_once);
-        counts
-            .chain(all)
-            .map(|clusters| (self.split_k_by(clusters), clusters))
-            .min()
-    }
-
-    /// K-blocks of all tiles.
-    fn all_k_blocks(&self) -> u64 {
-        self.tiles.saturating_mul(self.k_blocks)
-    }
-
-    /// Cycles under split-K by so many clusters.
-    pub(super) fn split_k_by(&self, clusters: u64) -> u64 {
-        let at_once = clusters.min(self.at_once);
-        let waves = clusters.div_ceil(self.at_once);
-        let crosses = !clusters.is_multiple_of(self.tiles);
-        // Tiles whose sums a cluster leaves, all parts, and what comes from DRAM again.
-        let (tiles, parts, again) = if crosses {
-            let again = self.tiles % clusters * self.bytes_again;
-            (self.tiles / clusters + 2, clusters + self.tiles, again)
-        } else {
-            (1, clusters, 0)
-        };
-        let k_blocks = self.all_k_blocks().div_ceil(clusters);
-        let dram = self.dram_time(self.tiles * self.tile_bytes + again, at_once);
-        let k_block = self.k_block.cycles(at_once * self.cluster_ctas);
-        let multiply = (waves * k_blocks * k_block).max(dram);
-        let write = waves * tiles * self.accumulators / STORED_PER_CYCLE;
-        let accumulators = parts * self.cluster_ctas * self.accumulators;
-        let read = accumulators / (REDUCED_PER_CYCLE * self.sms);
-        let margin = match self.leaves_sums {
-            false => SPLIT_K_MARGIN,
-            true if crosses && self.by_tma => CROSSING_MARGIN,
-            true => 0,
-        };
-        let reduce = self.reduce_latency + self.each_part * clusters / self.tiles + read;
-        (multiply + write + reduce) * (100 + margin) / 100
     }
 }
