@@ -30,8 +30,8 @@ const GROUPS_OF_GPC: [u32; 8] = [1, 2, 3, 4, 5, 6, 8, 16];
 /// Those that are compared for clusters that are dealt in turn: multiples of the number of GPCs.
 const GROUPS_IN_TURN: [u32; 4] = [8, 16, 32, 64];
 
-/// An order in turn may need so many times the bytes from DRAM of another for the requests that meet.
-const MORE_BYTES: f64 = 1.02;
+/// An order that gains otherwise may need so many times the bytes from and to DRAM of the one of the fewest.
+pub(super) const MORE_BYTES: f64 = 1.02;
 
 /// The operands whose requests can meet, because they are not multicast.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@ mod batch_invariant;
 mod choices;
 mod epilogues;
 mod eviction;
+mod forced;
 mod line_classes;
 mod overlap;
 mod packing;
@@ -348,97 +349,6 @@ fn clusters_are_counted_whole() {
             reason: Rejection::Clusters { cluster_ctas: 2 }
         }
     );
-}
-
-#[test]
-fn what_is_forced_is_taken_or_refused() {
-    let half = problem(DType::F16, 4096, 4096, 4096);
-    let of = |request: &Request| choose(CATALOG, &half, &H200, request);
-    let request = Request {
-        family: Some(Family::TensorCore),
-        order: Some(TileOrder::ColumnMajor),
-        schedule: Some(Schedule::Persistent),
-        ..Request::default()
-    };
-    let choice = of(&request).unwrap();
-    assert_eq!(choice.kernel.name, "tc_f16_kn");
-    assert_eq!(choice.order, TileOrder::ColumnMajor);
-    assert_eq!(choice.schedule, Schedule::Persistent);
-
-    let grid2d = Request {
-        schedule: Some(Schedule::Grid2d),
-        ..Request::default()
-    };
-    let choice = of(&grid2d).unwrap();
-    assert_eq!(choice.kernel.name, "hopper_kn", "the pair is a cluster");
-    assert_eq!(choice.order, TileOrder::RowMajor);
-    assert_eq!(ctas(&choice, 132), (16, 32));
-    let order = TileOrder::GroupedM { size: 4 };
-    let error = of(&Request {
-        order: Some(order),
-        ..grid2d
-    });
-    assert_eq!(error.unwrap_err(), Error::OrderIgnored { order });
-
-    let block = Block {
-        m: 64,
-        n: 128,
-        k: 64,
-    };
-    let request = Request {
-        block: Some(block),
-        ..Request::default()
-    };
-    assert_eq!(of(&request).unwrap().kernel.name, "hopper_kn_64");
-
-    let named = |name: &str| Request {
-        kernel: Some(name.into()),
-        ..Request::default()
-    };
-    match of(&named("hopper")).unwrap_err() {
-        Error::UnknownKernel { name, known } => {
-            assert_eq!(name, "hopper");
-            assert_eq!(known.len(), KERNELS.len());
-        }
-        other => panic!("{other}"),
-    }
-    let refusal = of(&named("kn_hopper")).unwrap_err().to_string();
-    let most_similar = "the most similar are hopper_kn";
-    assert!(refusal.contains(most_similar), "{refusal}");
-    let refused = |request: &Request, target: &Target, catalog: Catalog| match choose(
-        catalog, &half, target, request,
-    )
-    .unwrap_err()
-    {
-        Error::KernelCannotRun { reason, .. } => reason,
-        other => panic!("{other}"),
-    };
-    assert_eq!(
-        refused(&named("tiled_f32"), &H200, CATALOG),
-        Rejection::Input {
-            reads: DType::F32,
-            problem: DType::F16
-        }
-    );
-    let family = Request {
-        family: Some(Family::Naive),
-        ..named("hopper_kn")
-    };
-    assert_eq!(
-        refused(&family, &H200, CATALOG),
-        Rejection::Family {
-            family: Family::Hopper
-        }
-    );
-    let unbuilt = Catalog {
-        is_built: |_| false,
-        ..CATALOG
-    };
-    assert_eq!(
-        refused(&named("hopper_kn"), &H200, unbuilt),
-        Rejection::NotBuilt
-    );
-    assert_eq!(candidates(unbuilt, &half, &H200).count(), 0);
 }
 
 #[test]

@@ -13,15 +13,12 @@
 
 use gpu_kernels::{Family, Schedule, TileOrder, split_k};
 
-use super::gpc::Launch;
+use super::gpc::{Launch, MORE_BYTES};
 use crate::l2::{self, Machine, Workload};
 
 /// Bytes of a line of A along K for each byte of an element of C, up to which writing takes longer than
 /// multiplying: an H200 writes 4 TB/s, and multiplies 700 TFLOP/s of f16 and half of that of TF32.
 const K_BYTES_PER_BYTE_OF_C: u64 = 176;
-
-/// The order along C may need so many times the bytes from and to DRAM of another one.
-const MORE_BYTES: f64 = 1.02;
 
 /// The order of `launch` if it is one without groups; `fewest` is the order of the fewest bytes from DRAM.
 pub(super) fn order(
