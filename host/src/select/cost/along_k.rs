@@ -149,18 +149,18 @@ impl Work {
             true if crosses && self.by_tma => CROSSING_MARGIN,
             true => 0,
         };
-        let reduce = self.reduce_latency(clusters / self.tiles) + read;
+        let reduce = self.reduce_latency(clusters) + read;
         (multiply + write + reduce) * (100 + margin) / 100
     }
 
-    /// The time of the launch that adds `parts` parts of each tile, without its loads.
-    fn reduce_latency(&self, parts: u64) -> u64 {
+    /// The time of the launch that adds the sums of so many clusters, without its loads.
+    fn reduce_latency(&self, clusters: u64) -> u64 {
         let (from_dram, from_l2) = match self.by_tma {
             true => REDUCE_LATENCY,
             false => REDUCE_LATENCY_BEHIND_REGISTERS,
         };
         match self.source {
-            Source::Dram => from_dram + EACH_PART * parts,
+            Source::Dram => from_dram + EACH_PART * clusters / self.tiles,
             Source::L2 => from_l2,
         }
     }
