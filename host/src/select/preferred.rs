@@ -66,28 +66,27 @@ pub(super) fn put_first<'a>(
         let ctas = tiles(kernel) * u64::from(kernel.0.cluster.ctas());
         is_one_wave(kernel) && 10 * ctas > 7 * u64::from(target.sms)
     };
-    prefer(sorted, OF_EIGHT_MARGIN, |eight, four| {
-        let sharing = [eight, four].map(|(kernel, _)| kernel.cluster.sharing());
+    let gives_way = |eight: Candidate| eight.0.cluster.sharing() == 8 && is_one_wave(eight);
+    prefer(sorted, OF_EIGHT_MARGIN, gives_way, |eight, four| {
         let tile = |(kernel, _): Candidate| (kernel.block, kernel.c_along_m, kernel.stream_k_bytes);
-        sharing == [8, 4]
-            && tile(eight) == tile(four)
-            && four.0.stream_k_bytes == 0
-            && is_one_wave(eight)
+        four.0.cluster.sharing() == 4 && four.0.stream_k_bytes == 0 && tile(eight) == tile(four)
     });
-    prefer(sorted, SPLIT_INSIDE_MARGIN, |inside, over| {
+    let gives_way = |inside: Candidate| {
         let (kernel, fit) = inside;
         matches!(kernel.cluster.k, 2..=4)
             && sees(fit).k.div_ceil(kernel.block.k) >= DEEP
             && fills_one_wave(inside)
-            && over.0.leaves_sums
+    };
+    prefer(sorted, SPLIT_INSIDE_MARGIN, gives_way, |_, over| {
+        over.0.leaves_sums
             && over.0.cluster.sharing() > 1
             && has_tiles_for_all_ctas(over.0, sees(over.1))
     });
-    prefer(sorted, ALONE_MARGIN, |alone, sharing| {
-        sharing.0.cluster.sharing() > 1
-            && sharing.0.stream_k_bytes == 0
-            && fills_one_wave(alone)
-            && asks_alone_for_lines_of_many(alone, sees(alone.1))
+    let gives_way = |alone: Candidate| {
+        asks_alone_for_lines_of_many(alone, sees(alone.1)) && fills_one_wave(alone)
+    };
+    prefer(sorted, ALONE_MARGIN, gives_way, |_, clusters| {
+        clusters.0.cluster.sharing() > 1 && clusters.0.stream_k_bytes == 0
     });
 }
 
@@ -112,15 +111,24 @@ fn has_tiles_for_all_ctas(kernel: &KernelInfo, problem: &Problem) -> bool {
         && problem.n.div_ceil(block.n) >= cluster.n.max(2)
 }
 
-/// Puts the first kernel that `is_preferred` to the first of `sorted` before it, unless its estimated time is
-/// longer by more than `margin` percent.
-fn prefer(sorted: &mut [Costed], margin: u64, is_preferred: impl Fn(Candidate, Candidate) -> bool) {
-    let Some(((cost, first, fit), others)) = sorted.split_first() else {
+/// Puts the first kernel that `is_preferred` to the first of `sorted` before it, if that one `gives_way`,
+/// unless its estimated time is longer by more than `margin` percent.
+fn prefer(
+    sorted: &mut [Costed],
+    margin: u64,
+    gives_way: impl Fn(Candidate) -> bool,
+    is_preferred: impl Fn(Candidate, Candidate) -> bool,
+) {
+    let Some(((cost, kernel, fit), others)) = sorted.split_first() else {
         return;
     };
+    let first = (kernel, fit);
+    if !gives_way(first) {
+        return;
+    }
     let most = cost.mean.saturating_mul(100 + margin) / 100;
     let mut near = others.iter().take_while(|(cost, ..)| cost.mean <= most);
-    let at = near.position(|(_, other, fit_other)| is_preferred((first, fit), (other, fit_other)));
+    let at = near.position(|(_, other, fit)| is_preferred(first, (other, fit)));
     if let Some(at) = at {
         sorted[..=at + 1].rotate_right(1);
     }
