@@ -132,7 +132,7 @@ pub(super) fn ranked(
         // Of equal costs, the last is taken, which is without classes.
         let each = in_classes.chain([cost(fit)]);
         let with_margin = |cost: Cost, classes| match classes {
-            2 => cost.mean * (1000 + TWO_CLASSES_MARGIN) / 1000,
+            2 => cost.mean.saturating_mul(1000 + TWO_CLASSES_MARGIN) / 1000,
             _ => cost.mean,
         };
         each.max_by_key(|(cost, _, fit)| Reverse((with_margin(*cost, fit.classes), *cost)))
