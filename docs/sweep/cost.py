@@ -78,6 +78,7 @@ FLOP_PER_BYTE = LIBRARY_HAS["FLOP_PER_BYTE"]
 SHARED_LOADS_MARGIN = LIBRARY_HAS["SHARED_LOADS_MARGIN"]
 GELU = LIBRARY_HAS["GELU"]
 
+
 def turned(layout):
     """The layout of Cᵀ = Bᵀ·Aᵀ."""
     return ("n" if layout[1] == "t" else "t") + ("t" if layout[0] == "n" else "n")
