@@ -55,7 +55,7 @@ KNOWN_WITH_GELU = {
 FITTING = [
     "h200-2026-11-28-waves.csv", "h200-2026-11-29.csv", "h200-2026-11-29-pairs.csv",
     "h200-2026-11-29-lost.csv", "h200-2026-11-29-deep-wave.csv", "h200-2026-11-29-drawn.csv",
-    "h200-2026-11-29-later-pairs.csv",
+    "h200-2026-11-29-later-pairs.csv", "h200-2026-11-30.csv", "h200-2026-11-30-pairs.csv",
 ]  # fmt: skip
 
 

@@ -54,14 +54,22 @@ fn along_c(
         true => TileOrder::ColumnMajor,
         false => TileOrder::RowMajor,
     };
-    let [input, output] = [workload.input_bytes, workload.output_bytes].map(u64::from);
-    let c = f64::from(workload.m) * f64::from(workload.n) * output as f64;
-    let bytes = |order| c + l2::estimate(workload, order, machine);
-    let pays = u64::from(workload.k) * input <= K_BYTES_PER_BYTE_OF_C * output
-        && exceeds_l2(c, machine)
+    let bytes = |order| bytes_of_c(workload) + l2::estimate(workload, order, machine);
+    let pays = is_written_past_l2(workload, machine)
         && launch.grid.tiles() > launch.at_once
         && bytes(order) <= MORE_BYTES * bytes(fewest);
     pays.then_some(order)
+}
+
+/// Whether writing C takes longer than multiplying, and L2 cannot hold it.
+pub(super) fn is_written_past_l2(workload: &Workload, machine: Machine) -> bool {
+    let [input, output] = [workload.input_bytes, workload.output_bytes].map(u64::from);
+    u64::from(workload.k) * input <= K_BYTES_PER_BYTE_OF_C * output
+        && exceeds_l2(bytes_of_c(workload), machine)
+}
+
+fn bytes_of_c(workload: &Workload) -> f64 {
+    f64::from(workload.m) * f64::from(workload.n) * f64::from(workload.output_bytes)
 }
 
 /// Rows of tiles where ranges cross, and all rows read a B that L2 cannot hold; or columns, of A.

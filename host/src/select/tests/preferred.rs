@@ -147,3 +147,80 @@ fn clusters_that_share_loads_stand_before_small_tiles_without_them_in_one_deep_w
         stay(&[(1000, alone), (1001, not_sharing)], DEEP_WAVE);
     }
 }
+
+#[test]
+fn two_and_four_ctas_stand_before_eight_in_a_wave_of_few_k_blocks() {
+    // 4 rows and 3 columns of clusters of eight 128×80 tiles, and five k-blocks.
+    const SHALLOW: [u32; 3] = [800, 800, 257];
+    let costs = |fewer| {
+        [
+            (1000, "128x80x64_cluster2x4"),
+            (1001, "64x64x128"),
+            (1040, fewer),
+        ]
+    };
+    for fewer in ["128x128x64_cluster1x2", "64x64x64_cluster4x1"] {
+        let first = reordered(&costs(fewer), SHALLOW)[0];
+        assert_eq!(first, fewer);
+        assert_eq!(reordered(&costs(fewer), [800, 800, 32 * 64])[0], fewer);
+        for size in [
+            // Four k-blocks, 33 of them, one column of clusters, two waves.
+            [800, 800, 256],
+            [800, 800, 32 * 64 + 1],
+            [1792, 320, 257],
+            [1792, 800, 257],
+        ] {
+            stay(&costs(fewer), size);
+        }
+    }
+    for not_fewer in [
+        "64x64x64_cluster4x2",
+        "64x64x64_split2",
+        "128x64x64_splitk_cluster1x4",
+    ] {
+        stay(&costs(not_fewer), SHALLOW);
+    }
+}
+
+#[test]
+fn one_row_of_tiles_is_loaded_once_for_four_ctas() {
+    let (alone, four) = ("64x128x64", "64x128x64_cluster1x4");
+    let costs = [(1000, alone), (1001, "64x64x64_cluster1x4"), (1080, four)];
+    let first = [four, alone, "64x64x64_cluster1x4"];
+    for size in [[64, 57344, 8192], [1, 8192, 64]] {
+        assert_eq!(reordered(&costs, size), first, "{size:?}");
+    }
+    stay(&costs, [65, 57344, 8192]);
+    stay(&[(1000, alone), (1081, four)], [64, 57344, 8192]);
+    for other in [
+        "64x128x64_cluster4x1",
+        "64x128x64_cluster2x4",
+        "64x64x64_cluster1x4",
+    ] {
+        stay(&[(1000, alone), (1001, other)], [64, 57344, 8192]);
+    }
+    stay(
+        &[(1000, "64x64x128"), (1001, "64x64x64_cluster1x4")],
+        [64, 57344, 8192],
+    );
+}
+
+#[test]
+fn ping_pong_gives_way_where_c_is_written_past_l2() {
+    let (ping_pong, other) = ("128x192x64_pingpong", "128x256x64_cluster2x1");
+    let costs = [
+        (1000, ping_pong),
+        (1001, "128x128x64_pingpong"),
+        (1120, other),
+    ];
+    // 49 MB of C, of 63 MB of L2.
+    assert_eq!(reordered(&costs, [6144, 4000, 176])[0], other);
+    stay(&costs, [6144, 4000, 177]);
+    stay(&costs, [6144, 3800, 176]);
+    stay(&[(1000, ping_pong), (1121, other)], [6144, 4000, 176]);
+    stay(
+        &[(1000, ping_pong), (1001, "128x128x64_streamk")],
+        [6144, 4000, 176],
+    );
+    stay(&[(1000, "128x192x64"), (1001, other)], [6144, 4000, 176]);
+}
