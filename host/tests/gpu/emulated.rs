@@ -3,8 +3,8 @@
 //! Every test runs that does not need the driver itself (captures, foreign streams, kernels
 //! that never end and comparisons by a kernel of the tests' own need it), with the products
 //! that take a moment to emulate; of hopper kernels that differ by the 16-bit type alone, those of
-//! one type, and a third of the epilogues, with operands along K alone, whose layout the epilogue does
-//! not see.
+//! one type, and a third of the epilogues, in one shape of clusters and with operands along K alone,
+//! neither of which an epilogue sees.
 //! The guard bands, the bounds and the checks are the same as on a GPU, and the emulator checks
 //! every access as well.
 
@@ -61,6 +61,7 @@ pub fn selects(test: &Test) -> bool {
         Work::Epilogue(case) => {
             time_of(case.kernel, case.shape, case.batches) <= LAUNCH
                 && !case.kernel.is_some_and(differs_by_layout)
+                && !case.kernel.is_some_and(differs_by_cluster)
                 && (is_drawn(&test.name) || test.kernel.is_none_or(|k| k.family != Family::Hopper))
         }
         Work::Walks(case) => is_short(case, 80, 10 * REPEATS) && is_plain(case),
