@@ -3,7 +3,8 @@
 //! Every test runs that does not need the driver itself (captures, foreign streams, kernels
 //! that never end and comparisons by a kernel of the tests' own need it), with the products
 //! that take a moment to emulate; of hopper kernels that differ by the 16-bit type alone, those of
-//! one type, and a third of the epilogues, in one shape of clusters and with operands along K alone,
+//! one type; of those that differ by the shape of their clusters alone, a third of the products of all
+//! but one; and a third of the epilogues, in one shape of clusters and with operands along K alone,
 //! neither of which an epilogue sees.
 //! The guard bands, the bounds and the checks are the same as on a GPU, and the emulator checks
 //! every access as well.
@@ -55,6 +56,7 @@ pub fn selects(test: &Test) -> bool {
     match &test.work {
         Work::Product(case) => {
             (test.quick || test.kind == "random")
+                && (is_drawn(&test.name) || !test.kernel.is_some_and(differs_by_cluster))
                 && is_short(case, 1, LAUNCH)
                 && threads(case) <= THREADS
         }
@@ -101,7 +103,8 @@ fn differs_by_layout(kernel: &KernelInfo) -> bool {
     majors.iter().flatten().any(|&major| major != Major::K)
 }
 
-/// Whether a test is in the third that its name draws. Some eighty hopper kernels have each epilogue.
+/// Whether a test is in the third that its name draws. Some eighty hopper kernels have each epilogue, and
+/// up to six shapes of clusters the same code.
 fn is_drawn(name: &str) -> bool {
     name.bytes().map(u32::from).sum::<u32>().is_multiple_of(3)
 }
