@@ -42,9 +42,7 @@ const RULES: [Rule; 6] = [
 /// and 0.1 % less ("Clusters in one deep wave").
 const FOUR_BEFORE_EIGHT: Rule = Rule {
     margin: 8,
-    gives_way: |eight| {
-        eight.kernel.cluster.sharing() == 8 && eight.needs_no_workspace() && eight.is_one_wave()
-    },
+    gives_way: |eight| eight.is_one_wave_of_eights(),
     is_preferred: |eight, four| {
         four.kernel.cluster.sharing() == 4
             && four.needs_no_workspace()
@@ -54,16 +52,14 @@ const FOUR_BEFORE_EIGHT: Rule = Rule {
 
 /// In one wave of few k-blocks, several rows and columns of clusters of eight give way to clusters of two and
 /// four of any tile. 45 products take 0.8 % less time cold, and 4.8 back to back. 26 with at most four k-blocks
-/// take 2.5 and 1.0 % longer, and 22 with one row or column of clusters 0.5 and 1.4 ("One row of tiles, and C
-/// past L2").
+/// take 2.5 and 1.0 % longer, and 22 with one row or column of clusters 0.5 and 1.4: these
+/// limits follow from the products themselves ("One row of tiles, and C past L2").
 const FEWER_BEFORE_EIGHT: Rule = Rule {
     margin: 4,
     gives_way: |eight| {
-        eight.kernel.cluster.sharing() == 8
-            && eight.needs_no_workspace()
+        eight.is_one_wave_of_eights()
             && (5..=32).contains(&eight.k_blocks())
             && eight.shorter_side_of_grid() >= 2
-            && eight.is_one_wave()
     },
     is_preferred: |_, fewer| {
         matches!(fewer.kernel.cluster.sharing(), 2..=4) && fewer.needs_no_workspace()
@@ -121,12 +117,13 @@ const CLUSTERS_IN_A_DEEP_WAVE: Rule = Rule {
     margin: 8,
     gives_way: |alone| {
         let Block { m, n, .. } = alone.kernel.block;
+        let task = alone.task();
         // From this K on, clusters make up for the time in which their stages are filled.
         alone.shares_nothing()
             && m.min(n) <= 96
-            && alone.task().k >= 2048
+            && task.k >= 2048
             && alone.shorter_side_of_grid() >= 3
-            && alone.begins_in_mid_line()
+            && task.alignment.a.min(task.alignment.b) < CACHE_LINE
             && alone.fills_one_wave()
     },
     is_preferred: |_, clusters| {
@@ -238,16 +235,15 @@ impl Candidate<'_> {
         self.tiles() <= self.target.clusters_at_once(&self.kernel).into()
     }
 
+    /// Whether clusters of eight CTAs that share loads compute all tiles in one wave.
+    fn is_one_wave_of_eights(&self) -> bool {
+        self.kernel.cluster.sharing() == 8 && self.needs_no_workspace() && self.is_one_wave()
+    }
+
     /// Whether all tiles are one wave, on more than seven tenths of the SMs.
     fn fills_one_wave(&self) -> bool {
         let ctas = self.tiles() * u64::from(self.kernel.cluster.ctas());
         self.is_one_wave() && 10 * ctas > 7 * u64::from(self.target.sms)
-    }
-
-    /// Whether lines of an operand begin in the middle of a cache line.
-    fn begins_in_mid_line(&self) -> bool {
-        let alignment = self.task().alignment;
-        alignment.a.min(alignment.b) < CACHE_LINE
     }
 
     fn is_written_past_l2(&self) -> bool {
