@@ -52,7 +52,7 @@ def read(path):
 def numbers(product, tile, of):
     """What the trees know of a launch, beside the estimates."""
     _, m, n, k, layout, _ = product
-    height, width, depth, stages, schedule, arguments, is_turned, _ = tile
+    height, width, depth, stages, schedule, arguments, is_turned, *_ = tile
     rows, columns, lies = (n, m, cost.turned(layout)) if is_turned else (m, n, layout)
     known = [value for name, value in sorted(of.items()) if name != "counts"]
     cluster = (*arguments, 1, 1)[:2]

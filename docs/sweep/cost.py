@@ -34,6 +34,7 @@ PARTS = {
     "LATER_WAVES": 100, "APART_MARGIN": 1000, "STREAM_K_MARGIN": 100,
     "SPLIT_K_MARGIN": 100, "CROSSING_MARGIN": 100, "MID_SECTOR_STORE": 100, "HIDDEN_STORE": 100,
     "UNHIDDEN": 100, "SHARED_LOADS_MARGIN": 1000, "REACHES_L2": 100,
+    "DIVIDED_COLUMNS": 1000,
 }  # fmt: skip
 CONSTANT = re.compile(r"^(?:pub\(super\) )?const (\w+): (?:u64|Rate|\(u64, u64\)) =([^;]*);", re.MULTILINE)
 NUMBER = re.compile(r"\b\d[\d_]*")
@@ -77,6 +78,7 @@ LIBRARY_HAS = constants()
 FLOP_PER_BYTE = LIBRARY_HAS["FLOP_PER_BYTE"]
 SHARED_LOADS_MARGIN = LIBRARY_HAS["SHARED_LOADS_MARGIN"]
 GELU = LIBRARY_HAS["GELU"]
+DIVIDED_COLUMNS = LIBRARY_HAS["DIVIDED_COLUMNS"]
 
 
 def turned(layout):
@@ -86,19 +88,20 @@ def turned(layout):
 
 def tiles(layout):
     """The kernels of a layout in the list of kernels, as (M, N, K, stages, schedule, its arguments,
-    whether they write C along M, of the turned product, whether they have epilogues)."""
+    whether they write C along M, of the turned product, whether they have epilogues, the columns of a
+    consumer)."""
     text = ENTRY.read_text()
-    pattern = r'(\d+) (\d+) (\d+), (\d+), (\w+)(<[\d, ]+>)?, (\w+), "(\w*)"([^;]*);'
+    pattern = r'(\d+) (\d+) (\d+)(?: by (\d+))?, (\d+), (\w+)(<[\d, ]+>)?, (\w+), "(\w*)"([^;]*);'
     lists = {"hopper {": "", "hopper_bk {" if layout[1] == "t" else "hopper_bn {": ""}
     lists["hopper_cm {" if turned(layout)[1] == "t" else "hopper_cm_bn {"] = "cm_"
     found = {}
     for name, prefix in lists.items():
         rows = text.split(name)[1].split("}")[0]
-        for m, n, k, stages, schedule, arguments, fused, suffix, shapes in re.findall(pattern, rows):
+        for m, n, k, columns, stages, schedule, arguments, fused, suffix, shapes in re.findall(pattern, rows):
             flags = (prefix != "", fused == "true")
             for shape in re.findall(r"\dx\d", shapes) or [""]:
                 numbers = [int(number) for number in re.findall(r"\d+", arguments + shape)]
-                tile = (int(m), int(n), int(k), int(stages), schedule, numbers, *flags)
+                tile = (int(m), int(n), int(k), int(stages), schedule, numbers, *flags, int(columns or n))
                 found[f"{prefix}{m}x{n}x{k}{suffix}{shape}"] = tile
     return found
 
@@ -121,7 +124,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
     """What the estimate needs to know of one kernel on one product; of a stream-K kernel, under
     one of its two schedules. An epilogue takes so many cycles for 1000 sums. With classes, lines of A
     (of B where C is along M) are in so many."""
-    height, width, depth, stages, schedule, arguments, is_turned, _ = tile
+    height, width, depth, stages, schedule, arguments, is_turned, _, consumer_n = tile
     if is_turned:
         m, n, layout = n, m, turned(layout)
     a_along_k, b_along_k = layout[0] == "n", layout[1] == "t"
@@ -130,8 +133,9 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
     down, across = arguments if schedule == "Clusters" or leaves_sums else (1, 1)
     parts = arguments[0] if schedule == "SplitK" else 1
     ping_pong = schedule == "PingPong"
-    consumers = 3 if height == 192 else 1 if height == 64 and not ping_pong else 2
-    m64 = height // 64 // (1 if ping_pong else consumers)
+    by_rows = 3 if height == 192 else 1 if height == 64 and not ping_pong else 2
+    consumers = by_rows if consumer_n == width else width // consumer_n
+    m64 = height * width // (64 * consumer_n * (1 if ping_pong else consumers))
     # Lines in classes begin on cache lines, as their pitch allows; K begins before its first element.
     of_a, of_b = (1, classes) if is_turned else (classes, 1)
     tiles_m = of_a * ceil(m // of_a, height * down)
@@ -142,7 +146,7 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
     columns = width if b_along_k else ceil(width, 64) * 64
     columns = min(width, n) / down if b_along_k else columns / down
     stage = (height + (width if b_along_k else ceil(width, 64) * 64)) * depth * 2
-    row = ceil(width, 64)
+    row = ceil(consumer_n, 64)
     fit = (SHARED_BYTES - stages * stage - 2000) // (consumers * 8192)
     at_once = SMS // ctas if ctas < 4 else SMS * 10 // 11 // ctas
     tiles_all = tiles_m * tiles_n
@@ -180,11 +184,11 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
         "sector_a": in_mid_sector(pitch_a), "sector_b": in_mid_sector(pitch_b),
         "readers_a": min(tiles_n, at_once // min(tiles_m, isqrt(at_once))),
         "readers_b": min(tiles_m, at_once // min(tiles_n, isqrt(at_once))),
-        "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096,
-        "shared_read": (64 + width) * height / 64 * depth / 64,
+        "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096 * (1 + DIVIDED_COLUMNS * (consumer_n < width)),
+        "shared_read": (64 + consumer_n) * height * width / (64 * consumer_n) * depth / 64,
         "shared_written": (height + (width if b_along_k else ceil(width, 64) * 64)) * depth / 64,
-        "coupled": across * down > 1, "both": across > 1 and down > 1, "two_m64": m64 == 2,
-        "two": classes == 2, "more": classes > 2, "clusters": ctas > 1, "large": ctas > 2,
+        "coupled": across * down > 1, "both": across > 1 and down > 1, "two_m64": m64 > 1,
+        "two": classes == 2, "more": classes > 2, "clusters": ctas > 1, "large": ctas > 2 or consumer_n < width,
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
         "l2_bytes": l2_bytes,

@@ -145,6 +145,9 @@ pub struct KernelInfo {
     pub loads_by_tma: bool,
     /// Consumer warpgroups of a CTA; 0 for kernels without warp specialisation.
     pub consumers: u32,
+    /// Columns of C that a consumer computes: those of the CTA's tile, or half of them where consumers
+    /// divide its columns instead of its rows.
+    pub consumer_n: u32,
     /// Threads a CTA (`.maxntid`).
     pub threads: u32,
     /// CTAs an SM must hold at once (`.minnctapersm`); bounds registers.
@@ -188,6 +191,7 @@ impl KernelInfo {
             ping_pong: false,
             loads_by_tma: false,
             consumers: 0,
+            consumer_n: block.n,
             threads,
             ctas_per_sm: 1,
             stages: 1,
@@ -216,6 +220,11 @@ impl KernelInfo {
             "CTAs that share a tile load equal parts of it"
         );
         assert!(
+            !matches!(self.family, Family::Hopper)
+                || self.block.m / n <= 256 && self.block.n / m <= 256,
+            "a TMA box has at most 256 rows"
+        );
+        assert!(
             !self.fused || m == 1 || matches!(self.b_major, Some(Major::K)),
             "the loads of pairs of columns do not divide boxes along K"
         );
@@ -227,6 +236,15 @@ impl KernelInfo {
             && self.fused
             && self.input.parts() == 1
             && self.block.n.is_multiple_of(128)
+    }
+
+    /// m64 tiles of C that a consumer accumulates at a time; 0 for kernels without warp specialisation.
+    pub const fn m64_tiles(&self) -> u32 {
+        if self.consumers == 0 {
+            return 0;
+        }
+        let at_a_tile = if self.ping_pong { 1 } else { self.consumers };
+        self.block.m * self.block.n / (64 * self.consumer_n * at_a_tile)
     }
 
     /// Rows and columns of C that one cluster computes; without clusters, one CTA.

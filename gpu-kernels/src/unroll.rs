@@ -5,11 +5,12 @@
 //! GEMM inner loop exceeds, so kernels unroll with this macro.
 
 /// `unroll!(I < 4, { … })` repeats the block with `const I: usize` = 0, 1, 2, 3.
-/// Bounds: 2, 4, 6, 8, 16. On the host it is a loop, so that the emulator's kernels compile
+/// Bounds: 2, 3, 4, 6, 8, 16. On the host it is a loop, so that the emulator's kernels compile
 /// in a fraction of the time, and the block may not need `I` as a constant.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! unroll {
     ($i:ident < 2, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1) };
+    ($i:ident < 3, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2) };
     ($i:ident < 4, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2 3) };
     ($i:ident < 6, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2 3 4 5) };
     ($i:ident < 8, $body:block) => { $crate::unroll::unroll!(@ $i $body 0 1 2 3 4 5 6 7) };

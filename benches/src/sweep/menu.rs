@@ -2,13 +2,15 @@
 //!
 //! The question is asked of the estimate, before a kernel exists: every width of `wgmma` in
 //! steps of 8 columns, with every height, kernel schedule and cluster that registers and shared
-//! memory allow, and with C along N or along M, on problems drawn from a seed. Beginning with the
+//! memory allow, with consumers that divide rows or columns, and with C along N or along M, on problems
+//! drawn from a seed. Beginning with the
 //! kernels that exist, the tile that lowers the mean time most is added, again and again. What adds
 //! nothing is not built.
 
 use crate::problem::spec::ProblemSpec;
 use crate::text_table::Table;
 use gpu_kernels::entry::KERNELS;
+use gpu_kernels::kernels::hopper::MAX_M64_TILES;
 use gpu_kernels::{Block, Cluster, DType, Family, KernelInfo, Major};
 use tilewise::select::EpilogueForm;
 use tilewise::select::{Strides, Target, cost, tile_grid};
@@ -33,6 +35,8 @@ const CLUSTERS: [(u32, u32); 7] = [(1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 4
 struct Tile {
     m: u32,
     n: u32,
+    /// Columns of a consumer: all, or half of them.
+    consumer_n: u32,
     schedule: TileSchedule,
     cluster: Cluster,
     /// Whether C is contiguous along M, so that the kernel computes the transposed product of a
@@ -63,20 +67,21 @@ impl Tile {
                     n: across,
                     k: 1,
                 };
-                for (m, c_along_m) in [64, 128, 192, 256]
-                    .into_iter()
-                    .flat_map(|m| [(m, false), (m, true)])
-                {
-                    for n in (16..=256).step_by(8) {
+                let by_rows = (1..=4).map(|m64| (64 * m64, 1));
+                let by_columns = (1..=MAX_M64_TILES as u32).map(|m64| (64 * m64, 2));
+                for (m, parts) in by_rows.chain(by_columns) {
+                    let widths = (16..=256).step_by(8);
+                    for (consumer_n, c_along_m) in widths.flat_map(|n| [(n, false), (n, true)]) {
                         let tile = Tile {
                             m,
-                            n,
+                            n: parts * consumer_n,
+                            consumer_n,
                             schedule,
                             cluster,
                             c_along_m,
                         };
                         let has_registers = tile.accumulators() <= ACCUMULATORS;
-                        if has_registers && tile.can_be_built() && tile.stages(n) >= 3 {
+                        if has_registers && tile.can_be_built() && tile.stages(tile.n) >= 3 {
                             tiles.push(tile);
                         }
                     }
@@ -89,14 +94,23 @@ impl Tile {
     /// Whether the CTAs of a cluster can share the loads, in equal parts, and there are kernels of this
     /// width: only TMA stores eight columns of a group of 16, and stream-K exchanges whole groups.
     fn can_be_built(self) -> bool {
-        let in_groups = self.n.is_multiple_of(16);
-        let has_width = in_groups || self.n > 64 && self.schedule != TileSchedule::StreamK;
-        has_width && self.n.is_multiple_of(self.cluster.m) && self.m.is_multiple_of(self.cluster.n)
+        let Cluster { m, n, .. } = self.cluster;
+        let in_groups = self.consumer_n.is_multiple_of(16);
+        let has_width = in_groups || self.consumer_n > 64 && self.schedule != TileSchedule::StreamK;
+        let is_divided = !self.divides_columns() || self.schedule == TileSchedule::Cooperative;
+        let has_boxes = self.n / m <= 256 && self.m / n <= 256;
+        has_width && is_divided && has_boxes && self.n.is_multiple_of(m) && self.m.is_multiple_of(n)
+    }
+
+    /// Whether each consumer computes all rows and half of the columns.
+    fn divides_columns(self) -> bool {
+        self.consumer_n < self.n
     }
 
     /// Consumers that share a tile.
     fn consumers_per_tile(self) -> u32 {
         match (self.schedule, self.m) {
+            _ if self.divides_columns() => self.n / self.consumer_n,
             (TileSchedule::PingPong, _) | (_, 64) => 1,
             (_, 192) => 3,
             _ => 2,
@@ -104,9 +118,10 @@ impl Tile {
     }
 
     fn accumulators(self) -> u32 {
-        let registers = self.m / 64 / self.consumers_per_tile() * self.n / 2;
+        let consumers = self.consumers_per_tile();
+        let registers = self.m * self.n / (128 * consumers);
         // Three consumers have 160 registers a thread.
-        if self.m == 192 && registers > 96 {
+        if consumers == 3 && registers > 96 {
             u32::MAX
         } else {
             registers
@@ -125,7 +140,11 @@ impl Tile {
         if let (TileSchedule::Cooperative, Some(room)) = (self.schedule, beside_four)
             && room < 2 * buffers
         {
-            return room / buffers * buffers;
+            let staged = room / buffers * buffers;
+            // Without, a consumer's columns of B have to hold a buffer.
+            if staged > 0 || !self.divides_columns() || self.consumer_n >= 64 {
+                return staged;
+            }
         }
         let whole = self.m * self.n * 2 * (1 + u32::from(self.schedule == TileSchedule::PingPong));
         whole
@@ -153,6 +172,9 @@ impl Tile {
         // Boxes along N have 64 columns.
         let columns = match b {
             Major::K => self.n,
+            Major::Mn if self.divides_columns() && !self.consumer_n.is_multiple_of(64) => {
+                return None;
+            }
             Major::Mn => self.n.next_multiple_of(64),
         };
         let stages = self.stages(columns);
@@ -170,6 +192,7 @@ impl Tile {
             cluster: self.cluster,
             ping_pong: self.schedule == TileSchedule::PingPong,
             consumers: self.consumers(),
+            consumer_n: self.consumer_n,
             stages,
             pipeline_bytes: stages * self.stage_bytes(columns),
             staging_bytes: self.staging_bytes(columns),
@@ -181,12 +204,16 @@ impl Tile {
     /// The name in the table.
     fn name(self) -> String {
         let Tile { m, n, cluster, .. } = self;
+        let by = match self.divides_columns() {
+            true => format!(" by {}", self.consumer_n),
+            false => String::new(),
+        };
         let along_m = if self.c_along_m { " cm" } else { "" };
         let cluster = match cluster.ctas() {
             1 => String::new(),
             _ => format!(" cluster{}x{}", cluster.m, cluster.n),
         };
-        format!("{m}x{n}x64{along_m}{cluster}")
+        format!("{m}x{n}x64{by}{along_m}{cluster}")
     }
 }
 
@@ -355,6 +382,11 @@ mod tests {
     fn every_tile_fits_registers_and_shared_memory() {
         let tiles = Tile::all();
         assert!(tiles.len() > 60);
+        assert!(
+            tiles
+                .iter()
+                .any(|tile| tile.divides_columns() && tile.m == 192)
+        );
         for tile in tiles {
             let kernel = tile.kernel([Major::K; 2]).expect("three stages fit");
             let bytes = kernel.pipeline_bytes + kernel.staging_bytes;

@@ -133,14 +133,14 @@ macro_rules! instantiate_entries {
         }
         hopper {
             $($h_unit:literal ($h_name:literal $ht:ty, $ha:ty, $hb:ty) {
-                $($hm:literal $hn:literal $hk:literal,
+                $($hm:literal $hn:literal $hk:literal $(by $h_columns:literal)?,
                   $h_stages:literal, $schedule:ty, $fused:literal,
                   $suffix:literal $(of $($shape:literal)+)?;)*
             })*
         }
         hopper_cm {
             $($m_unit:literal ($m_name:literal $mt:ty, $ma:ty, $mb:ty) {
-                $($mm:literal $mn:literal $mk:literal,
+                $($mm:literal $mn:literal $mk:literal $(by $m_columns:literal)?,
                   $m_stages:literal, $m_schedule:ty, $m_fused:literal,
                   $m_suffix:literal $(of $($m_shape:literal)+)?;)*
             })*
@@ -189,13 +189,17 @@ macro_rules! instantiate_entries {
             $($h_unit {
                 $(
                     ($h_name, $hm, "x", $hn, "x", $hk, $suffix) $([$($shape)+])?:
-                        Hopper<$ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule, $fused>;
+                        Hopper<
+                            $ht, $ha, $hb, $hm, $hn, $hk, $h_stages, $schedule, $fused
+                            $(, false, $h_columns)?
+                        >;
                 )*
             })*
             $($m_unit {
                 $(
                     ($m_name, $mm, "x", $mn, "x", $mk, $m_suffix) $([$($m_shape)+])?: Hopper<
-                        $mt, $ma, $mb, $mm, $mn, $mk, $m_stages, $m_schedule, $m_fused, true,
+                        $mt, $ma, $mb, $mm, $mn, $mk, $m_stages, $m_schedule, $m_fused, true
+                        $(, $m_columns)?
                     >;
                 )*
             })*

@@ -34,15 +34,15 @@ macro_rules! for_each_entry {
                 128 128 32, 64 64, Pipelined<2>;
                 64 64 32, 32 32, Pipelined<3>;
             }
-            // M N K; stages, kernel schedule; whether it takes every form; suffix; of clusters, their
-            // shapes (down x across)
+            // M N K, and the columns of a consumer where consumers divide those; stages, kernel
+            // schedule; whether it takes every form; suffix; of clusters, their shapes (down x across)
             hopper {
                 128 256 64, 3, Cooperative, true, "";
                 128 256 64, 4, Cooperative, false, "_stages4";
                 128 256 64, 3, StreamK, false, "_streamk";
                 256 192 64, 4, Cooperative, false, "";
                 256 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
-                256 128 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
+                256 128 64, 4, Clusters, false, "_cluster" of "2x1" "1x4";
                 128 256 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 192 192 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 192 128 64, 4, Cooperative, false, "";
@@ -108,6 +108,10 @@ macro_rules! for_each_entry {
                 128 104 64, 7, Clusters, false, "_cluster" of "1x4" "4x1" "4x2";
                 128 136 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
                 192 88 64, 5, Clusters, false, "_cluster" of "1x2" "1x4";
+                192 208 64 by 104, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                192 224 64 by 112, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                192 240 64 by 120, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                192 256 64 by 128, 4, Clusters, false, "_cluster" of "1x2" "2x1";
             }
             // B along N, which is loaded in boxes of 64 columns: fewer stages fit, and a width
             // between multiples of 64 loads as much as the next multiple. It gains where its tiles
@@ -117,6 +121,7 @@ macro_rules! for_each_entry {
                 128 160 64, 5, SplitKParallel, false, "_splitk_cluster" of "2x1";
                 64 112 64, 8, Clusters, false, "_cluster" of "4x1";
                 256 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
+                192 256 64 by 128, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 192 96 64, 5, Clusters, false, "_cluster" of "1x2" "1x4" "4x1";
                 128 96 64, 6, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4" "4x2";
@@ -135,7 +140,6 @@ macro_rules! for_each_entry {
                 192 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x2";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 128 144 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
-                128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 128 96 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1" "2x4";
                 192 176 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 64 72 64, 12, Clusters, false, "_cluster" of "2x4" "4x2";
@@ -144,6 +148,9 @@ macro_rules! for_each_entry {
                 128 168 64, 5, Clusters, false, "_cluster" of "2x1" "2x4" "4x1";
                 128 200 64, 4, Clusters, false, "_cluster" of "1x2" "2x1";
                 64 104 64, 9, Clusters, false, "_cluster" of "4x1" "2x4" "4x2";
+                192 208 64 by 104, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                192 224 64 by 112, 4, Clusters, false, "_cluster" of "1x2" "2x1";
+                192 240 64 by 120, 4, Clusters, false, "_cluster" of "1x2" "2x1";
             }
             // The same with B along N.
             hopper_cm_bn {
@@ -151,7 +158,6 @@ macro_rules! for_each_entry {
                 64 96 64, 8, Clusters, false, "_cluster" of "2x1" "1x4" "4x1" "2x4";
                 64 176 64, 6, Clusters, false, "_cluster" of "4x1" "2x4";
                 128 160 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1" "2x4" "4x2";
-                128 128 64, 6, Clusters, false, "_cluster" of "1x2" "2x1" "1x4";
                 128 96 64, 6, Clusters, false, "_cluster" of "1x2" "1x4" "4x1";
                 128 224 64, 4, Clusters, false, "_cluster" of "1x2" "2x1" "4x1";
                 256 96 64, 4, Clusters, false, "_cluster" of "2x1" "4x1";

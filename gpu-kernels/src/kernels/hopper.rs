@@ -35,6 +35,7 @@
 //! | [`shared_memory`] | where everything stands in shared memory |
 //! | [`pipeline`] | the ring of stages, and its signals between producer and consumers |
 //! | [`tma_load`] | the boxes that fill a stage |
+//! | [`main_loop`] | the multiplies of a consumer's part of a tile |
 //! | [`line_classes`] | the rows of A whose lines begin at the same place in a cache line, as a batch |
 //! | [`origin`] | where the tile of a CTA begins |
 //! | [`parts`] | the main loop for f32 elements in two parts |
@@ -51,6 +52,7 @@ pub mod cooperative;
 pub mod epilogue;
 pub mod fusion;
 pub mod line_classes;
+pub mod main_loop;
 pub mod origin;
 pub mod parts;
 pub mod ping_pong;
@@ -82,14 +84,14 @@ pub use split_k::SplitK;
 pub use split_k_parallel::SplitKParallel;
 pub use stream_k::StreamK;
 pub use tma_load::{box_depth, box_rows, last_box_rows};
-pub use traits::last_cols;
+pub use traits::{MAX_M64_TILES, last_cols};
 pub use unaligned::{Unaligned, UnalignedSplitK, UnalignedSplitKParallel};
 
 /// The Hopper kernel. `T` is f16, bf16, TF32 (which requires B contiguous along K) or f16x3 (which
 /// requires both operands contiguous along K); `A` and `B` are the layouts of the operands; a CTA
 /// computes `M`×`N` of C in k-blocks of `K`; the pipeline holds `STAGES` k-blocks; `S` is the
 /// kernel schedule; `FUSED` says whether it has the whole epilogue, and `C_ALONG_M` whether C is
-/// contiguous along M.
+/// contiguous along M; a consumer computes `CONSUMER_N` columns, all or half of them.
 pub struct Hopper<
     T,
     A,
@@ -101,6 +103,7 @@ pub struct Hopper<
     S = Cooperative,
     const FUSED: bool = true,
     const C_ALONG_M: bool = false,
+    const CONSUMER_N: u32 = N,
 >(PhantomData<(T, A, B, S)>);
 
 impl<
@@ -114,18 +117,19 @@ impl<
     S,
     const FUSED: bool,
     const C_ALONG_M: bool,
-> KernelTraits for Hopper<T, A, B, M, N, K, STAGES, S, FUSED, C_ALONG_M>
+    const CONSUMER_N: u32,
+> KernelTraits for Hopper<T, A, B, M, N, K, STAGES, S, FUSED, C_ALONG_M, CONSUMER_N>
 where
     T: ElementType,
     A: Contiguous,
     B: Contiguous,
-    Columns<N>: Width,
+    Columns<CONSUMER_N>: Width,
     S: KernelSchedule,
 {
     type Element = T;
     type A = A;
     type B = B;
-    type Accumulator = <Columns<N> as Width>::Accumulator;
+    type Accumulator = <Columns<CONSUMER_N> as Width>::Accumulator;
     type Schedule = S;
     const BLOCK_M: u32 = M;
     const BLOCK_N: u32 = N;
@@ -146,12 +150,13 @@ impl<
     S,
     const FUSED: bool,
     const C_ALONG_M: bool,
-> Kernel for Hopper<T, A, B, M, N, K, STAGES, S, FUSED, C_ALONG_M>
+    const CONSUMER_N: u32,
+> Kernel for Hopper<T, A, B, M, N, K, STAGES, S, FUSED, C_ALONG_M, CONSUMER_N>
 where
     T: ElementType,
     A: Contiguous,
     B: Contiguous,
-    Columns<N>: Width,
+    Columns<CONSUMER_N>: Width,
     S: KernelSchedule,
 {
     const INFO: KernelInfo = {
@@ -167,6 +172,7 @@ where
             loads_by_tma: S::LOADS_BY_TMA,
             ping_pong: S::PING_PONG,
             consumers: Self::CONSUMERS,
+            consumer_n: CONSUMER_N,
             stages: STAGES,
             pipeline_bytes: SharedMemory::<Self>::PIPELINE_BYTES,
             staging_bytes: SharedMemory::<Self>::STAGING_BYTES,

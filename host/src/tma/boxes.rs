@@ -71,11 +71,11 @@ pub fn c_box(kernel: &KernelInfo, dtype: DType) -> [u32; 2] {
     [box_width(dtype), lines]
 }
 
-/// The box of C, of elements `dtype`, that `kernel` writes at the end of a row of a tile whose width
-/// is no multiple of 64, contiguous direction first; `None` for other tiles.
+/// The box of C, of elements `dtype`, that `kernel` writes at the end of a row of a consumer's part of a
+/// tile, whose width is no multiple of 64, contiguous direction first; `None` for other tiles.
 pub fn last_c_box(kernel: &KernelInfo, dtype: DType) -> Option<[u32; 2]> {
-    let is_narrower = kernel.family == Family::Hopper && !kernel.block.n.is_multiple_of(64);
-    let columns = last_cols(kernel.block.n);
+    let is_narrower = kernel.family == Family::Hopper && !kernel.consumer_n.is_multiple_of(64);
+    let columns = last_cols(kernel.consumer_n);
     is_narrower.then(|| match kernel.c_along_m {
         true => [box_width(dtype), columns],
         false => [columns, store_rows(kernel.cluster)],

@@ -23,8 +23,9 @@
 //! operands CTAs without clusters are as fast, because the GPC merges concurrent requests
 //! for the same line.
 
-use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::cooperative::{Producer, tiles};
 use super::epilogue::TileStore;
+use super::main_loop::{MainLoop, undefined};
 use super::origin::Origin;
 use super::pipeline::{self, Consumer, Peers, Share};
 use super::shared_memory::SharedMemory;
@@ -38,7 +39,7 @@ use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::WorkTile;
 
 /// CTAs on adjacent tiles share their loads: CTAs along M share B, CTAs along N share A. Consumers
-/// share the rows of a tile.
+/// share the rows of a tile, or its columns.
 ///
 /// How many CTAs there are is a part of the launch's form, so that one compiled tile serves all
 /// shapes of clusters: the host folds it into the PTX, and the driver's compiler makes constants of
@@ -198,9 +199,7 @@ unsafe fn consume<K: KernelTraits>(
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut tiles = tiles::<K>(params);
         while let Some(tile) = tiles.next() {
-            let origin = peers
-                .origin::<K>(params, tile)
-                .down(consumer.first_row::<K>());
+            let origin = consumer.part_of::<K>(peers.origin::<K>(params, tile));
             dependency::wait();
             store.prepare(origin);
             let mut accumulators = undefined::<K>();

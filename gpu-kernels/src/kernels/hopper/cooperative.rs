@@ -10,20 +10,20 @@
 //!                  wait for the last wgmma; accumulators → staging → C
 //! ```
 //!
-//! Each other rung changes one of these parts and takes the rest from here.
+//! The loop of the multiplies stands in [`main_loop`](super::main_loop). Each other rung changes one of
+//! these parts and takes the rest from here.
 
 use super::epilogue::TileStore;
+use super::main_loop::{MainLoop, undefined};
 use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers, Peers, PipelineState};
-use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
+use super::shared_memory::SharedMemory;
 use super::tma_load::TileLoads;
-use super::traits::{Accumulators, KernelSchedule, KernelTraits};
-use crate::dtype::Contiguous;
+use super::traits::{KernelSchedule, KernelTraits};
 use crate::form::Planes;
 use crate::isa::hint::{KEEPS_INVARIANTS, compute_here};
 use crate::isa::warpgroup::WARPGROUP;
-use crate::isa::wgmma::Accumulator as _;
-use crate::isa::{dependency, thread, wgmma};
+use crate::isa::{dependency, thread};
 use crate::order::ceil_div;
 use crate::problem::{GemmParams, MapAddress};
 use crate::schedule::{CtaPosition, TileScheduler};
@@ -219,7 +219,7 @@ pub unsafe fn consume<K: KernelTraits>(
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut tiles = tiles::<K>(params);
         while let Some(tile) = tiles.next() {
-            let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
+            let origin = consumer.part_of::<K>(Origin::of::<K>(params, tile));
             dependency::wait();
             store.prepare(origin);
             let mut accumulators = undefined::<K>();
@@ -236,195 +236,5 @@ pub unsafe fn consume<K: KernelTraits>(
             }
         }
         store.finish();
-    }
-}
-
-/// Accumulators with undefined contents: the first multiply of a tile overwrites them.
-#[inline(always)]
-pub fn undefined<K: KernelTraits>() -> Accumulators<K> {
-    [K::Accumulator::undefined(), K::Accumulator::undefined()]
-}
-
-/// Multiplies stages, from tile to tile.
-pub struct MainLoop<K, P> {
-    pub(super) smem: SharedMemory<K>,
-    pub(super) peers: P,
-    pub(super) consumer: Consumer,
-    pub(super) state: PipelineState,
-}
-
-impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
-    /// The main loop of `consumer`, which reads stages that `peers` fill.
-    #[inline(always)]
-    pub fn new(smem: SharedMemory<K>, peers: P, consumer: Consumer) -> Self {
-        MainLoop {
-            smem,
-            peers,
-            consumer,
-            state: PipelineState::CONSUMER_START,
-        }
-    }
-
-    /// Skips `k_blocks` stages, which the other consumer reads.
-    #[inline(always)]
-    pub fn skip(&mut self, k_blocks: u32) {
-        self.state = self.state.skip::<K>(k_blocks);
-    }
-
-    /// All k-blocks of a tile, from the first multiply to accumulators that can be read.
-    ///
-    /// # Safety
-    /// See [`MainLoop::multiply`].
-    #[inline(always)]
-    pub unsafe fn multiply_tile(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) {
-        // SAFETY: the caller's duty.
-        unsafe {
-            if K::PARTS > 1 {
-                self.multiply_parts(accumulators, k_blocks);
-            } else if K::A_IN_REGISTERS {
-                let last = self.multiply_registers(accumulators, k_blocks);
-                self.finish(accumulators, last);
-            } else {
-                let last = self.multiply(accumulators, k_blocks);
-                self.finish(accumulators, last);
-            }
-        }
-    }
-
-    /// Multiplies `k_blocks` stages. One group of multiplies stays in flight, so a stage
-    /// is released one k-block after its multiplies were issued. Returns the last stage,
-    /// for [`MainLoop::finish`] to release.
-    ///
-    /// # Safety
-    /// The whole warpgroup calls this together; the producer fills `k_blocks` stages, and
-    /// `k_blocks` is at least 1.
-    #[inline(always)]
-    pub unsafe fn multiply(&mut self, accumulators: &mut Accumulators<K>, k_blocks: u32) -> u32 {
-        let mut previous = self.state.stage;
-        let mut k_block = 0;
-        // A loop that tests its condition first might not run at all. The accumulators
-        // would then have a second definition, and ptxas would serialise every wgmma
-        // (C7515).
-        loop {
-            let PipelineState { stage, parity } = self.state;
-            // SAFETY: the stage has landed; the warpgroup is together.
-            unsafe {
-                self.smem.full(stage).wait(parity);
-                let a = self.smem.a(stage, 0).m64(self.consumer.first_m64::<K>());
-                let a = wgmma::descriptor(K::A::MAJOR, a.address());
-                let b = wgmma::descriptor(K::B::MAJOR, self.smem.b(stage, 0).address());
-                wgmma::fence();
-                // The first multiply of a tile overwrites the accumulators.
-                multiply_atom::<K>(accumulators, a, b, (k_block != 0) as u32);
-                if K::ATOMS > 1 {
-                    let next = (SharedMemory::<K>::ATOM_BYTES >> 4) as u64;
-                    multiply_atom::<K>(accumulators, a + next, b + next, 1);
-                }
-                wgmma::commit();
-                if k_block != 0 {
-                    wgmma::wait::<1>();
-                    self.peers.release(self.smem, previous, self.consumer.lane);
-                }
-            }
-            previous = stage;
-            self.state = self.state.next::<K>();
-            k_block += 1;
-            if k_block >= k_blocks {
-                break;
-            }
-        }
-        previous
-    }
-
-    /// Waits until all multiplies are finished, so that the accumulators can be read, and
-    /// releases `last`, the last stage, unless C is staged in it.
-    ///
-    /// # Safety
-    /// The whole warpgroup calls this together.
-    #[inline(always)]
-    pub unsafe fn finish(&self, accumulators: &mut Accumulators<K>, last: u32) {
-        // SAFETY: the caller's duty.
-        unsafe {
-            accumulators[0].finish();
-            if K::M64_TILES > 1 {
-                accumulators[1].finish();
-            }
-            if !SharedMemory::<K>::STAGES_C_IN_A {
-                self.peers.release(self.smem, last, self.consumer.lane);
-            }
-        }
-    }
-
-    /// Stores this consumer's rows of the tile of [`MainLoop::multiply_tile`], from `origin` on.
-    /// Where C is staged in the tile's last stage, that stage is released behind them.
-    ///
-    /// # Safety
-    /// The whole warpgroup calls this together, once after each `multiply_tile`.
-    #[inline(always)]
-    pub unsafe fn store(
-        &self,
-        store: &mut TileStore<K>,
-        accumulators: &mut Accumulators<K>,
-        origin: Origin,
-    ) {
-        let last = self.state.previous_stage::<K>();
-        // SAFETY: the caller's duty. The consumer's rows of A in the last stage are read by no
-        // other consumer; a barrier of the warpgroup stands between its multiplies and the first
-        // write to them (`TileStore::begin`), and no peer loads them before they are released.
-        unsafe {
-            if SharedMemory::<K>::STAGES_C_IN_A {
-                store.stage_in(self.smem.staging_in(last, self.consumer.first_m64::<K>()));
-            }
-            store.tile(accumulators, origin);
-            if SharedMemory::<K>::STAGES_C_IN_A {
-                store.wait_all_read();
-                self.peers.release(self.smem, last, self.consumer.lane);
-            }
-        }
-    }
-}
-
-/// Issues the multiplies of one swizzle atom: four along K, for every m64 tile.
-///
-/// # Safety
-/// See [`wgmma::Accumulator::multiply`].
-#[inline(always)]
-pub(super) unsafe fn multiply_atom<K: KernelTraits>(
-    accumulators: &mut Accumulators<K>,
-    a: u64,
-    b: u64,
-    accumulate: u32,
-) {
-    // SAFETY: the caller's duty.
-    unsafe {
-        multiply_k::<K>(accumulators, a, b, 0, accumulate);
-        multiply_k::<K>(accumulators, a, b, 1, 1);
-        multiply_k::<K>(accumulators, a, b, 2, 1);
-        multiply_k::<K>(accumulators, a, b, 3, 1);
-    }
-}
-
-/// Issues one wgmma for every m64 tile, over 32 bytes of K: number `index` of the four
-/// in a swizzle atom.
-///
-/// # Safety
-/// See [`wgmma::Accumulator::multiply`].
-#[inline(always)]
-unsafe fn multiply_k<K: KernelTraits>(
-    accumulators: &mut Accumulators<K>,
-    a: u64,
-    b: u64,
-    index: u64,
-    accumulate: u32,
-) {
-    let a = a + index * wgmma::descriptor_step(K::A::MAJOR);
-    let b = b + index * wgmma::descriptor_step(K::B::MAJOR);
-    // SAFETY: the caller's duty.
-    unsafe {
-        accumulators[0].multiply::<K::Element, K::A, K::B>(a, b, accumulate);
-        if K::M64_TILES > 1 {
-            let a = a + (M64_TILE_BYTES >> 4) as u64;
-            accumulators[1].multiply::<K::Element, K::A, K::B>(a, b, accumulate);
-        }
     }
 }

@@ -87,7 +87,7 @@ struct Place {
     group: u32,
     /// Tiles of the batch.
     batch: u32,
-    /// First column of the batch, counted from the first column of C's tile.
+    /// First column of the batch, counted from the consumer's first column of C's tile.
     col: u32,
 }
 
@@ -124,7 +124,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     /// Tiles of a 16-bit C that are filled and sent together, so that they share one
     /// barrier and one fence: a row of tiles where there is room, else half a row.
     const BATCH: u32 = {
-        let row = K::BLOCK_N.div_ceil(64);
+        let row = K::CONSUMER_N.div_ceil(64);
         if Self::BUFFERS.is_multiple_of(row) {
             row
         } else if 2 * Self::BUFFERS == row {
@@ -160,7 +160,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
         // SAFETY: where C is stored through TMA, these maps are encoded.
         unsafe {
             tma::prefetch_map_if(sends, maps.of(MapOf::C));
-            if !K::BLOCK_N.is_multiple_of(64) {
+            if !K::CONSUMER_N.is_multiple_of(64) {
                 tma::prefetch_map_if(sends, maps.of(MapOf::LAST_COLUMNS));
             }
         }
@@ -250,10 +250,12 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
     pub unsafe fn tile(&mut self, accumulators: &mut Accumulators<K>, origin: Origin) {
         // SAFETY: the caller's duty.
         unsafe {
-            self.m64_tile(&mut accumulators[0], origin, true);
-            if K::M64_TILES > 1 {
-                self.m64_tile(&mut accumulators[1], origin.down(64), false);
-            }
+            unroll!(TILE < 3, {
+                if TILE < K::M64_TILES as usize {
+                    let origin = origin.down(64 * TILE as u32);
+                    self.m64_tile(&mut accumulators[TILE], origin, TILE == 0);
+                }
+            });
         }
     }
 
@@ -305,7 +307,7 @@ impl<'a, K: KernelTraits> TileStore<'a, K> {
                 0
             };
             unroll!(GROUP < 16, {
-                let (group, all) = (GROUP as u32, K::BLOCK_N.div_ceil(16));
+                let (group, all) = (GROUP as u32, K::CONSUMER_N.div_ceil(16));
                 if group < all {
                     let place = match (gated, self.is_wide()) {
                         (false, false) => Place::of(group, all, 0, 4, Self::BATCH),

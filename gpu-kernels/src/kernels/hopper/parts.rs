@@ -16,7 +16,7 @@
 //! three separate products would load six. The three accumulators of a 128×128 tile take 192
 //! registers of a thread.
 
-use super::cooperative::{MainLoop, multiply_atom, undefined};
+use super::main_loop::{MainLoop, multiply_atom, undefined};
 use super::pipeline::{Peers, PipelineState};
 use super::traits::{Accumulators, KernelTraits};
 use crate::dtype::Contiguous as _;

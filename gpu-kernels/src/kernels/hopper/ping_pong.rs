@@ -20,8 +20,9 @@
 //! 128"): 7 % at 8192×8192×1024, where the 1,640 cycles between tiles are 8 % of the run
 //! time; 1 % at 8192³.
 
-use super::cooperative::{MainLoop, produce, tiles, undefined};
+use super::cooperative::{produce, tiles};
 use super::epilogue::TileStore;
+use super::main_loop::{MainLoop, undefined};
 use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;

@@ -9,6 +9,7 @@
 //! The state carries over from tile to tile, so the producer of a persistent CTA loads the
 //! next tile while the consumers still store the last one.
 
+use super::origin::Origin;
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits};
 use crate::isa::hint::compute_here;
@@ -180,17 +181,31 @@ impl Consumer {
     /// This consumer's first m64 tile of the CTA's tile.
     #[inline(always)]
     pub fn first_m64<K: KernelTraits>(self) -> u32 {
-        if K::CONSUMERS_PER_TILE == 1 {
+        if K::CONSUMERS_PER_TILE == 1 || K::DIVIDES_COLUMNS {
             0
         } else {
             self.index * K::M64_TILES
         }
     }
 
-    /// This consumer's first row of the CTA's tile.
+    /// This consumer's first column of the CTA's tile.
     #[inline(always)]
-    pub fn first_row<K: KernelTraits>(self) -> u32 {
-        64 * self.first_m64::<K>()
+    pub fn first_col<K: KernelTraits>(self) -> u32 {
+        if K::DIVIDES_COLUMNS {
+            self.index * K::CONSUMER_N
+        } else {
+            0
+        }
+    }
+
+    /// Where this consumer's part begins of the CTA's `tile`.
+    #[inline(always)]
+    pub fn part_of<K: KernelTraits>(self, tile: Origin) -> Origin {
+        Origin {
+            row: tile.row + 64 * self.first_m64::<K>(),
+            col: tile.col + self.first_col::<K>(),
+            ..tile
+        }
     }
 
     /// The named barrier of the warpgroup; named barrier 0 is the CTA's.

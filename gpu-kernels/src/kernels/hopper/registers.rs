@@ -17,7 +17,7 @@
 //! The tensor cores have one half in flight while the elements of the other are loaded. Each half
 //! has registers of its own, which are loaded again when its multiplies are complete.
 
-use super::cooperative::MainLoop;
+use super::main_loop::MainLoop;
 use super::pipeline::{Peers, PipelineState};
 use super::traits::{Accumulators, KernelTraits, ROW_BYTES};
 use crate::dtype::Major;

@@ -5,7 +5,7 @@
 //! stage 0          swizzle atom 0: A tile, B tile │ swizzle atom 1, if there is one: …
 //! stage 1 …        1024-byte aligned, as the 128-byte swizzle requires
 //! staging          of consumer 0 │ of consumer 1 …: C tiles on their way to memory, if there
-//!                  is room (`SharedMemory::STAGES_C_IN_A`)
+//!                  is room (`SharedMemory::STAGES_C_IN_OPERANDS`)
 //! exchange         split-K alone: peers' accumulators
 //! vectors          of each group of threads that stores together: its bias, its scales
 //! mbarriers        full[STAGES] │ empty[STAGES] │ ping-pong alone: order[CONSUMERS]
@@ -67,14 +67,19 @@ impl<K: KernelTraits> SharedMemory<K> {
         LIMIT.saturating_sub(others) / (K::CONSUMERS * M64_TILE_BYTES)
     };
     /// Whether C is staged in the last stage of a tile, because the stages leave no room: each
-    /// consumer stages its rows in those of A that it alone has read, and releases the stage
-    /// when the copy engine has read them. The other stages are filled meanwhile.
-    pub const STAGES_C_IN_A: bool = !K::Schedule::LEAVES_SUMS && Self::ROOM == 0;
+    /// consumer stages its part in what it alone has read, its rows of A or its columns of B, and
+    /// releases the stage when the copy engine has read that. The other stages are filled meanwhile.
+    pub const STAGES_C_IN_OPERANDS: bool = !K::Schedule::LEAVES_SUMS && Self::ROOM == 0;
+    /// C tiles for which each consumer has room in what it alone reads of a stage.
+    const ROOM_IN_STAGE: u32 = match K::DIVIDES_COLUMNS {
+        true => K::CONSUMER_N / 64,
+        false => K::M64_TILES,
+    };
     /// Staging buffers (C tiles of 64 rows × 128 bytes) of a consumer beside the stages. It has
     /// enough for its whole 16-bit tile if they fit, else enough for 64 rows of it; and two where
     /// two fit, so that one is filled while the copy engine reads the other.
     const STAGING_TILES: u32 = {
-        let row = K::BLOCK_N.div_ceil(64);
+        let row = K::CONSUMER_N.div_ceil(64);
         let all = row * K::M64_TILES;
         let wanted = if all <= Self::ROOM {
             all
@@ -84,14 +89,14 @@ impl<K: KernelTraits> SharedMemory<K> {
             1
         };
         match wanted {
-            _ if K::Schedule::LEAVES_SUMS || Self::STAGES_C_IN_A => 0,
+            _ if K::Schedule::LEAVES_SUMS || Self::STAGES_C_IN_OPERANDS => 0,
             1 if Self::ROOM > 1 => 2,
             wanted => wanted,
         }
     };
     /// Staging buffers of a consumer, wherever they are.
-    pub const BUFFERS: u32 = if Self::STAGES_C_IN_A {
-        K::M64_TILES
+    pub const BUFFERS: u32 = if Self::STAGES_C_IN_OPERANDS {
+        Self::ROOM_IN_STAGE
     } else {
         Self::STAGING_TILES
     };
@@ -145,15 +150,16 @@ impl<K: KernelTraits> SharedMemory<K> {
             "stages, staging and mbarriers must fit in shared memory"
         );
         assert!(
-            !Self::STAGES_C_IN_A
+            !Self::STAGES_C_IN_OPERANDS
                 || K::Schedule::KEEPS_LAST_STAGE
                     && !K::FUSED
                     && K::STORES_BY_TMA_ONLY
                     && K::ATOMS == 1
                     && K::PARTS == 1
-                    && !K::A_IN_REGISTERS,
-            "C is staged in A by kernels of plain products that store through TMA alone, where A's \
-             rows are one m64 tile after another"
+                    && !K::A_IN_REGISTERS
+                    && Self::ROOM_IN_STAGE > 0,
+            "C is staged in operands by kernels of plain products that store through TMA alone, where \
+             A's rows are one m64 tile after another"
         );
         bytes
     };
@@ -232,11 +238,15 @@ impl<K: KernelTraits> SharedMemory<K> {
         self.bias(consumer, group) + Self::VECTOR
     }
 
-    /// The staging of the consumer whose rows of A begin with m64 tile `first_m64`: these rows, in
-    /// `stage` ([`SharedMemory::STAGES_C_IN_A`]).
+    /// The staging of the consumer that begins with m64 tile `first_m64` of A and column `first_col`
+    /// of B: its rows, or its columns where consumers divide those, in `stage`
+    /// ([`SharedMemory::STAGES_C_IN_OPERANDS`]).
     #[inline(always)]
-    pub fn staging_in(self, stage: u32, first_m64: u32) -> Staging {
-        Staging(self.a(stage, 0).m64(first_m64).0)
+    pub fn staging_in(self, stage: u32, (first_m64, first_col): (u32, u32)) -> Staging {
+        Staging(match K::DIVIDES_COLUMNS {
+            true => self.b(stage, 0).columns::<K>(first_col).0,
+            false => self.a(stage, 0).m64(first_m64).0,
+        })
     }
 
     /// The staging of `consumer`, beside the stages.
@@ -261,6 +271,16 @@ impl OperandTile {
     #[inline(always)]
     pub fn address(self) -> u32 {
         self.0
+    }
+
+    /// The rest of B's tile, from column `first` on, which begins a swizzle atom: a multiple of eight
+    /// along K, of 64 along N.
+    #[inline(always)]
+    pub fn columns<K: KernelTraits>(self, first: u32) -> OperandTile {
+        match K::B::MAJOR {
+            Major::K => OperandTile(self.0 + first * ROW_BYTES),
+            Major::Mn => self.m64(first / 64),
+        }
     }
 
     /// The rest of the tile, from m64 tile `index` on.

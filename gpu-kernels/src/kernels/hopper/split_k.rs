@@ -45,8 +45,9 @@
 
 use core::marker::PhantomData;
 
-use super::cooperative::{MainLoop, Producer, tiles, undefined};
+use super::cooperative::{Producer, tiles};
 use super::epilogue::TileStore;
+use super::main_loop::{MainLoop, undefined};
 use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
@@ -152,7 +153,7 @@ pub(super) unsafe fn consume<K: KernelTraits>(
         let (first, end) = part::<K>(rank, k_blocks);
         let mut next = tiles.next();
         while let Some(tile) = next {
-            let origin = Origin::of::<K>(params, tile).down(consumer.first_row::<K>());
+            let origin = consumer.part_of::<K>(Origin::of::<K>(params, tile));
             dependency::wait();
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, end - first);

@@ -23,7 +23,8 @@
 //! The parts of a tile are added in the order of K, so results are the same bit for bit from run to run.
 
 use super::cluster::Multicast;
-use super::cooperative::{MainLoop, Producer, cluster_position, tiles, tiles_here, undefined};
+use super::cooperative::{Producer, cluster_position, tiles, tiles_here};
+use super::main_loop::{MainLoop, undefined};
 use super::pipeline::{self, Consumer, Peers};
 use super::shared_memory::SharedMemory;
 use super::stream_k::Workspace;

@@ -31,8 +31,9 @@
 
 use core::marker::PhantomData;
 
-use super::cooperative::{MainLoop, Producer, tiles, tiles_here, undefined};
+use super::cooperative::{Producer, tiles, tiles_here};
 use super::epilogue::TileStore;
+use super::main_loop::{MainLoop, undefined};
 use super::origin::Origin;
 use super::pipeline::{self, Consumer, NoPeers};
 use super::shared_memory::SharedMemory;
@@ -137,7 +138,7 @@ unsafe fn consume<K: KernelTraits>(
         let mut store = TileStore::<K>::new(params, maps, smem, consumer);
         let mut work = work::<K>(params, k_blocks);
         while let Some(unit) = work.next() {
-            let origin = Origin::of::<K>(params, unit.tile).down(consumer.first_row::<K>());
+            let origin = consumer.part_of::<K>(Origin::of::<K>(params, unit.tile));
             dependency::wait();
             let mut accumulators = undefined::<K>();
             main_loop.multiply_tile(&mut accumulators, unit.end - unit.first);

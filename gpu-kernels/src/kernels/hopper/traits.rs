@@ -3,7 +3,8 @@
 //! ```text
 //! C tile BLOCK_M × BLOCK_N     one CTA, one pass over K
 //!   m64 tiles                  64 rows each: what one wgmma multiplies; a consumer
-//!                              warpgroup accumulates one or two of them
+//!                              warpgroup accumulates one or two of them, or all of them for
+//!                              half of the columns
 //! k-block BLOCK_K              one stage of the pipeline
 //!   swizzle atoms along K      128 bytes of K each, one or two in a k-block
 //! ```
@@ -35,7 +36,7 @@ pub trait KernelSchedule {
     /// kernel runs under [`Schedule::SplitK`](crate::Schedule) alone.
     const LEAVES_SUMS: bool = false;
     /// Whether its consumers may keep the last stage of a tile until they have stored the tile
-    /// ([`MainLoop::store`](super::cooperative::MainLoop::store)).
+    /// ([`MainLoop::store`](super::main_loop::MainLoop::store)).
     const KEEPS_LAST_STAGE: bool = false;
     /// Producer warpgroups.
     const PRODUCERS: u32 = 1;
@@ -71,7 +72,7 @@ pub trait KernelTraits {
     type A: Contiguous;
     /// The direction in which B is contiguous.
     type B: Contiguous;
-    /// One thread's registers for an m64 tile of C, BLOCK_N wide.
+    /// One thread's registers for an m64 tile of C, [`KernelTraits::CONSUMER_N`] wide.
     type Accumulator: wgmma::Accumulator;
     /// How CTAs and consumers divide the work.
     type Schedule: KernelSchedule;
@@ -124,10 +125,19 @@ pub trait KernelTraits {
             Major::K
         );
 
+    /// Columns of the tile that a consumer computes: all of them, or, of a tile whose rows two
+    /// consumers cannot divide, a half.
+    const CONSUMER_N: u32 = <Self::Accumulator as wgmma::Accumulator>::N;
+    /// Whether each consumer computes all rows of the tile, and its own columns, instead of all
+    /// columns of its own rows.
+    const DIVIDES_COLUMNS: bool = Self::CONSUMER_N < Self::BLOCK_N;
+
     /// Consumer warpgroups of a CTA. One warpgroup cannot hold 128×256 accumulators in its
-    /// registers, so two share a tile of 128 or 256 rows, or alternate at tiles; three share one
-    /// of 192.
+    /// registers, so two share a tile of 128 or 256 rows, or alternate at tiles; three share the
+    /// rows of one of 192. With more than 192 columns, three have no registers for that, and two share
+    /// its columns.
     const CONSUMERS: u32 = match Self::BLOCK_M {
+        _ if Self::DIVIDES_COLUMNS => Self::BLOCK_N / Self::CONSUMER_N,
         64 if !Self::Schedule::PING_PONG => 1,
         192 => 3,
         _ => 2,
@@ -139,7 +149,10 @@ pub trait KernelTraits {
         Self::CONSUMERS
     };
     /// m64 tiles that one consumer accumulates.
-    const M64_TILES: u32 = Self::BLOCK_M / 64 / Self::CONSUMERS_PER_TILE;
+    const M64_TILES: u32 = match Self::DIVIDES_COLUMNS {
+        true => Self::BLOCK_M / 64,
+        false => Self::BLOCK_M / 64 / Self::CONSUMERS_PER_TILE,
+    };
     /// Bytes of the accumulators of a CTA's tile.
     const ACCUMULATOR_BYTES: u32 = Self::BLOCK_M * Self::BLOCK_N * 4;
 
@@ -147,8 +160,8 @@ pub trait KernelTraits {
     /// With more than 128 accumulators a thread there are no registers for the other store paths,
     /// and widths between multiples of 64 and a C along M have none of them.
     const STORES_BY_TMA_ONLY: bool = !Self::Schedule::LEAVES_SUMS
-        && (Self::M64_TILES * Self::BLOCK_N > 256
-            || !Self::BLOCK_N.is_multiple_of(64)
+        && (Self::M64_TILES * Self::CONSUMER_N > 256
+            || !Self::CONSUMER_N.is_multiple_of(64)
             || Self::C_ALONG_M);
 
     /// Refuses at compile time parameters that the kernels cannot run with.
@@ -181,24 +194,41 @@ pub trait KernelTraits {
             "with A in registers, a consumer has one m64 tile and shares its stages with no CTA"
         );
         assert!(
-            Self::BLOCK_M == 64 * Self::CONSUMERS_PER_TILE * Self::M64_TILES
-                && Self::M64_TILES <= 2,
+            Self::DIVIDES_COLUMNS
+                || Self::BLOCK_M == 64 * Self::CONSUMERS_PER_TILE * Self::M64_TILES
+                    && Self::M64_TILES <= 2,
             "BLOCK_M is 64, 128, 192 or 256; for ping-pong, 64 or 128"
+        );
+        assert!(
+            !Self::DIVIDES_COLUMNS
+                || Self::BLOCK_M == 64 * Self::M64_TILES
+                    && Self::M64_TILES as usize <= MAX_M64_TILES
+                    && Self::BLOCK_N == 2 * Self::CONSUMER_N
+                    && (matches!(Self::B::MAJOR, Major::K) || Self::CONSUMER_N.is_multiple_of(64))
+                    && !Self::A_IN_REGISTERS
+                    && !Self::FUSED
+                    && Self::PARTS == 1
+                    && Self::CLUSTER.k == 1
+                    && !Self::Schedule::PING_PONG
+                    && !Self::Schedule::STREAM_K
+                    && !Self::Schedule::LEAVES_SUMS,
+            "two consumers divide columns, in plain products; along N, the second half begins with a \
+             box of 64 columns"
         );
         assert!(
             // ptxas (C7602): the 104 accumulators of 208 columns need 130 registers, and 512 threads
             // start with 128, whatever `setmaxnreg` gives them later.
-            Self::CONSUMERS <= 2 || Self::BLOCK_N <= 192,
+            Self::CONSUMERS <= 2 || Self::CONSUMER_N <= 192,
             "accumulators must fit in the registers that 512 threads start with"
         );
         assert!(
             // Of elements in parts there are sums, products and corrections.
-            (2 * Self::PARTS - 1) * Self::M64_TILES * Self::BLOCK_N <= 384,
+            (2 * Self::PARTS - 1) * Self::M64_TILES * Self::CONSUMER_N <= 384,
             "accumulators must fit in a consumer's registers"
         );
         assert!(
-            Self::BLOCK_N.is_multiple_of(16)
-                || Self::BLOCK_N.is_multiple_of(8)
+            Self::CONSUMER_N.is_multiple_of(16)
+                || Self::CONSUMER_N.is_multiple_of(8)
                     && Self::STORES_BY_TMA_ONLY
                     && Self::CLUSTER.k == 1
                     && !Self::Schedule::STREAM_K,
@@ -217,7 +247,7 @@ pub trait KernelTraits {
         assert!(
             !Self::C_ALONG_M
                 || Self::Element::DTYPE.bytes() == 2
-                || Self::BLOCK_N.is_multiple_of(32)
+                || Self::CONSUMER_N.is_multiple_of(32)
         );
         assert!(
             Self::CLUSTER.k == 1 || Self::CLUSTER.sharing() == 1 && Self::M64_TILES == 1,
@@ -238,14 +268,17 @@ pub trait KernelTraits {
     };
 }
 
-/// One consumer's accumulators, for one m64 tile or two. Where
-/// [`KernelTraits::M64_TILES`] is 1, no code touches the second, so it takes no registers.
-pub type Accumulators<K> = [<K as KernelTraits>::Accumulator; 2];
+/// m64 tiles that a consumer accumulates at most.
+pub const MAX_M64_TILES: usize = 3;
 
-/// Columns of a 16-bit C in the last staged tile of a row of `block_n` columns; the other
+/// One consumer's accumulators, for its m64 tiles. No code touches those past
+/// [`KernelTraits::M64_TILES`], so they take no registers.
+pub type Accumulators<K> = [<K as KernelTraits>::Accumulator; MAX_M64_TILES];
+
+/// Columns of a 16-bit C in the last staged tile of a row of `consumer_n` columns; the other
 /// tiles have 64.
-pub const fn last_cols(block_n: u32) -> u32 {
-    match block_n % 64 {
+pub const fn last_cols(consumer_n: u32) -> u32 {
+    match consumer_n % 64 {
         0 => 64,
         cols => cols,
     }

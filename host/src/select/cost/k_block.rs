@@ -77,6 +77,12 @@ impl Rate {
     }
 }
 
+/// Thousandths by which the main loop takes longer where consumers divide the columns of a tile, as both
+/// read all of A from shared memory: on 94 products, by both builds, the difference to the kernels chosen
+/// before is estimated as it was measured with 15 cold and 35 back to back (`docs/perf-log.md`,
+/// "Consumers that divide columns").
+const DIVIDED_COLUMNS: u64 = 25;
+
 /// How much longer L2 takes for a line for each CTA that asks for it at the same time and does not
 /// share it in a cluster, because one slice of L2 has it; a fraction. A line that all 132 SMs of an
 /// H200 ask for takes 3.5 times as long: 128×11880×1064 nt makes 47 requests a cycle, products with
@@ -217,7 +223,10 @@ impl KBlock {
         } = *task;
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
-        let arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
+        let mut arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
+        if kernel.consumer_n < kernel.block.n {
+            arithmetic += arithmetic * DIVIDED_COLUMNS / 1000;
+        }
         let by_element = if registers::are_loaded_through(kernel) {
             registers::k_block_cycles(kernel)
         } else if task.by_element {
@@ -296,7 +305,9 @@ impl KBlock {
             // `flop_per_cycle` has the others as a whole.
             (Family::Hopper, 1) => {
                 let (read, written) = SHARED;
-                let lines = read * (64 + n) * m / 64 + written * (m + whole_columns);
+                let wgmma_n = u64::from(kernel.consumer_n);
+                let wgmmas = m * n / (64 * wgmma_n);
+                let lines = read * (64 + wgmma_n) * wgmmas + written * (m + whole_columns);
                 let shared = lines * line_bytes / (100 * CACHE_LINE);
                 (shared, LEAST_OF_LINES * bytes / CACHE_LINE)
             }

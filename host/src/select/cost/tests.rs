@@ -96,6 +96,9 @@ fn picks_what_was_measured_to_be_fast() {
         ((3000, 3000, 3000), "192x192x64_cluster1x2"),
         ((4104, 4104, 4104), "256x192x64_cluster1x2"),
         ((8200, 7944, 4104), "256x192x64_cluster1x2"),
+        // Two rows of tiles that consumers divide by columns.
+        ((384, 13224, 3992), "192x256x64_cluster1x2"),
+        ((352, 14472, 1808), "192x256x64_cluster2x1"),
         ((128, 8192, 8192), "128x64x64"),
         ((512, 512, 512), "64x64x128"),
         ((64, 4096, 4096), "64x64x64_split2"),

@@ -6,7 +6,7 @@
 //! against the fastest one small, among those that choose the kernels known to be fast on the suite
 //! `hopper`; `docs/sweep/README.md` says which files have which weight.
 
-use gpu_kernels::{Family, KernelInfo};
+use gpu_kernels::KernelInfo;
 
 use super::bytes::Bytes;
 use super::epilogue;
@@ -51,10 +51,12 @@ const BETWEEN_TILES: u64 = 158;
 /// without this.
 const CLASSED: u64 = 1197;
 
-/// Hundredths by which later waves of clusters of four and eight take longer than the first: their CTAs
-/// have drifted apart, and wait for each other at each stage. Of 58 products that have such waves
-/// without this, and other kernels with 41, the choice is best with 3 to 6 (`docs/perf-log.md`,
-/// "Clusters that fit").
+/// Hundredths by which later waves take longer than the first of clusters of four and eight, and of
+/// consumers that divide columns: those of a stage have drifted apart, and wait for each other. Of 58
+/// products that have such waves of clusters without this, and other kernels with 41, the choice is best
+/// with 3 to 6 (`docs/perf-log.md`, "Clusters that fit"). Of 94 products with consumers that divide
+/// columns, those with more than three waves took 2 to 3 % longer than estimated without this, beside
+/// those with one.
 const LATER_WAVES: u64 = 4;
 
 /// Cycles at the order barrier of the ping-pong schedule: from the last multiply of one
@@ -77,7 +79,7 @@ const MID_SECTOR_STORE: u64 = 100;
 /// Whether the staging of a hopper kernel is too small for a whole m64 tile of a 16-bit
 /// type per consumer.
 fn stages_in_parts(kernel: &KernelInfo) -> bool {
-    kernel.staging_bytes < kernel.consumers * 64 * kernel.block.n * 2
+    kernel.staging_bytes < kernel.consumers * 64 * kernel.consumer_n * 2
 }
 
 /// Whether a hopper kernel has less than two staging buffers a consumer beside its stages.
@@ -85,13 +87,9 @@ fn stages_in_turn(kernel: &KernelInfo) -> bool {
     !kernel.leaves_sums && kernel.staging_bytes < kernel.consumers * 2 * 64 * 128
 }
 
-/// Whether each consumer of a hopper kernel accumulates two m64 tiles.
+/// Whether each consumer of a hopper kernel accumulates two m64 tiles or more.
 fn has_two_m64(kernel: &KernelInfo) -> bool {
-    let consumers = match kernel.ping_pong {
-        true => 1,
-        false => kernel.consumers,
-    };
-    kernel.family == Family::Hopper && kernel.block.m > 64 * consumers
+    kernel.m64_tiles() > 1
 }
 
 /// Where a launch finds its operands.
@@ -133,6 +131,8 @@ pub(super) struct Work {
     pub(super) hidden_by_arithmetic: bool,
     /// CTAs of a cluster.
     pub(super) cluster_ctas: u64,
+    /// Whether later waves take longer than the first.
+    drifts_apart: bool,
     /// Whether the kernel stores no C, so that each tile has one part at least.
     pub(super) leaves_sums: bool,
     /// Whether the tiles are one row or one column.
@@ -205,6 +205,7 @@ impl Work {
             bytes_again: again / tiles.max(1),
             hidden_by_arithmetic: operands.hidden_by_arithmetic(),
             cluster_ctas: cluster.ctas().into(),
+            drifts_apart: cluster.ctas() > 2 || kernel.consumer_n < kernel.block.n,
             leaves_sums: kernel.leaves_sums,
             is_line: grid.tiles_m == 1 || grid.tiles_n == 1,
             by_tma: !registers::are_loaded_through(kernel),
@@ -286,9 +287,10 @@ impl Work {
             _ => (self.at_once, wave),
         };
         let later = waves * wave + last - of_first;
-        let apart = match self.cluster_ctas {
-            1 | 2 => 0,
-            _ => later * LATER_WAVES / 100,
+        let apart = if self.drifts_apart {
+            later * LATER_WAVES / 100
+        } else {
+            0
         };
         // The first wave stands behind no store, and nothing hides the store of the last one.
         self.multiplied(first) + later + apart + self.store

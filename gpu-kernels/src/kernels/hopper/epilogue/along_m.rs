@@ -89,8 +89,8 @@ impl<K: KernelTraits> TileStore<'_, K> {
         }
     }
 
-    /// Starts the TMA stores of buffer `tile` of the batch at `origin`, which is column `col` of
-    /// C's tile.
+    /// Starts the TMA stores of buffer `tile` of the batch at `origin`, which is the consumer's
+    /// column `col` of C's tile.
     ///
     /// # Safety
     /// See [`TileStore::send`]: the buffer is filled, and a barrier stands before.
@@ -98,8 +98,8 @@ impl<K: KernelTraits> TileStore<'_, K> {
     pub(super) unsafe fn send_along_m(&self, tile: u32, origin: Origin, col: u32) {
         let plane = plane::<K>(self.params, &self.params.c, origin.batch);
         let first = tile * Self::COLUMNS;
-        let is_whole =
-            K::BLOCK_N.is_multiple_of(Self::COLUMNS) || col + first + Self::COLUMNS <= K::BLOCK_N;
+        let is_whole = K::CONSUMER_N.is_multiple_of(Self::COLUMNS)
+            || col + first + Self::COLUMNS <= K::CONSUMER_N;
         let map = self.maps.of(if is_whole {
             MapOf::C
         } else {

@@ -85,7 +85,7 @@ impl<K: KernelTraits> TileStore<'_, K> {
     }
 
     /// Sends the filled batch to C(origin..), and goes on to the next one. `col` is the first
-    /// column of the batch, counted from the first column of C's tile.
+    /// column of the batch, counted from the consumer's first column of C's tile.
     ///
     /// # Safety
     /// All threads that [`TileStore::sync`] together call this; each has filled its part.
@@ -121,8 +121,8 @@ impl<K: KernelTraits> TileStore<'_, K> {
         }
     }
 
-    /// Starts the TMA store of buffer `tile` of the batch at `origin`, which is column `col` of
-    /// C's tile.
+    /// Starts the TMA store of buffer `tile` of the batch at `origin`, which is the consumer's
+    /// column `col` of C's tile.
     ///
     /// # Safety
     /// See [`TileStore::send`]: the buffer is filled, and a barrier stands before.
@@ -133,7 +133,7 @@ impl<K: KernelTraits> TileStore<'_, K> {
         let first_row = self.first_row();
         let from = self.buffer(tile).row(first_row);
         let (x, y) = (origin.col + tile * width, origin.row + first_row);
-        let is_whole = K::BLOCK_N.is_multiple_of(64) || col + (tile + 1) * 64 <= K::BLOCK_N;
+        let is_whole = K::CONSUMER_N.is_multiple_of(64) || col + (tile + 1) * 64 <= K::CONSUMER_N;
         let map = self.maps.of(if is_whole {
             MapOf::C
         } else {
