@@ -254,7 +254,7 @@ fn hopper_kernels_are_right_in_any_order_of_events() {
         "hopper_f16_ak_bk_128x128x64_streamk",
         "hopper_f16_ak_bn_128x64x64_splitk_cluster1x4",
         "hopper_tf32_am_bk_cm_128x128x32",
-        "hopper_f16_ak_bk_cm_128x160x64_cluster4x1",
+        "hopper_f16_ak_bk_cm_192x240x64_cluster2x1",
     ] {
         let kernel = tilewise_emulate::case::kernel(name).expect("a kernel");
         let (height, width) = kernel.cluster_tile();
