@@ -134,7 +134,8 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
     parts = arguments[0] if schedule == "SplitK" else 1
     ping_pong = schedule == "PingPong"
     by_rows = 3 if height == 192 else 1 if height == 64 and not ping_pong else 2
-    consumers = by_rows if consumer_n == width else width // consumer_n
+    divides_columns = consumer_n < width
+    consumers = width // consumer_n if divides_columns else by_rows
     m64 = height * width // (64 * consumer_n * (1 if ping_pong else consumers))
     # Lines in classes begin on cache lines, as their pitch allows; K begins before its first element.
     of_a, of_b = (1, classes) if is_turned else (classes, 1)
@@ -184,11 +185,11 @@ def features(tile, m, n, k, layout, split_k=False, epilogue=0, classes=1, l2_byt
         "sector_a": in_mid_sector(pitch_a), "sector_b": in_mid_sector(pitch_b),
         "readers_a": min(tiles_n, at_once // min(tiles_m, isqrt(at_once))),
         "readers_b": min(tiles_m, at_once // min(tiles_n, isqrt(at_once))),
-        "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096 * (1 + DIVIDED_COLUMNS * (consumer_n < width)),
+        "bytes": min(depth, k) * 2, "arithmetic": 2 * height * width * depth / 4096 * (1 + DIVIDED_COLUMNS * divides_columns),
         "shared_read": (64 + consumer_n) * height * width / (64 * consumer_n) * depth / 64,
         "shared_written": (height + (width if b_along_k else ceil(width, 64) * 64)) * depth / 64,
         "coupled": across * down > 1, "both": across > 1 and down > 1, "two_m64": m64 > 1,
-        "two": classes == 2, "more": classes > 2, "clusters": ctas > 1, "large": ctas > 2 or consumer_n < width,
+        "two": classes == 2, "more": classes > 2, "clusters": ctas > 1, "large": ctas > 2 or divides_columns,
         "epilogue": height * width / (1 if ping_pong else consumers) / parts * epilogue / 1000,
         "part": height * width / parts, "parts": parts,
         "l2_bytes": l2_bytes,

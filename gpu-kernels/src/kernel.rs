@@ -238,6 +238,11 @@ impl KernelInfo {
             && self.block.n.is_multiple_of(128)
     }
 
+    /// Whether consumers divide the columns of a tile, and not its rows.
+    pub const fn divides_columns(&self) -> bool {
+        self.consumer_n < self.block.n
+    }
+
     /// m64 tiles of C that a consumer accumulates at a time; 0 for kernels without warp specialisation.
     pub const fn m64_tiles(&self) -> u32 {
         if self.consumers == 0 {

@@ -2,10 +2,9 @@
 //!
 //! The question is asked of the estimate, before a kernel exists: every width of `wgmma` in
 //! steps of 8 columns, with every height, kernel schedule and cluster that registers and shared
-//! memory allow, with consumers that divide rows or columns, and with C along N or along M, on problems
-//! drawn from a seed. Beginning with the
-//! kernels that exist, the tile that lowers the mean time most is added, again and again. What adds
-//! nothing is not built.
+//! memory allow, with consumers that divide rows or columns, and with C along N or along M, on
+//! problems drawn from a seed. Beginning with the kernels that exist, the tile that lowers the mean
+//! time most is added, again and again. What adds nothing is not built.
 
 use crate::problem::spec::ProblemSpec;
 use crate::text_table::Table;
@@ -91,15 +90,19 @@ impl Tile {
         tiles
     }
 
-    /// Whether the CTAs of a cluster can share the loads, in equal parts, and there are kernels of this
-    /// width: only TMA stores eight columns of a group of 16, and stream-K exchanges whole groups.
+    /// Whether the CTAs of a cluster can share the loads, in equal parts and boxes of TMA, and there are
+    /// kernels of this width and height: only TMA stores eight columns of a group of 16, stream-K
+    /// exchanges whole groups, and a consumer has more than two m64 tiles only where it divides columns.
     fn can_be_built(self) -> bool {
         let Cluster { m, n, .. } = self.cluster;
         let in_groups = self.consumer_n.is_multiple_of(16);
         let has_width = in_groups || self.consumer_n > 64 && self.schedule != TileSchedule::StreamK;
-        let is_divided = !self.divides_columns() || self.schedule == TileSchedule::Cooperative;
+        let has_height = match self.divides_columns() {
+            true => self.schedule == TileSchedule::Cooperative,
+            false => self.m <= 128 * self.consumers_per_tile(),
+        };
         let has_boxes = self.n / m <= 256 && self.m / n <= 256;
-        has_width && is_divided && has_boxes && self.n.is_multiple_of(m) && self.m.is_multiple_of(n)
+        has_width && has_height && has_boxes && self.n.is_multiple_of(m) && self.m.is_multiple_of(n)
     }
 
     /// Whether each consumer computes all rows and half of the columns.

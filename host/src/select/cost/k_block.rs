@@ -224,7 +224,7 @@ impl KBlock {
         let (block, cluster) = (kernel.block, kernel.cluster);
         let [m, n, depth] = [block.m, block.n, block.k].map(u64::from);
         let mut arithmetic = 2 * m * n * depth / flop_per_cycle(kernel);
-        if kernel.consumer_n < kernel.block.n {
+        if kernel.divides_columns() {
             arithmetic += arithmetic * DIVIDED_COLUMNS / 1000;
         }
         let by_element = if registers::are_loaded_through(kernel) {

@@ -87,11 +87,6 @@ fn stages_in_turn(kernel: &KernelInfo) -> bool {
     !kernel.leaves_sums && kernel.staging_bytes < kernel.consumers * 2 * 64 * 128
 }
 
-/// Whether each consumer of a hopper kernel accumulates two m64 tiles or more.
-fn has_two_m64(kernel: &KernelInfo) -> bool {
-    kernel.m64_tiles() > 1
-}
-
 /// Where a launch finds its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
@@ -186,7 +181,7 @@ impl Work {
             + sent
             + u64::from(stages_in_parts(kernel)) * STAGED_IN_PARTS
             + u64::from(stages_in_turn(kernel)) * STAGED_IN_TURN
-            + u64::from(has_two_m64(kernel)) * TWO_M64
+            + u64::from(kernel.m64_tiles() > 1) * TWO_M64
             + epilogue::cycles(kernel, &task.epilogue)
             + exchange;
         let in_mid_sector = in_mid_sector(task.alignment.c);
@@ -205,7 +200,7 @@ impl Work {
             bytes_again: again / tiles.max(1),
             hidden_by_arithmetic: operands.hidden_by_arithmetic(),
             cluster_ctas: cluster.ctas().into(),
-            drifts_apart: cluster.ctas() > 2 || kernel.consumer_n < kernel.block.n,
+            drifts_apart: cluster.ctas() > 2 || kernel.divides_columns(),
             leaves_sums: kernel.leaves_sums,
             is_line: grid.tiles_m == 1 || grid.tiles_n == 1,
             by_tma: !registers::are_loaded_through(kernel),
