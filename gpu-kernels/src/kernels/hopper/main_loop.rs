@@ -12,7 +12,7 @@
 use super::epilogue::TileStore;
 use super::origin::Origin;
 use super::pipeline::{Consumer, Peers, PipelineState};
-use super::shared_memory::{M64_TILE_BYTES, SharedMemory};
+use super::shared_memory::{M64_TILE_BYTES, OperandTile, SharedMemory};
 use super::traits::{Accumulators, KernelTraits};
 use crate::dtype::Contiguous;
 use crate::isa::wgmma;
@@ -60,6 +60,30 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
         self.state = self.state.skip::<K>(k_blocks);
     }
 
+    /// What this consumer multiplies of A in `stage`: its rows, or all where consumers divide columns.
+    #[inline(always)]
+    pub(super) fn a(&self, stage: u32) -> OperandTile {
+        let first = self.consumer.first_m64::<K>();
+        self.smem.a(stage, 0).m64(first)
+    }
+
+    /// What this consumer multiplies of B in `stage`: all columns, or its own.
+    #[inline(always)]
+    pub(super) fn b(&self, stage: u32) -> OperandTile {
+        let first = self.consumer.first_col::<K>();
+        self.smem.b(stage, 0).columns::<K>(first)
+    }
+
+    /// The descriptors of [`MainLoop::a`] and [`MainLoop::b`].
+    #[inline(always)]
+    pub(super) fn descriptors(&self, stage: u32) -> (u64, u64) {
+        let (a, b) = (self.a(stage), self.b(stage));
+        (
+            wgmma::descriptor(K::A::MAJOR, a.address()),
+            wgmma::descriptor(K::B::MAJOR, b.address()),
+        )
+    }
+
     /// All k-blocks of a tile, from the first multiply to accumulators that can be read.
     ///
     /// # Safety
@@ -99,11 +123,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
             // SAFETY: the stage has landed; the warpgroup is together.
             unsafe {
                 self.smem.full(stage).wait(parity);
-                let a = self.smem.a(stage, 0).m64(self.consumer.first_m64::<K>());
-                let b = self.smem.b(stage, 0);
-                let b = b.columns::<K>(self.consumer.first_col::<K>());
-                let a = wgmma::descriptor(K::A::MAJOR, a.address());
-                let b = wgmma::descriptor(K::B::MAJOR, b.address());
+                let (a, b) = self.descriptors(stage);
                 wgmma::fence();
                 // The first multiply of a tile overwrites the accumulators.
                 multiply_atom::<K>(accumulators, a, b, (k_block != 0) as u32);
@@ -166,11 +186,11 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
         // released.
         unsafe {
             if SharedMemory::<K>::STAGES_C_IN_OPERANDS {
-                let first = (
-                    self.consumer.first_m64::<K>(),
-                    self.consumer.first_col::<K>(),
-                );
-                store.stage_in(self.smem.staging_in(last, first));
+                let read_alone = match K::DIVIDES_COLUMNS {
+                    true => self.b(last),
+                    false => self.a(last),
+                };
+                store.stage_in(read_alone.staging());
             }
             store.tile(accumulators, origin);
             if SharedMemory::<K>::STAGES_C_IN_OPERANDS {

@@ -19,7 +19,6 @@
 use super::main_loop::{MainLoop, multiply_atom, undefined};
 use super::pipeline::{Peers, PipelineState};
 use super::traits::{Accumulators, KernelTraits};
-use crate::dtype::Contiguous as _;
 use crate::f16x3;
 use crate::isa::wgmma;
 use crate::isa::wgmma::Accumulator as _;
@@ -52,8 +51,8 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
             unsafe {
                 self.smem.full(low.stage).wait(low.parity);
                 self.smem.full(high.stage).wait(high.parity);
-                let [low_a, low_b] = self.descriptors(low.stage);
-                let [high_a, high_b] = self.descriptors(high.stage);
+                let (low_a, low_b) = self.descriptors(low.stage);
+                let (high_a, high_b) = self.descriptors(high.stage);
                 wgmma::fence();
                 multiply_atom::<K>(&mut products, high_a, high_b, 0);
                 wgmma::commit();
@@ -106,15 +105,5 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
             self.peers.release(smem, low.stage, lane);
             self.peers.release(smem, low.next::<K>().stage, lane);
         }
-    }
-
-    /// The descriptors of this consumer's rows of A, and of B, in `stage`.
-    #[inline(always)]
-    fn descriptors(&self, stage: u32) -> [u64; 2] {
-        let a = self.smem.a(stage, 0).m64(self.consumer.first_m64::<K>());
-        [
-            wgmma::descriptor(K::A::MAJOR, a.address()),
-            wgmma::descriptor(K::B::MAJOR, self.smem.b(stage, 0).address()),
-        ]
     }
 }

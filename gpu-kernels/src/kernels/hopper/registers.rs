@@ -52,9 +52,9 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
             // multiplies that read registers and the next loads to them.
             unsafe {
                 self.smem.full(stage).wait(parity);
-                let a = self.smem.a(stage, 0).m64(self.consumer.first_m64::<K>());
-                let b = wgmma::descriptor(Major::K, self.smem.b(stage, 0).address());
-                let first = [place.load(a.address(), 0), place.load(a.address(), 1)];
+                let a = self.a(stage).address();
+                let (_, b) = self.descriptors(stage);
+                let first = [place.load(a, 0), place.load(a, 1)];
                 wgmma::fence();
                 accumulator.multiply_registers(first[0], b, (k_block != 0) as u32);
                 accumulator.multiply_registers(first[1], b + step, 1);
@@ -63,7 +63,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
                     wgmma::wait::<1>();
                     self.peers.release(self.smem, previous, self.consumer.lane);
                 }
-                let second = [place.load(a.address(), 2), place.load(a.address(), 3)];
+                let second = [place.load(a, 2), place.load(a, 3)];
                 wgmma::fence();
                 accumulator.multiply_registers(second[0], b + 2 * step, 1);
                 accumulator.multiply_registers(second[1], b + 3 * step, 1);

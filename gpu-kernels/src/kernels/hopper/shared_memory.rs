@@ -238,17 +238,6 @@ impl<K: KernelTraits> SharedMemory<K> {
         self.bias(consumer, group) + Self::VECTOR
     }
 
-    /// The staging of the consumer that begins with m64 tile `first_m64` of A and column `first_col`
-    /// of B: its rows, or its columns where consumers divide those, in `stage`
-    /// ([`SharedMemory::STAGES_C_IN_OPERANDS`]).
-    #[inline(always)]
-    pub fn staging_in(self, stage: u32, (first_m64, first_col): (u32, u32)) -> Staging {
-        Staging(match K::DIVIDES_COLUMNS {
-            true => self.b(stage, 0).columns::<K>(first_col).0,
-            false => self.a(stage, 0).m64(first_m64).0,
-        })
-    }
-
     /// The staging of `consumer`, beside the stages.
     #[inline(always)]
     pub fn staging(self, consumer: u32) -> Staging {
@@ -281,6 +270,12 @@ impl OperandTile {
             Major::K => OperandTile(self.0 + first * ROW_BYTES),
             Major::Mn => self.m64(first / 64),
         }
+    }
+
+    /// Staging in it, for the one consumer that reads it ([`SharedMemory::STAGES_C_IN_OPERANDS`]).
+    #[inline(always)]
+    pub fn staging(self) -> Staging {
+        Staging(self.0)
     }
 
     /// The rest of the tile, from m64 tile `index` on.
