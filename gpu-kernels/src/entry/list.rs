@@ -105,6 +105,7 @@ macro_rules! for_each_entry {
                 128 96 64, 7, Clusters, false, "_cluster" of "1x2" "1x4" "2x4" "4x2";
                 128 80 64, 7, Clusters, false, "_cluster" of "1x4" "4x1" "2x4" "4x2";
                 64 112 64, 9, Clusters, false, "_cluster" of "4x1" "4x2";
+                64 32 64, 16, PingPong, false, "_pingpong";
                 128 104 64, 7, Clusters, false, "_cluster" of "1x4" "4x1" "4x2";
                 128 136 64, 5, Clusters, false, "_cluster" of "1x2" "2x1" "1x4" "4x1";
                 192 88 64, 5, Clusters, false, "_cluster" of "1x2" "1x4";
