@@ -31,12 +31,12 @@ pub fn fold(ptx: &str, kernel: &str, form: &Form) -> String {
     let bytes: Vec<u8> = (form.words().iter())
         .flat_map(|word| word.to_le_bytes())
         .collect();
-    let parameter = alloc::format!("[{kernel}_param_0");
+    let parameter = FirstParameter::of(ptx, kernel);
     let sharing = form.cluster.cluster().sharing();
     let mut folded = String::with_capacity(ptx.len());
     for line in ptx.lines() {
-        match Load::parse(line, &parameter) {
-            Some(load) if load.touches(&bytes) => load.write(&bytes, &parameter, &mut folded),
+        match parameter.load(line) {
+            Some(load) if load.touches(&bytes) => load.write(&bytes, &mut folded),
             None if sharing > 1 && line.starts_with(CLUSTER) => {
                 writeln!(folded, "{CLUSTER} {sharing}, 1, 1").expect("a String takes any text");
             }
@@ -49,8 +49,81 @@ pub fn fold(ptx: &str, kernel: &str, form: &Form) -> String {
     folded
 }
 
+/// Number of loads of the form's fields in the PTX of `kernel`.
+pub fn loads_of_form(ptx: &str, kernel: &str) -> usize {
+    let parameter = FirstParameter::of(ptx, kernel);
+    let form = [0; size_of::<Form>()];
+    (ptx.lines().filter_map(|line| parameter.load(line)))
+        .filter(|load| load.touches(&form))
+        .count()
+}
+
+/// How a kernel's PTX names the address of the first parameter.
+struct FirstParameter<'a> {
+    name: String,
+    /// The registers that hold the address, and nothing else: LLVM 7 (rust-cuda) loads through these.
+    registers: Vec<&'a str>,
+}
+
+impl<'a> FirstParameter<'a> {
+    fn of(ptx: &'a str, kernel: &str) -> Self {
+        let name = alloc::format!("{kernel}_param_0");
+        let mut registers: Vec<&str> = (instructions(ptx))
+            .filter_map(|instruction| {
+                let (destination, source) = instruction.strip_prefix("mov.")?.split_once(',')?;
+                let (_, register) = destination.split_once(char::is_whitespace)?;
+                let register = register.trim();
+                (source.trim() == name && register.starts_with('%')).then_some(register)
+            })
+            .collect();
+        if !registers.is_empty() {
+            let written: Vec<&str> = instructions(ptx).flat_map(destinations).collect();
+            let times = |register| written.iter().filter(|&&other| other == register).count();
+            registers.retain(|&register| times(register) == 1);
+        }
+        FirstParameter { name, registers }
+    }
+
+    /// The load from the parameter that `line` is, if it is one.
+    fn load<'l>(&'l self, line: &'l str) -> Option<Load<'l>> {
+        let registers = self.registers.iter().copied();
+        [self.name.as_str()]
+            .into_iter()
+            .chain(registers)
+            .find_map(|address| Load::parse(line, address))
+    }
+}
+
+/// The instructions of a text of PTX, without their predicates.
+fn instructions(ptx: &str) -> impl Iterator<Item = &str> {
+    ptx.lines().flat_map(|line| line.split(';')).map(|text| {
+        let text = text.trim_start_matches(['{', '}', ' ', '\t']);
+        match text.strip_prefix('@') {
+            Some(predicated) => predicated
+                .split_once(char::is_whitespace)
+                .map_or("", |(_, instruction)| instruction.trim_start()),
+            None => text,
+        }
+    })
+}
+
+/// The registers that `instruction` writes, and whatever else stands first in it.
+fn destinations(instruction: &str) -> impl Iterator<Item = &str> {
+    let (_, operands) = (instruction.split_once(char::is_whitespace)).unwrap_or_default();
+    let operands = operands.trim_start();
+    let first = match operands.strip_prefix('{') {
+        Some(vector) => vector.split_once('}').map_or(vector, |(vector, _)| vector),
+        None => operands
+            .split_once(',')
+            .map_or(operands, |(first, _)| first),
+    };
+    first.split([',', '|']).map(str::trim)
+}
+
 /// A load from the first parameter.
 struct Load<'a> {
+    /// The address of the parameter: its name, or a register.
+    parameter: &'a str,
     /// The type of each element, `u32` for example.
     dtype: &'a str,
     /// Bytes of an element.
@@ -61,27 +134,20 @@ struct Load<'a> {
     offset: usize,
 }
 
-/// Number of loads of the form's fields in the PTX of `kernel`.
-pub fn loads_of_form(ptx: &str, kernel: &str) -> usize {
-    let parameter = alloc::format!("[{kernel}_param_0");
-    let form = [0; size_of::<Form>()];
-    (ptx.lines().filter_map(|line| Load::parse(line, &parameter)))
-        .filter(|load| load.touches(&form))
-        .count()
-}
-
 impl<'a> Load<'a> {
     /// `ld.param.TYPE register, [parameter+offset];`, or `ld.param.v2.TYPE {…}, […];`.
-    fn parse(line: &'a str, parameter: &str) -> Option<Self> {
+    fn parse(line: &'a str, parameter: &'a str) -> Option<Self> {
         let (kind, rest) = line
             .trim()
             .strip_prefix("ld.param.")?
             .split_once(char::is_whitespace)?;
         let (_, dtype) = kind.rsplit_once('.').unwrap_or(("", kind));
         let (registers, address) = rest.rsplit_once(", ")?;
-        let offset = address.strip_prefix(parameter)?.strip_suffix("];")?;
+        let address = address.strip_prefix('[')?.strip_suffix("];")?;
+        let offset = address.strip_prefix(parameter)?;
         let bits: usize = dtype.get(1..)?.parse().ok()?;
         Some(Load {
+            parameter,
             dtype,
             size: bits / 8,
             registers: (registers.trim().trim_matches(['{', '}']).split(','))
@@ -107,7 +173,7 @@ impl<'a> Load<'a> {
     }
 
     /// Writes a `mov` for each element of the form, and a load for each other element.
-    fn write(&self, form: &[u8], parameter: &str, to: &mut String) {
+    fn write(&self, form: &[u8], to: &mut String) {
         for (index, register) in self.registers.iter().enumerate() {
             let written = match self.constant(form, index) {
                 Some(bytes) => {
@@ -127,10 +193,13 @@ impl<'a> Load<'a> {
                     writeln!(to, "\tmov.b{bits} \t{register}, {value};")
                 }
                 None => {
-                    let (dtype, offset) = (self.dtype, self.offset + index * self.size);
+                    let Load {
+                        parameter, dtype, ..
+                    } = self;
+                    let offset = self.offset + index * self.size;
                     writeln!(
                         to,
-                        "\tld.param.{dtype} \t{register}, {parameter}+{offset}];"
+                        "\tld.param.{dtype} \t{register}, [{parameter}+{offset}];"
                     )
                 }
             };
@@ -197,6 +266,37 @@ mod tests {
             last + 4
         );
         assert_eq!(folded(&load), expected);
+    }
+
+    #[test]
+    fn loads_through_a_register_with_the_address_are_loads_of_the_parameter() {
+        let at = FIRST + offset_of!(Form, scaled);
+        let address = "mov.u64 \t%rd5, k_param_0;\n";
+        let load = format!("ld.param.u32 \t%r1, [%rd5+{at}];");
+        let program = format!("{address}{load}");
+        assert_eq!(loads_of_form(&program, "k"), 1);
+        assert!(folded(&program).ends_with("mov.b32 %r1, 7;"));
+        let last = FIRST + size_of::<Form>() - 4;
+        let pair = format!("{address}ld.param.v2.u32 \t{{%r1, %r2}}, [%rd5+{last}];");
+        let outside = format!("ld.param.u32 %r2, [%rd5+{}];", last + 4);
+        assert!(folded(&pair).ends_with(&format!("mov.b32 %r1, 0; {outside}")));
+        // The register may hold another address, or the address may be another parameter's.
+        for other in [
+            "add.s64 %rd5, %rd5, 8;",
+            "@%p1 mov.u64 %rd5, %rd6;",
+            "ld.global.v2.u64 {%rd4, %rd5}, [%rd6];",
+            "{ .reg .b64 parameter; mov.b64 %rd5, parameter; }",
+        ] {
+            let program = format!("{address}{other}\n{load}");
+            assert_eq!(loads_of_form(&program, "k"), 0, "{other}");
+        }
+        for address in ["mov.u64 %rd5, k_param_1;", "mov.u64 %rd50, k_param_0;", ""] {
+            assert_eq!(
+                loads_of_form(&format!("{address}\n{load}"), "k"),
+                0,
+                "{address}"
+            );
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use super::origin::Origin;
 use super::shared_memory::SharedMemory;
 use super::traits::{KernelSchedule, KernelTraits};
-use crate::isa::hint::compute_here;
+use crate::isa::hint::{compute_here, compute_late};
 use crate::isa::warpgroup::WARPGROUP;
 use crate::isa::{mbarrier, shared, thread, tma, warpgroup};
 use crate::problem::{MapAddress, MapOf};
@@ -119,9 +119,12 @@ impl PipelineState {
 /// mbarriers.
 #[inline(always)]
 pub unsafe fn set_up<K: KernelTraits>(maps: MapAddress, smem: SharedMemory<K>, readers: u32) {
+    // The roles ask for thread 0 again, behind a barrier. LLVM 7 would join the two branches, and give
+    // that thread, whose warp has others, its own barrier and `setmaxnreg`.
+    let thread = compute_late(thread::thread_index());
     // SAFETY: one thread initialises them before any thread uses them.
     unsafe {
-        if thread::thread_index() == 0 {
+        if thread == 0 {
             if K::Schedule::LOADS_BY_TMA {
                 tma::prefetch_map(maps.of(MapOf::A));
                 tma::prefetch_map(maps.of(MapOf::B));
