@@ -53,7 +53,7 @@ impl<K: KernelTraits, P: Peers> MainLoop<K, P> {
             unsafe {
                 self.smem.full(stage).wait(parity);
                 let a = self.a(stage).address();
-                let (_, b) = self.descriptors(stage);
+                let b = wgmma::descriptor(Major::K, self.b(stage).address());
                 let first = [place.load(a, 0), place.load(a, 1)];
                 wgmma::fence();
                 accumulator.multiply_registers(first[0], b, (k_block != 0) as u32);
